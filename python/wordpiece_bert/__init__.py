@@ -29,45 +29,27 @@ if TYPE_CHECKING:
     from wordpiece_bert import tasks as tasks
     from wordpiece_bert import tokenizer as tokenizer
     from wordpiece_bert import training as training
-    from wordpiece_bert._core import Encoding, __version__, set_num_threads
-    from wordpiece_bert.added_token import AddedToken
-    from wordpiece_bert.arrow import ArrowTable
-    from wordpiece_bert.batch import BatchEncoding, RaggedBatch
-    from wordpiece_bert.bert import BertModel
-    from wordpiece_bert.errors import WordPieceError
-    from wordpiece_bert.sentence import (
-        CrossEncoder,
-        MultiVectorEncoder,
-        SentenceEncoder,
-        SparseEncoder,
-        distill_static,
-    )
-    from wordpiece_bert.tokenizer import Tokenizer
-    from wordpiece_bert.training import Vocab, WordCounts, train_vocab, vocab_report
+    from wordpiece_bert._core import Encoding as Encoding
+    from wordpiece_bert._core import __version__ as __version__
+    from wordpiece_bert._core import set_num_threads as set_num_threads
+    from wordpiece_bert.added_token import AddedToken as AddedToken
+    from wordpiece_bert.arrow import ArrowTable as ArrowTable
+    from wordpiece_bert.batch import BatchEncoding as BatchEncoding
+    from wordpiece_bert.batch import RaggedBatch as RaggedBatch
+    from wordpiece_bert.bert import BertModel as BertModel
+    from wordpiece_bert.errors import WordPieceError as WordPieceError
+    from wordpiece_bert.sentence import CrossEncoder as CrossEncoder
+    from wordpiece_bert.sentence import MultiVectorEncoder as MultiVectorEncoder
+    from wordpiece_bert.sentence import SentenceEncoder as SentenceEncoder
+    from wordpiece_bert.sentence import SparseEncoder as SparseEncoder
+    from wordpiece_bert.sentence import distill_static as distill_static
+    from wordpiece_bert.tokenizer import Tokenizer as Tokenizer
+    from wordpiece_bert.training import Vocab as Vocab
+    from wordpiece_bert.training import WordCounts as WordCounts
+    from wordpiece_bert.training import train_vocab as train_vocab
+    from wordpiece_bert.training import vocab_report as vocab_report
 
-__all__ = [
-    "AddedToken",
-    "ArrowTable",
-    "BatchEncoding",
-    "BertModel",
-    "CrossEncoder",
-    "Encoding",
-    "MultiVectorEncoder",
-    "RaggedBatch",
-    "SentenceEncoder",
-    "SparseEncoder",
-    "Tokenizer",
-    "Vocab",
-    "WordCounts",
-    "WordPieceError",
-    "__version__",
-    "distill_static",
-    "set_num_threads",
-    "train_vocab",
-    "vocab_report",
-]
-
-# The module of each name above. The module, not the folder around it: `Tokenizer` alone does not import the models.
+# The module of each public name. The module, not the folder around it: `Tokenizer` alone does not import the models.
 _MODULES = {
     "AddedToken": "added_token",
     "ArrowTable": "arrow",
@@ -75,16 +57,16 @@ _MODULES = {
     "BertModel": "bert.model",
     "CrossEncoder": "sentence.cross_encoder",
     "Encoding": "_core",
-    "MultiVectorEncoder": "sentence.multi_vector",
+    "MultiVectorEncoder": "sentence.multi_vector.encoder",
     "RaggedBatch": "batch",
-    "SentenceEncoder": "sentence.encoder",
-    "SparseEncoder": "sentence.sparse",
+    "SentenceEncoder": "sentence.dense.encoder",
+    "SparseEncoder": "sentence.sparse.encoder",
     "Tokenizer": "tokenizer",
     "Vocab": "training.vocab",
     "WordCounts": "training.counts",
     "WordPieceError": "errors",
     "__version__": "_core",
-    "distill_static": "sentence.distill",
+    "distill_static": "sentence.dense.distill",
     "set_num_threads": "_core",
     "train_vocab": "training.train",
     "vocab_report": "training.report",
@@ -105,4 +87,4 @@ _SUBMODULES = (
     "training",
 )
 
-__getattr__, __dir__ = lazy_names(globals(), _MODULES, _SUBMODULES)
+__getattr__, __dir__ = lazy_names(globals(), _MODULES, _SUBMODULES, searched=("sentence", "bert", "errors"))

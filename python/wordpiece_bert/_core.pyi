@@ -22,8 +22,7 @@ __all__ = [
     "ExampleReader",
     "ExampleShard",
     "MaskingRules",
-    "MdsWriter",
-    "NpyExampleWriter",
+    "MdsEncoder",
     "Options",
     "PackedBottleneck",
     "PackedDense",
@@ -35,7 +34,7 @@ __all__ = [
     "TextBlock",
     "TextReader",
     "TfrecordEncoder",
-    "TokenStoreWriter",
+    "TokenStoreBuilder",
     "Tokenizer",
     "Trained",
     "VocabularyHead",
@@ -74,8 +73,18 @@ __all__ = [
 _Int8: TypeAlias = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]
 # `bytes` is also the name of a property.
 _Bytes: TypeAlias = bytes
+#: γ and β of a norm.
+_Norm: TypeAlias = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 #: Numbers and the name of their type.
 _Stored: TypeAlias = tuple[npt.NDArray[np.generic] | _Int8, str]
+#: What a DeBERTa has besides the layers of BERT: K, M, the divisor of scores, relative positions, the convolution.
+_Disentangled: TypeAlias = tuple[
+    int,
+    int,
+    int,
+    list[tuple[npt.NDArray[np.float32] | None, npt.NDArray[np.float32] | None]],
+    tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], str, _Norm] | None,
+]
 
 __version__: Final[str]
 UNICODE_VERSIONS: Final[str]
@@ -255,11 +264,13 @@ class PackedLayer:
         cls,
         qkv: PackedDense,
         output: PackedDense,
-        output_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        output_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
         inner: PackedDense,
         up: PackedDense | None,
         outer: PackedDense,
         outer_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+        query_key_norms: tuple[_Norm, _Norm] | None = None,
+        second_norm: _Norm | None = None,
     ) -> Self: ...
     def __reduce__(self) -> tuple[type[PackedLayer], tuple[Any, ...]]: ...
 
@@ -319,13 +330,17 @@ class BertEncoder:
         projection: tuple[_Stored, npt.NDArray[np.float32]] | None,
         last_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
         distances: npt.NDArray[np.float32] | None,
-        rotary: npt.NDArray[np.float32] | None,
+        rotary: list[npt.NDArray[np.float32]],
+        layer_positions: list[tuple[int | None, int | None]],
         *,
         embedding: int,
         heads: int,
         activation: str,
         eps: float,
         norm_first: bool = False,
+        rms_norm: bool = False,
+        slopes: npt.NDArray[np.float32] | None = None,
+        disentangled: _Disentangled | None = None,
         instruction_set: str | None = None,
     ) -> Self: ...
     def forward(
@@ -562,6 +577,13 @@ class Tokenizer:
     def with_settings(self, truncation: TruncationSettings | None, padding: PaddingSettings | None) -> Tokenizer: ...
     def to_vocab_txt(self) -> str | None: ...
     def with_added_tokens(self, tokens: list[tuple[str, bool, bool, bool, bool, bool]]) -> Tokenizer: ...
+    def with_tokens(
+        self,
+        vocab: dict[str, int],
+        added: list[tuple[int, tuple[str, bool, bool, bool, bool, bool]]],
+        *,
+        template: bool,
+    ) -> Tokenizer: ...
     def added_tokens(self) -> list[tuple[int, tuple[str, bool, bool, bool, bool, bool]]]: ...
     def with_bert_template(self, cls: str, sep: str) -> Tokenizer: ...
     def with_lowercase(self) -> Tokenizer: ...
@@ -581,6 +603,7 @@ class Tokenizer:
     def pre_tokenizer_type(self) -> str | None: ...
     @property
     def pipeline(self) -> str: ...
+    def identity(self) -> str: ...
     @property
     def instruction_set(self) -> str | None: ...
     @staticmethod
@@ -805,22 +828,18 @@ class ExampleReader:
 def split_sentences(line: str, abbreviations: Sequence[str] | None) -> list[str]: ...
 def pack_sequences(lengths: Sequence[int], room: int, max_sequences: int | None) -> list[list[int]]: ...
 
-# A token store: shards, journal.jsonl, index.json. A run that was killed resumes by itself: create the writer with the
-# same arguments, read inputs[first_input:], add their blocks, finish. `options` is the JSON object that index.json
-# records (put the sizes of the inputs there): with another one, or another tokenizer, the constructor raises
-# InputError. Blocks of a Parquet column know no file number: pass input_index= (in the list of this run) and
-# ids= if there is an id column; text_document_id() makes numbers of texts. For JSON lines with an id field, give
-# TextReader two fields and second_is_id=True. documents="value" is for fields and columns.
+# The arrays of a token store. add() and finish() return what the open shard gets, and each one after it: ids,
+# sentence_offsets and document_offsets without the first, document_ids, and next: the position after the shard if it is
+# complete (input, documents, counts), from which another builder resumes. Blocks of a Parquet column know no file
+# number: pass input_index= (in the list of this run) and ids= if there is an id column; text_document_id() makes
+# numbers of texts. For JSON lines with an id field, give TextReader two fields and second_is_id=True.
+# documents="value" is for fields and columns.
 @final
-class TokenStoreWriter:
+class TokenStoreBuilder:
     def __new__(
         cls,
         tokenizer: Tokenizer,
-        folder: str,
         *,
-        fingerprint: str,
-        vocab_size: int,
-        options: str,
         file_numbers: Sequence[int],
         documents: str,
         split: bool,
@@ -831,16 +850,13 @@ class TokenStoreWriter:
     ) -> Self: ...
     @property
     def dtype(self) -> str: ...
-    @property
-    def finished(self) -> bool: ...
-    @property
-    def first_input(self) -> int: ...
+    def resume(self, position: dict[str, Any]) -> None: ...
     @property
     def counts(self) -> dict[str, int]: ...
     def add(
         self, block: TextBlock, *, input_index: int | None = None, ids: npt.NDArray[np.uint64] | None = None
-    ) -> None: ...
-    def finish(self) -> dict[str, int]: ...
+    ) -> list[dict[str, Any]]: ...
+    def finish(self) -> list[dict[str, Any]]: ...
 
 # The rows of one pass over one shard of a store, in blocks whose bounds do not depend on `threads`. `packing` is
 # (length of packed rows, window, most sequences in a row). With `masking` masks are static. counts: short_targets,
@@ -874,6 +890,7 @@ class ExampleBuilder:
 # ordinals uint64 (the identity of each row); for pairs pair_labels int8; with static masks labels int32 (dense, -100);
 # packed: position_ids int32, sequence_offsets int64, cu_seqlens int32 (those of row i from sequence_offsets[i] + i to
 # sequence_offsets[i + 1] + i + 1).
+# stored(): the arrays of an example folder, offsets without the first.
 @final
 class ExampleBlock:
     def __len__(self) -> int: ...
@@ -882,43 +899,22 @@ class ExampleBlock:
     def lengths(self) -> npt.NDArray[np.int64]: ...
     def pair_labels(self) -> npt.NDArray[np.uint8]: ...
     def arrays(self) -> dict[str, npt.NDArray[Any]]: ...
+    def stored(self, *, narrow_ids: bool, narrow_places: bool) -> dict[str, npt.NDArray[Any]]: ...
+    def rest(self, first: int) -> ExampleBlock: ...
 
-# Writers of blocks in order; after an error or Ctrl-C they refuse further calls, and leave files named *.part.
+# Encoders of blocks in order; after an error or Ctrl-C they refuse further calls.
 @final
-class NpyExampleWriter:
+class MdsEncoder:
     def __new__(
-        cls,
-        folder: str,
-        prefix: str,
-        *,
-        narrow_ids: bool,
-        narrow_places: bool,
-        pairs: bool,
-        masks: bool,
-        packed: bool,
+        cls, *, narrow_ids: bool, pair_label: str | None, masks: bool, packed: bool, size_limit: int
     ) -> Self: ...
-    def write(self, block: ExampleBlock) -> None: ...
-    # What each file holds ("input_ids", ...), its name, bytes, and CRC-32 as 8 hexadecimal digits.
-    def finish(self) -> list[tuple[str, str, int, str]]: ...
-
-@final
-class MdsWriter:
-    def __new__(
-        cls,
-        folder: str,
-        *,
-        narrow_ids: bool,
-        pair_label: str | None,
-        masks: bool,
-        packed: bool,
-        size_limit: int,
-        shards: list[tuple[int, int]],
-    ) -> Self: ...
-    # The samples and bytes of the shards that are complete.
-    def write(self, block: ExampleBlock, first: int) -> list[tuple[int, int]]: ...
-    def finish(self) -> int: ...
+    # The number of samples and the content, in pieces, of the shards that have become complete, and of the last one;
+    # index.json for names, samples and sizes.
+    def encode(self, block: ExampleBlock) -> list[tuple[int, list[npt.NDArray[np.uint8]]]]: ...
+    def finish(self) -> tuple[int, list[npt.NDArray[np.uint8]]] | None: ...
+    def index(self, shards: list[tuple[str, int, int]]) -> str: ...
 
 @final
 class TfrecordEncoder:
     def __new__(cls, length: int, max_predictions: int) -> Self: ...
-    def encode(self, block: ExampleBlock, first: int) -> bytes: ...
+    def encode(self, block: ExampleBlock) -> npt.NDArray[np.uint8]: ...

@@ -9,7 +9,7 @@ from wordpiece_bert.errors import InputError
 
 __all__ = ["AddedToken"]
 
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -65,7 +65,7 @@ class AddedToken:
             raise InputError(f"the content of an added token must be a non-empty str, not {content!r}")
         object.__setattr__(self, "content", content)
         flags = (single_word, lstrip, rstrip, not special if normalized is None else normalized, special)
-        for name, flag in zip(_FLAGS, flags, strict=True):
+        for name, flag in zip(FLAGS, flags, strict=True):
             checked_flag(f"{name} of the added token {content!r}", flag)
             object.__setattr__(self, name, flag)
 

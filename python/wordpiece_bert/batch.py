@@ -155,7 +155,13 @@ class RaggedBatch:
         return rows_html(repr(self), self.ids, self.row_offsets)
 
     def to_list(self) -> list[list[int]]:
-        """Return the ids as a list of lists."""
+        """Return the ids as a list of lists.
+
+        Returns
+        -------
+        list of list of int
+            A list for each row.
+        """
         return _rows(self.ids, self.row_offsets)
 
     def __arrow_c_schema__(self) -> object:
@@ -210,6 +216,20 @@ class RaggedBatch:
             **per_row,
         }
         return ArrowTable({name: array for name, array in columns.items() if array is not None}, self.row_offsets)
+
+
+def ragged(rows: _core.Rows) -> RaggedBatch:
+    """Return rows of the extension as a batch, without a copy."""
+    return RaggedBatch(
+        ids=rows.ids,
+        row_offsets=rows.row_offsets,
+        truncated=rows.truncated,
+        offsets=rows.offsets,
+        word_ids=rows.word_ids,
+        sequence_ids=rows.sequence_ids,
+        overflow_to_sample=rows.overflow_to_sample,
+        n_tokens=rows.n_tokens,
+    )
 
 
 class CharSpan(NamedTuple):
@@ -320,7 +340,13 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         return arrays_html("BatchEncoding", self._data)
 
     def copy(self) -> BatchEncoding[Value]:
-        """Return a copy with the same values."""
+        """Return a copy with the same values.
+
+        Returns
+        -------
+        BatchEncoding
+            Another object over the same values.
+        """
         return BatchEncoding(self._data, self.truncated)
 
     @property
@@ -336,7 +362,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         device : str, int or torch.device
             The device. Arrays and lists are always in the memory of the CPU.
         non_blocking : bool, default False
-            As for `torch.Tensor.to`.
+            What `torch.Tensor.to` is given.
 
         Returns
         -------
@@ -440,6 +466,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         ----------
         batch_index : int, default 0
             The row.
+
+        Returns
+        -------
+        list of str
+            The tokens, special ones and padding included.
         """
         return self._all_encodings()[batch_index].tokens
 
@@ -450,6 +481,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         ----------
         batch_index : int, default 0
             The row.
+
+        Returns
+        -------
+        list of int or None
+            An entry for each token.
         """
         return self._all_encodings()[batch_index].word_ids
 
@@ -460,6 +496,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         ----------
         batch_index : int, default 0
             The row.
+
+        Returns
+        -------
+        list of int or None
+            An entry for each token.
         """
         return self._all_encodings()[batch_index].sequence_ids
 
@@ -472,6 +513,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             The token; or the row, and then `token_index` is the token.
         token_index : int, optional
             The token, after the row.
+
+        Returns
+        -------
+        int or None
+            The number of the text, or None for special tokens.
         """
         encoding, token = self._token(batch_or_token_index, token_index)
         return encoding.token_to_sequence(token)
@@ -485,6 +531,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             The token; or the row, and then `token_index` is the token.
         token_index : int, optional
             The token, after the row.
+
+        Returns
+        -------
+        int or None
+            The index of the word, or None for special tokens.
         """
         encoding, token = self._token(batch_or_token_index, token_index)
         return encoding.token_to_word(token)
@@ -498,6 +549,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             The token; or the row, and then `token_index` is the token.
         token_index : int, optional
             The token, after the row.
+
+        Returns
+        -------
+        CharSpan or None
+            The span of characters, ``start`` and ``end``.
         """
         encoding, token = self._token(batch_or_token_index, token_index)
         span = encoding.token_to_chars(token)
@@ -516,6 +572,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             The character, after the row.
         sequence_index : int, default 0
             Which text of a pair.
+
+        Returns
+        -------
+        int or None
+            The index of the token in its row.
         """
         encoding, char = self._located(batch_or_char_index, char_index)
         return encoding.char_to_token(char, sequence_index)
@@ -528,11 +589,16 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Parameters
         ----------
         batch_or_char_index : int
-            The character; or the row, and then `char_index` is the character.
+            The character; or the row, followed by the character.
         char_index : int, optional
             The character, after the row.
         sequence_index : int, default 0
             Which text of a pair.
+
+        Returns
+        -------
+        int or None
+            The index of the word, or None outside of words.
         """
         encoding, char = self._located(batch_or_char_index, char_index)
         return encoding.char_to_word(char, sequence_index)
@@ -550,6 +616,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             The word, after the row.
         sequence_index : int, default 0
             Which text of a pair.
+
+        Returns
+        -------
+        TokenSpan or None
+            The span of tokens, ``start`` and ``end``.
         """
         encoding, word = self._located(batch_or_word_index, word_index)
         span = encoding.word_to_tokens(word, sequence_index)
@@ -568,6 +639,11 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             The word, after the row.
         sequence_index : int, default 0
             Which text of a pair.
+
+        Returns
+        -------
+        CharSpan or None
+            The span of characters, ``start`` and ``end``.
         """
         encoding, word = self._located(batch_or_word_index, word_index)
         span = encoding.word_to_chars(word, sequence_index)

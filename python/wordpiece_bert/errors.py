@@ -88,7 +88,10 @@ class InternalError(WordPieceError, RuntimeError):
 
 
 class CheckpointWarning(UserWarning):
-    """A weight file holds tensors that the model does not use, such as those of a head. The message names them."""
+    """A weight file holds tensors that the model does not use, or a model's labels lack the one that a task needs.
+
+    The message names them.
+    """
 
 
 class TrainingWarning(UserWarning):

@@ -1,20 +1,12 @@
-"""Truncation, padding and the other options of an encoding call: their defaults, checks and effect.
-
-`resolve` turns the keywords of a call into the options of the core; `Tokenizer.encode`, `encode_batch`, `encodings` and
-``tokenizer(...)`` all use it. Keywords that a call does not give come from the tokenizer's files, except that
-``tokenizer(...)`` ignores the files' truncation and padding, as transformers does.
-"""
+"""Truncation, padding and the other options of an encoding call, as types; `_tokenizer.call_options` applies them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, TypeVar
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypedDict
 
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
-from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.parameters import ENCODING
 
 __all__ = [
     "CallOptions",
@@ -22,29 +14,17 @@ __all__ = [
     "EncodeOptions",
     "PaddingSettings",
     "TruncationSettings",
-    "resolve",
-    "without_unknown_maximum",
 ]
 
 Side = Literal["left", "right"]
 Strategy = Literal["longest_first", "only_first", "only_second"]
 OffsetUnit = Literal["char", "byte", "utf16"]
 
-SIDES: tuple[Side, ...] = ("right", "left")
-STRATEGIES: tuple[Strategy, ...] = ("longest_first", "only_first", "only_second")
-PADDINGS: tuple[Literal["longest", "max_length"], ...] = ("longest", "max_length")
-OFFSET_UNITS: tuple[OffsetUnit, ...] = ("char", "byte", "utf16")
-
-# Far above the row length of any model. A larger value is a mistake, such as the 10**30 that means "no limit" in some
-# files, and would exhaust the memory.
-LONGEST_PADDING = 1 << 24
-
-T = TypeVar("T", bound=str)
-
 #: Off (False), on (True), one of several choices (str), or the setting of the files (None).
 Switch = bool | str | None
 
 
+@completed_by(ENCODING)
 class EncodeOptions(TypedDict, total=False):
     """The options that all encoding methods accept by keyword, for a dict that holds some of them.
 
@@ -56,28 +36,15 @@ class EncodeOptions(TypedDict, total=False):
         a padding token.
     """
 
-    #: Add the special tokens of the post-processor's template to each text; True by default.
     add_special_tokens: bool
-    #: Truncate texts: True means "longest_first", False or "do_not_truncate" off, None the setting of the tokenizer's
-    #: files; if they have none, texts are truncated if `max_length` is given without padding.
     truncation: bool | Strategy | Literal["do_not_truncate"] | None
-    #: The maximum length of a row in tokens, special tokens included. Given without truncation and padding, it turns
-    #: truncation on.
     max_length: int | None
-    #: How many tokens consecutive windows of a text share; None the setting of the files (0 if none).
     stride: int | None
-    #: The side on which tokens are removed; None the setting of the files ("right" if none).
     truncation_side: Side | None
-    #: Pad rows: True means "longest", the longest row of the batch, False or "do_not_pad" off, None the setting of the
-    #: files (off if none).
     padding: bool | Literal["longest", "max_length", "do_not_pad"] | None
-    #: Round the padded length up to a multiple of this; None the setting of the files (no rounding if none).
     pad_to_multiple_of: int | None
-    #: The side on which padding is added; None the setting of the files ("right" if none).
     padding_side: Side | None
-    #: The unit of offsets: characters (the default), UTF-8 bytes, or UTF-16 code units.
     offset_unit: OffsetUnit
-    #: Encode special tokens that occur in a text as ordinary text; False by default.
     encode_special_tokens: bool
 
 
@@ -130,178 +97,3 @@ class CallOptions(NamedTuple):
     padding_side: str | None = None
     offset_unit: str = "char"
     encode_special_tokens: bool = False
-
-
-def resolve(
-    core: _core.Tokenizer, defaults: Defaults, given: CallOptions, *, like_transformers: bool = False
-) -> _core.Options:
-    """Determine all options of a call, and check them against the tokenizer.
-
-    Parameters
-    ----------
-    core : _core.Tokenizer
-        The tokenizer to call.
-    defaults : Defaults
-        The settings of its files.
-    given : CallOptions
-        The options of the call.
-    like_transformers : bool, default False
-        Ignore the truncation and padding of the files, and require that a truncation length is a multiple of
-        `pad_to_multiple_of`.
-
-    Returns
-    -------
-    _core.Options
-        The options for calls of `core`.
-
-    Raises
-    ------
-    InputError
-        A value is wrong, or the options contradict each other or the tokenizer.
-    """
-    if given.max_length is not None:
-        given = given._replace(max_length=whole_number("max_length", given.max_length, 0))
-    if like_transformers:
-        defaults = replace(defaults, truncation=None, padding=None)
-    nothing_set = given.truncation is None and defaults.truncation is None and not given.padding
-    if given.max_length is not None and nothing_set:
-        given = given._replace(truncation=True)
-    truncation = _truncation(defaults, given)
-    padding = _padding(defaults, given, truncation)
-    if like_transformers:
-        _check_multiple(truncation, padding)
-    return core.options(
-        checked_flag("add_special_tokens", given.add_special_tokens),
-        truncation,
-        padding,
-        checked_choice("offset_unit", given.offset_unit, OFFSET_UNITS),
-        checked_flag("encode_special_tokens", given.encode_special_tokens),
-    )
-
-
-def without_unknown_maximum(defaults: Defaults, given: CallOptions) -> tuple[CallOptions, str | None]:
-    """Switch off what needs a maximum length that no one gives, as transformers does in a call.
-
-    Parameters
-    ----------
-    defaults : Defaults
-        The settings of the tokenizer's files.
-    given : CallOptions
-        The options of the call.
-
-    Returns
-    -------
-    CallOptions
-        The options, without truncation and padding to a maximum if there is none.
-    str or None
-        What was switched off and why, for a warning; None if nothing was.
-    """
-    if given.max_length is not None or defaults.model_max_length is not None:
-        return given, None
-    off = []
-    if given.truncation is True or given.truncation in STRATEGIES:
-        off.append(f"truncation={given.truncation!r}")
-        given = given._replace(truncation=False)
-    if given.padding == "max_length":
-        off.append("padding='max_length'")
-        given = given._replace(padding=False)
-    if not off:
-        return given, None
-    plural = "s" if len(off) == 1 else ""
-    return given, (
-        f"{' and '.join(off)} need{plural} a max_length: none is given, and the tokenizer has no model_max_length. "
-        "Nothing is done, as in transformers; pass max_length"
-    )
-
-
-def _check_multiple(truncation: TruncationSettings | None, padding: PaddingSettings | None) -> None:
-    """Refuse a truncation length that is no multiple of the padding's, as a call of transformers does."""
-    multiple = padding["pad_to_multiple_of"] if padding else None
-    if truncation and multiple and truncation["max_length"] % multiple:
-        raise InputError(
-            "Truncation and padding are both activated but truncation length "
-            f"(max_length={truncation['max_length']}) is not a multiple of pad_to_multiple_of ({multiple}): use "
-            f"max_length={-(-truncation['max_length'] // multiple) * multiple}"
-        )
-
-
-def _truncation(defaults: Defaults, given: CallOptions) -> TruncationSettings | None:
-    max_length, stride, side = given.max_length, given.stride, given.truncation_side
-    strategy = _strategy_of("truncation", given.truncation, STRATEGIES, "do_not_truncate")
-    # Checked even where truncation is off: a wrong value is a mistake either way.
-    steps = None if stride is None else whole_number("stride", stride, 0)
-    direction = defaults.truncation_side if side is None else checked_choice("truncation_side", side, SIDES)
-    file_setting = defaults.truncation
-    if strategy is False or (strategy is None and file_setting is None):
-        return None
-    if steps is None:
-        steps = file_setting["stride"] if file_setting else 0
-    if strategy is None and file_setting is not None:
-        # A max_length that is given for the padding leaves the file's truncation as it is.
-        kept = file_setting["max_length"] if max_length is None or given.padding else max_length
-        return {**file_setting, "max_length": kept, "stride": steps, "direction": direction}
-    longest = max_length
-    if longest is None:
-        longest = file_setting["max_length"] if file_setting else defaults.model_max_length
-    if longest is None:
-        raise InputError(
-            f"truncation={given.truncation!r} needs a max_length: none is given, and the tokenizer has no "
-            "model_max_length"
-        )
-    return {"max_length": longest, "stride": steps, "strategy": strategy or STRATEGIES[0], "direction": direction}
-
-
-def _padding(defaults: Defaults, given: CallOptions, truncation: TruncationSettings | None) -> PaddingSettings | None:
-    multiple, side = given.pad_to_multiple_of, given.padding_side
-    strategy = _strategy_of("padding", given.padding, PADDINGS, "do_not_pad")
-    if multiple is not None:
-        multiple = whole_number("pad_to_multiple_of", multiple, 1, LONGEST_PADDING)
-    direction = defaults.padding_side if side is None else checked_choice("padding_side", side, SIDES)
-    file_setting = defaults.padding
-    if strategy is False or (strategy is None and file_setting is None):
-        return None
-    if multiple is None and file_setting:
-        multiple = file_setting["pad_to_multiple_of"]
-    length = file_setting["length"] if file_setting and strategy is None else None
-    if strategy == "max_length":
-        fixed = file_setting["length"] if file_setting else None
-        candidates = (
-            given.max_length,
-            fixed,
-            truncation["max_length"] if truncation else None,
-            defaults.model_max_length,
-        )
-        length = next((candidate for candidate in candidates if candidate is not None), None)
-        if length is None:
-            raise InputError(
-                "padding='max_length' needs a max_length: none is given, and the tokenizer has no model_max_length"
-            )
-    if length is not None:
-        whole_number("the length to pad to", length, 0, LONGEST_PADDING)
-    if file_setting is not None:
-        return {**file_setting, "length": length, "pad_to_multiple_of": multiple, "direction": direction}
-    if defaults.pad_id is None:
-        raise InputError(
-            f"Asking to pad but the tokenizer does not have a padding token: {defaults.pad_token!r} is not in its "
-            "vocabulary. Add it to the vocabulary, choose another with from_vocab(..., pad_token=...), or use "
-            "padding=False"
-        )
-    return {
-        "length": length,
-        "pad_to_multiple_of": multiple,
-        "pad_id": defaults.pad_id,
-        "pad_token": defaults.pad_token,
-        "pad_type_id": defaults.pad_type_id,
-        "direction": direction,
-    }
-
-
-def _strategy_of(name: str, switch: Switch, choices: tuple[T, ...], off: str) -> T | Literal[False] | None:
-    """Resolve a switch: True to the first choice, False to off, None to the setting of the files."""
-    if switch is None or switch is False:
-        return switch
-    if switch is True:
-        return choices[0]
-    if switch == off:
-        return False
-    return checked_choice(name, switch, choices, f"True, False, None, {off!r}, ")

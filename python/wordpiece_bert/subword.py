@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -25,12 +25,33 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert._core import Encoding
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
 
-__all__ = ["SubwordEncoding", "SubwordTokenizer", "is_subword", "tokenizer_of"]
+__all__ = [
+    "AnyEncoding",
+    "AnyTokenizer",
+    "SubwordEncoding",
+    "SubwordTokenizer",
+    "is_subword",
+    "tokenizer_of",
+    "wordpiece",
+]
+
+#: The tokenizer of an encoder, a ranker or a task, and what it makes of a text. Both kinds have the calls that these
+#: make; what needs more takes a `Tokenizer`, which `wordpiece` asks for.
+AnyTokenizer: TypeAlias = "Tokenizer | SubwordTokenizer"
+AnyEncoding: TypeAlias = "Encoding | SubwordEncoding"
 
 #: Files of tokenizers that ``tokenizers`` cannot read.
-_SENTENCEPIECE = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.model", "merges.txt")
+_SENTENCEPIECE = (
+    "sentencepiece.bpe.model",
+    "spm.model",
+    "spiece.model",
+    "sentencepiece.model",
+    "tokenizer.model",
+    "merges.txt",
+)
 
 #: A ``tokenizer.json`` of 250,000 pieces has about 17 MB.
 _LARGEST_FILE = 200_000_000
@@ -137,8 +158,8 @@ def _kind(model: dict[str, Any]) -> object:
     return "BPE" if "merges" in model else None
 
 
-def tokenizer_of(folder: str | os.PathLike[str]) -> Tokenizer:
-    """Return the tokenizer of a model folder: a `Tokenizer`, or a `SubwordTokenizer` in its place.
+def tokenizer_of(folder: str | os.PathLike[str]) -> AnyTokenizer:
+    """Return the tokenizer of a model folder.
 
     Parameters
     ----------
@@ -152,8 +173,27 @@ def tokenizer_of(folder: str | os.PathLike[str]) -> Tokenizer:
     ModelNotFoundError, TokenizerFormatError
         As for `Tokenizer.from_pretrained` and `is_subword`.
     """
-    # A SubwordTokenizer has the methods that its callers use; those of other tasks refuse it by name.
-    return cast("Tokenizer", SubwordTokenizer(folder)) if is_subword(folder) else Tokenizer.from_pretrained(folder)
+    return SubwordTokenizer(folder) if is_subword(folder) else Tokenizer.from_pretrained(folder)
+
+
+def wordpiece(tokenizer: AnyTokenizer, what: str) -> Tokenizer:
+    """Return a tokenizer that must be WordPiece.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer or SubwordTokenizer
+        The tokenizer.
+    what : str
+        What needs it, for the message.
+
+    Raises
+    ------
+    InputError
+        It is not WordPiece.
+    """
+    if not isinstance(tokenizer, Tokenizer):
+        raise InputError(f"{what} needs a WordPiece tokenizer, not {tokenizer!r}")
+    return tokenizer
 
 
 class SubwordTokenizer:
@@ -167,6 +207,8 @@ class SubwordTokenizer:
         A folder with ``tokenizer.json``, for which `is_subword` is true.
     lowercase : bool, default False
         Whether texts are converted to lower case first.
+    special_tokens : sequence of str, default ()
+        Further tokens that are not split.
 
     Raises
     ------
@@ -176,7 +218,9 @@ class SubwordTokenizer:
         ``tokenizers`` cannot read the file.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, lowercase: bool = False) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, lowercase: bool = False, special_tokens: Sequence[str] = ()
+    ) -> None:
         try:
             import tokenizers
         except ImportError as cause:
@@ -185,12 +229,16 @@ class SubwordTokenizer:
                 "pip install 'wordpiece-bert[tokenizers]'"
             ) from cause
         self._folder = Path(folder)
-        self._lowercase = lowercase
+        self.lowercase = lowercase
         file = self._folder / "tokenizer.json"
         try:
             self._core: Any = tokenizers.Tokenizer.from_file(str(file))
         except Exception as cause:  # tokenizers raises bare exceptions
             raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
+        self._special = tuple(special_tokens)
+        if self._special:
+            added = [tokenizers.AddedToken(token, normalized=False, special=True) for token in self._special]
+            self._core.add_special_tokens(added)
         self._core.no_truncation()
         self._core.no_padding()
         self._lock = threading.Lock()
@@ -211,6 +259,11 @@ class SubwordTokenizer:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _NO_LIMIT:
             return None
         return int(value)
+
+    @property
+    def truncation_side(self) -> str:
+        """The side on which texts are truncated by default."""
+        return str(self._settings.get("truncation_side", "right"))
 
     @property
     def vocab_size(self) -> int:
@@ -381,7 +434,7 @@ class SubwordTokenizer:
         with self._lock:
             if truncation and max_length is not None:
                 strategy = "longest_first" if truncation is True else str(truncation)
-                side = side or self._settings.get("truncation_side", "right")
+                side = side or self.truncation_side
                 try:
                     self._core.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
                 except (ValueError, TypeError) as cause:
@@ -397,7 +450,7 @@ class SubwordTokenizer:
         return rows
 
     def _prepared(self, item: Any) -> Any:
-        if not self._lowercase:
+        if not self.lowercase:
             return item
         if isinstance(item, str):
             return item.lower()
@@ -405,7 +458,11 @@ class SubwordTokenizer:
 
     def lowercased(self) -> SubwordTokenizer:
         """Return a tokenizer that converts texts to lower case first."""
-        return SubwordTokenizer(self._folder, lowercase=True)
+        return SubwordTokenizer(self._folder, lowercase=True, special_tokens=self._special)
+
+    def with_special_tokens(self, tokens: Sequence[str]) -> SubwordTokenizer:
+        """Return a tokenizer that does not split these tokens of its vocabulary."""
+        return SubwordTokenizer(self._folder, lowercase=self.lowercase, special_tokens=(*self._special, *tokens))
 
     def _write_files(self, output: AtomicFolder) -> None:
         """Write the files of the tokenizer as they are in its folder."""

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
+from wordpiece_bert._tokenizer.call_options import resolve
 from wordpiece_bert._tokenizer.decoding import DecodingCalls
 from wordpiece_bert._tokenizer.files import FileCalls
 from wordpiece_bert._tokenizer.model_inputs import ModelInputCalls
@@ -22,7 +25,8 @@ from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.options import CallOptions, resolve
+from wordpiece_bert.options import CallOptions
+from wordpiece_bert.parameters import NORMALIZING, PIECES
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings, load_folder, moved_tokens
 
 if TYPE_CHECKING:
@@ -62,6 +66,7 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
     # --- construction
 
     @classmethod
+    @completed_by(NORMALIZING, PIECES)
     def from_vocab(
         cls,
         vocab: StrPath | Sequence[str] | Mapping[str, int],
@@ -90,21 +95,6 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         vocab : path, sequence of str, or mapping of str to int
             A vocab.txt (one token per line, whose id is the line number from 0), the tokens in the order of their ids,
             or token -> id.
-        lowercase : bool, default True
-            Convert texts to lower case.
-        strip_accents : bool, optional
-            Remove combining marks after decomposition. Defaults to the value of `lowercase`.
-        clean_text : bool, default True
-            Remove control characters, and replace every white space character by a space.
-        tokenize_chinese_chars : bool, default True
-            Treat every Chinese ideograph as a word.
-        unk_token, cls_token, sep_token, pad_token, mask_token : str
-            The special tokens; by default ``[UNK]``, ``[CLS]``, ``[SEP]``, ``[PAD]`` and ``[MASK]``. The vocabulary
-            must have `unk_token`, and may have the others.
-        continuing_subword_prefix : str, default "##"
-            The prefix of a piece that continues a word.
-        max_input_chars_per_word : int, default 100
-            A word of more characters becomes `unk_token`.
         strict : bool, default False
             Raise an error instead of a warning for a vocab.txt with blank or duplicate lines, white space at the end of
             a line, or a byte order mark.
@@ -275,11 +265,11 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         loaded = load_folder(folder)
         tokenizer = cls._load(folder, loaded)
         messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.token_to_id)]
-        if contradiction := _pad_contradiction(tokenizer._inner):
+        if contradiction := _pad_contradiction(core_of(tokenizer)):
             messages.append(f"{folder}: {contradiction}; rows are padded with the id of the pad_token")
         for message in messages:
             warn(message)
-        return tokenizer._without_file_settings()
+        return cls._without_file_settings(tokenizer)
 
     @classmethod
     def _load(cls, folder: Path, loaded: LoadedFolder) -> Self:

@@ -9,7 +9,6 @@ from wordpiece_bert._internal.notebook import fields_html, records_html
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Answer", "Answers", "Results", "SearchResults"]
 
 Item = TypeVar("Item")
 

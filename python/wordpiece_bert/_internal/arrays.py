@@ -11,7 +11,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["as_float32", "as_numbers", "as_vectors", "as_whole_numbers"]
 
 #: What is shown of a message of NumPy or torch.
 _CHARACTERS = 160

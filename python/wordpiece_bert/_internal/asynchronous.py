@@ -10,7 +10,6 @@ from wordpiece_bert._internal.progress import observed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["run_in_thread"]
 
 Result = TypeVar("Result")
 

@@ -14,9 +14,8 @@ from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold, remove_abandone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import FrameType, TracebackType
+    from types import FrameType
 
-__all__ = ["AtomicFile", "part_name", "part_pattern", "sync_folder", "uninterrupted", "write_bytes", "write_text"]
 
 # Bytes that a system call writes, and bytes after which a large file is flushed: 0.1 s for a disk with 160 MB/s.
 _WRITTEN_AT_ONCE = 4 << 20
@@ -160,9 +159,7 @@ class AtomicFile:
         self.sync()
         self.rename()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Removed before it is closed, because closing releases the lock. (Windows removes no open file.)
         if not HAS_LOCKS:
             self._close()

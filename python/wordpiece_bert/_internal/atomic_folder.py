@@ -12,22 +12,53 @@ import errno
 import json
 import os
 import shutil
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, part_name, part_pattern, sync_folder, uninterrupted
 from wordpiece_bert._internal.file_locks import exclusive, hold, remove_abandoned
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import TracebackType
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["MARKER", "AtomicFolder", "check_complete"]
 
 #: The file that marks a folder while files in it are being exchanged: a JSON list of their names.
 MARKER = ".unfinished_save.json"
+
+
+class FileSink(Protocol):
+    """What takes the files of a folder."""
+
+    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
+        """Write a file."""
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file with a text as UTF-8."""
+
+
+class Subfolder:
+    """A folder in the folder that another sink writes.
+
+    Parameters
+    ----------
+    sink : FileSink
+        What takes the files.
+    name : str
+        The name of the folder in it.
+    """
+
+    def __init__(self, sink: FileSink, name: str) -> None:
+        self._sink, self._name = sink, name
+
+    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
+        """Write a file, as the sink does."""
+        self._sink.write(f"{self._name}/{name}", chunks)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file with a text as UTF-8."""
+        self._sink.write_text(f"{self._name}/{name}", text)
 
 
 class AtomicFolder:
@@ -201,12 +232,19 @@ class AtomicFolder:
             marker.commit()
         sync_folder(self._folder)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._staging is not None:
             shutil.rmtree(self._staging, ignore_errors=True)
         self._stack.close()
+
+
+@contextmanager
+def written_folder(folder: str | os.PathLike[str]) -> Iterator[AtomicFolder]:
+    """Write a folder in one block: its files get their names when the block ends, and never if it raises."""
+    with AtomicFolder(Path(folder)) as output:
+        output.begin()
+        yield output
+        output.commit()
 
 
 def _chunks(stream: BinaryIO) -> Iterable[bytes]:

@@ -5,24 +5,48 @@ Rows are sorted by length first, so that those of a batch are about equally long
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from wordpiece_bert._internal.progress import Progress, notify
+from wordpiece_bert._internal.progress import notify, shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from wordpiece_bert._core import Encoding
-    from wordpiece_bert.batch import RaggedBatch
-
-__all__ = ["ModelInputs", "encoding_batches", "pad_rows", "sorted_batches", "token_runs", "with_progress"]
 
 AnyBatch = TypeVar("AnyBatch")
+
+
+class Rows(Protocol):
+    """Rows of token ids, one after the other, as in a `RaggedBatch`."""
+
+    @property
+    def ids(self) -> npt.NDArray[np.uint32]: ...
+
+    @property
+    def row_offsets(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]: ...
+
+    def __len__(self) -> int: ...
+
+
+class Encoded(Protocol):
+    """What is read of an encoded text: its ids and token types, and how many they are."""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The ids."""
+
+    @property
+    def token_type_ids(self) -> Sequence[int]:
+        """The token types."""
+
+    def __len__(self) -> int: ...
 
 
 class ModelInputs(TypedDict):
@@ -66,7 +90,7 @@ def sorted_batches(
     return batches
 
 
-def token_runs(rows: RaggedBatch, tokens: int) -> list[slice]:
+def token_runs(rows: Rows, tokens: int) -> list[slice]:
     """Divide rows, in their order, into runs of at most `tokens` tokens; a longer row is a run by itself."""
     offsets = rows.row_offsets
     runs = []
@@ -78,7 +102,7 @@ def token_runs(rows: RaggedBatch, tokens: int) -> list[slice]:
     return runs
 
 
-def pad_rows(rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def pad_rows(rows: Rows, batch: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return some rows as ids [B, S], padded with 0 on the right, and which of these are tokens, [B, S]."""
     lengths = rows.lengths[batch]  # [B]
     columns = np.arange(lengths.max())  # [S]
@@ -88,7 +112,7 @@ def pad_rows(rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[npt.NDArra
     return ids, mask
 
 
-def encoding_batches(encodings: Sequence[Encoding], size: int) -> Iterator[tuple[npt.NDArray[np.intp], ModelInputs]]:
+def encoding_batches(encodings: Sequence[Encoded], size: int) -> Iterator[tuple[npt.NDArray[np.intp], ModelInputs]]:
     """Yield batches of at most `size` rows: the indices of their encodings [B], and padded inputs."""
     lengths = np.array([len(encoding) for encoding in encodings], np.int64)
     for batch in sorted_batches(lengths, size):
@@ -123,8 +147,7 @@ def with_progress(
     rows = tokens = 0
     total = len(batches) if lengths is None else len(lengths)
     of_tokens = 0 if lengths is None else int(lengths.sum())
-    with ExitStack() as stack:
-        bar = stack.enter_context(Progress(total, "batch" if lengths is None else "row")) if show else None
+    with shown_progress(total, "batch" if lengths is None else "row", show) as bar:
         for batch in batches:
             yield batch
             if lengths is None:
@@ -133,5 +156,4 @@ def with_progress(
                 counts = lengths[cast("slice", batch)]
                 rows, tokens = rows + len(counts), tokens + int(counts.sum())
                 notify(len(counts), int(counts.sum()), of_tokens)
-            if bar is not None:
-                bar.update(rows, tokens=None if lengths is None else tokens)
+            bar.update(rows, tokens=None if lengths is None else tokens)

@@ -10,17 +10,6 @@ from typing import SupportsIndex, TypeVar
 
 from wordpiece_bert.errors import InputError
 
-__all__ = [
-    "check_device",
-    "check_instance",
-    "checked_choice",
-    "checked_flag",
-    "checked_probability",
-    "checked_strings",
-    "finite_number",
-    "whole_number",
-]
-
 # The largest signed 64-bit integer, which every count and length in the core fits in.
 _LARGEST = (1 << 63) - 1
 

@@ -8,7 +8,7 @@ import re
 import struct
 import warnings
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -16,11 +16,10 @@ import numpy as np
 from wordpiece_bert._internal.figures import new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
-__all__ = ["INK", "SOFT", "Drawing", "png", "text_width"]
 
 INK, SOFT, GROUND = "#1f2328", "#59636e", "#ffffff"
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
@@ -46,14 +45,11 @@ class Drawing:
 
     def __init__(self, width: float, height: float, title: str) -> None:
         self.width, self.height, self.title = float(width), float(height), title
-        self._shapes: list[tuple[str, dict[str, Any]]] = []
+        self._shapes: list[_Shape] = []
 
-    def rectangle(
-        self, x: float, y: float, width: float, height: float, fill: str, *, radius: float = 0, stroke: str = "none"
-    ) -> None:
+    def rectangle(self, x: float, y: float, width: float, height: float, fill: str, *, radius: float = 0) -> None:
         """Add a rectangle."""
-        shape = {"x": x, "y": y, "width": width, "height": height, "fill": fill, "radius": radius, "stroke": stroke}
-        self._shapes.append(("rectangle", shape))
+        self._shapes.append(_Rectangle(x, y, width, height, fill, radius))
 
     def text(
         self,
@@ -68,25 +64,24 @@ class Drawing:
         turn: float = 0,
     ) -> None:
         """Add a line of text whose baseline is at y; `anchor` is start, middle or end, `turn` degrees clockwise."""
-        shape = {"x": x, "y": y, "text": _FORBIDDEN.sub("\ufffd", text).replace("\n", " "), "size": size, "fill": fill}
-        self._shapes.append(("text", shape | {"anchor": anchor, "bold": bold, "turn": turn}))
+        line = _FORBIDDEN.sub("\ufffd", text).replace("\n", " ")
+        self._shapes.append(_Text(x, y, line, size, fill, anchor, bold, turn))
 
     def curve(self, x1: float, y1: float, x2: float, y2: float, stroke: str, width: float, opacity: float = 1) -> None:
         """Add a curve that leaves and arrives horizontally."""
-        shape = {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "stroke": stroke, "width": width, "opacity": opacity}
-        self._shapes.append(("curve", shape))
+        self._shapes.append(_Curve(x1, y1, x2, y2, stroke, width, opacity))
 
     def line(self, points: Sequence[tuple[float, float]], stroke: str, width: float) -> None:
         """Add a line through points."""
-        self._shapes.append(("line", {"points": list(points), "stroke": stroke, "width": width}))
+        self._shapes.append(_Line(list(points), stroke, width))
 
     def circle(self, x: float, y: float, radius: float, fill: str, opacity: float = 1) -> None:
         """Add a filled circle."""
-        self._shapes.append(("circle", {"x": x, "y": y, "radius": radius, "fill": fill, "opacity": opacity}))
+        self._shapes.append(_Circle(x, y, radius, fill, opacity))
 
     def image(self, x: float, y: float, width: float, height: float, pixels: npt.NDArray[np.uint8]) -> None:
         """Add an image, uint8 [rows, columns, 3], each of whose pixels becomes a rectangle."""
-        self._shapes.append(("image", {"x": x, "y": y, "width": width, "height": height, "pixels": pixels}))
+        self._shapes.append(_Image(x, y, width, height, pixels))
 
     def to_svg(self) -> str:
         """Return the picture as SVG."""
@@ -96,7 +91,7 @@ class Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
             f'font-family="{FONT}"><title>{title}</title><rect width="{w}" height="{h}" fill="{GROUND}"/>'
         )
-        return head + "".join(_SVG[kind](**shape) for kind, shape in self._shapes) + "</svg>"
+        return head + "".join(shape.svg() for shape in self._shapes) + "</svg>"
 
     def to_png(self, scale: float = 2) -> bytes:
         """Return the picture as PNG, `scale` pixels for each of its own.
@@ -114,8 +109,8 @@ class Drawing:
         axes.set_xlim(0, self.width)
         axes.set_ylim(self.height, 0)
         axes.axis("off")
-        for order, (kind, shape) in enumerate(self._shapes):
-            _AXES[kind](axes, order, **shape)
+        for order, shape in enumerate(self._shapes):
+            shape.draw(axes, order)
         content = io.BytesIO()
         with warnings.catch_warnings():
             # A character that the installed fonts do not have is drawn as a box.
@@ -137,188 +132,162 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-# --- SVG
+# --- shapes, as SVG and as PNG by matplotlib
 
 
 def _n(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _svg_rectangle(*, x: float, y: float, width: float, height: float, fill: str, radius: float, stroke: str) -> str:
-    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
-    more = (f' rx="{_n(radius)}"' if radius else "") + (f' stroke="{stroke}"' if stroke != "none" else "")
-    return f'<rect {place} fill="{fill}"{more}/>'
+class _Shape(Protocol):
+    def svg(self) -> str:
+        """Return the element."""
+
+    def draw(self, axes: Any, order: int) -> None:
+        """Add the shape to matplotlib's axes."""
 
 
-def _svg_text(*, x: float, y: float, text: str, size: float, fill: str, anchor: str, bold: bool, turn: float) -> str:
-    more = ' font-weight="600"' * bold + (f' transform="rotate({_n(turn)} {_n(x)} {_n(y)})"' if turn else "")
-    place = f'x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}" fill="{fill}" text-anchor="{anchor}"'
-    return f"<text {place}{more}>{escape(text)}</text>"
+class _Rectangle(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    radius: float
+
+    def svg(self) -> str:
+        place = f'x="{_n(self.x)}" y="{_n(self.y)}" width="{_n(self.width)}" height="{_n(self.height)}"'
+        more = f' rx="{_n(self.radius)}"' if self.radius else ""
+        return f'<rect {place} fill="{self.fill}"{more}/>'
+
+    def draw(self, axes: Any, order: int) -> None:
+        from matplotlib.patches import FancyBboxPatch
+
+        radius = min(self.radius, self.width / 2, self.height / 2)
+        patch = FancyBboxPatch(
+            (self.x, self.y),
+            self.width,
+            self.height,
+            boxstyle=f"round,pad=0,rounding_size={radius}" if self.radius else "square,pad=0",
+            facecolor=self.fill,
+            edgecolor="none",
+        )
+        patch.set_zorder(order)
+        axes.add_patch(patch)
 
 
-def _svg_curve(*, x1: float, y1: float, x2: float, y2: float, stroke: str, width: float, opacity: float) -> str:
-    if y1 == y2 or x1 == x2:
-        path = f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}"
-    else:
-        middle = _n((x1 + x2) / 2)
-        path = f"M{_n(x1)} {_n(y1)}C{middle} {_n(y1)} {middle} {_n(y2)} {_n(x2)} {_n(y2)}"
-    more = f' stroke-opacity="{_n(opacity)}"' if opacity < 1 else ""
-    return f'<path d={quoteattr(path)} fill="none" stroke="{stroke}" stroke-width="{_n(width)}"{more}/>'
+class _Text(NamedTuple):
+    x: float
+    y: float
+    text: str
+    size: float
+    fill: str
+    anchor: str
+    bold: bool
+    turn: float
+
+    def svg(self) -> str:
+        x, y = _n(self.x), _n(self.y)
+        more = ' font-weight="600"' * self.bold
+        more += f' transform="rotate({_n(self.turn)} {x} {y})"' if self.turn else ""
+        look = f'font-size="{_n(self.size)}" fill="{self.fill}" text-anchor="{self.anchor}"'
+        return f'<text x="{x}" y="{y}" {look}{more}>{escape(self.text)}</text>'
+
+    def draw(self, axes: Any, order: int) -> None:
+        axes.text(
+            self.x,
+            self.y,
+            self.text,
+            fontsize=self.size * 0.72 * 0.92,  # pixels to points; matplotlib's font is wider
+            color=self.fill,
+            ha={"start": "left", "middle": "center", "end": "right"}[self.anchor],
+            va="baseline",
+            rotation=-self.turn,
+            rotation_mode="anchor",
+            fontweight="bold" if self.bold else "normal",
+            parse_math=False,
+            zorder=order,
+        )
 
 
-def _svg_line(*, points: Sequence[tuple[float, float]], stroke: str, width: float) -> str:
-    places = " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
-    return f'<polyline points="{places}" fill="none" stroke="{stroke}" stroke-width="{_n(width)}"/>'
+class _Curve(NamedTuple):
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    stroke: str
+    width: float
+    opacity: float
+
+    def svg(self) -> str:
+        x1, y1, x2, y2, middle = map(_n, (self.x1, self.y1, self.x2, self.y2, (self.x1 + self.x2) / 2))
+        is_straight = self.y1 == self.y2 or self.x1 == self.x2
+        path = f"M{x1} {y1}L{x2} {y2}" if is_straight else f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}"
+        more = f' stroke-opacity="{_n(self.opacity)}"' if self.opacity < 1 else ""
+        return f'<path d={quoteattr(path)} fill="none" stroke="{self.stroke}" stroke-width="{_n(self.width)}"{more}/>'
+
+    def draw(self, axes: Any, order: int) -> None:
+        from matplotlib.patches import PathPatch
+        from matplotlib.path import Path
+
+        start, end, middle = (self.x1, self.y1), (self.x2, self.y2), (self.x1 + self.x2) / 2
+        path = Path([start, (middle, self.y1), (middle, self.y2), end], [Path.MOVETO, *[Path.CURVE4] * 3])
+        if self.x1 == self.x2:
+            path = Path([start, end])
+        width = self.width * 0.72
+        shape = PathPatch(path, facecolor="none", edgecolor=self.stroke, linewidth=width, alpha=self.opacity)
+        shape.set_zorder(order)
+        axes.add_patch(shape)
 
 
-def _svg_circle(*, x: float, y: float, radius: float, fill: str, opacity: float) -> str:
-    more = f' fill-opacity="{_n(opacity)}"' if opacity < 1 else ""
-    return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}" fill="{fill}"{more}/>'
+class _Line(NamedTuple):
+    points: list[tuple[float, float]]
+    stroke: str
+    width: float
+
+    def svg(self) -> str:
+        places = " ".join(f"{_n(x)},{_n(y)}" for x, y in self.points)
+        return f'<polyline points="{places}" fill="none" stroke="{self.stroke}" stroke-width="{_n(self.width)}"/>'
+
+    def draw(self, axes: Any, order: int) -> None:
+        x, y = zip(*self.points, strict=True)
+        axes.plot(x, y, color=self.stroke, linewidth=self.width * 0.72, zorder=order)
 
 
-def _svg_image(*, x: float, y: float, width: float, height: float, pixels: npt.NDArray[np.uint8]) -> str:
-    data = base64.b64encode(png(pixels)).decode("ascii")
-    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
-    more = 'preserveAspectRatio="none" image-rendering="pixelated"'
-    return f'<image {place} {more} href="data:image/png;base64,{data}"/>'
+class _Circle(NamedTuple):
+    x: float
+    y: float
+    radius: float
+    fill: str
+    opacity: float
+
+    def svg(self) -> str:
+        more = f' fill-opacity="{_n(self.opacity)}"' if self.opacity < 1 else ""
+        return f'<circle cx="{_n(self.x)}" cy="{_n(self.y)}" r="{_n(self.radius)}" fill="{self.fill}"{more}/>'
+
+    def draw(self, axes: Any, order: int) -> None:
+        from matplotlib.patches import Circle
+
+        look = {"facecolor": self.fill, "edgecolor": "none", "alpha": self.opacity}
+        axes.add_patch(Circle((self.x, self.y), self.radius, zorder=order, **look))
 
 
-_SVG: dict[str, Callable[..., str]] = {
-    "rectangle": _svg_rectangle,
-    "text": _svg_text,
-    "curve": _svg_curve,
-    "line": _svg_line,
-    "circle": _svg_circle,
-    "image": _svg_image,
-}
+class _Image(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+    pixels: npt.NDArray[np.uint8]
 
+    def svg(self) -> str:
+        data = base64.b64encode(png(self.pixels)).decode("ascii")
+        place = f'x="{_n(self.x)}" y="{_n(self.y)}" width="{_n(self.width)}" height="{_n(self.height)}"'
+        more = 'preserveAspectRatio="none" image-rendering="pixelated"'
+        return f'<image {place} {more} href="data:image/png;base64,{data}"/>'
 
-# --- PNG, by matplotlib
-
-
-def _axes_rectangle(
-    axes: Any,
-    order: int,
-    *,
-    x: float,
-    y: float,
-    width: float,
-    height: float,
-    fill: str,
-    radius: float,
-    stroke: str,
-) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    style = f"round,pad=0,rounding_size={min(radius, width / 2, height / 2)}" if radius else "square,pad=0"
-    patch = FancyBboxPatch((x, y), width, height, boxstyle=style, facecolor=fill, edgecolor=stroke, linewidth=0.7)
-    patch.set_zorder(order)
-    axes.add_patch(patch)
-
-
-def _axes_text(
-    axes: Any,
-    order: int,
-    *,
-    x: float,
-    y: float,
-    text: str,
-    size: float,
-    fill: str,
-    anchor: str,
-    bold: bool,
-    turn: float,
-) -> None:
-    align = {"start": "left", "middle": "center", "end": "right"}[anchor]
-    axes.text(
-        x,
-        y,
-        text,
-        fontsize=size * 0.72 * 0.92,  # pixels to points; matplotlib's font is wider
-        color=fill,
-        ha=align,
-        va="baseline",
-        rotation=-turn,
-        rotation_mode="anchor",
-        fontweight="bold" if bold else "normal",
-        parse_math=False,
-        zorder=order,
-    )
-
-
-def _axes_curve(
-    axes: Any,
-    order: int,
-    *,
-    x1: float,
-    y1: float,
-    x2: float,
-    y2: float,
-    stroke: str,
-    width: float,
-    opacity: float,
-) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    middle = (x1 + x2) / 2
-    path = Path([(x1, y1), (middle, y1), (middle, y2), (x2, y2)], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
-    if x1 == x2:
-        path = Path([(x1, y1), (x2, y2)])
-    shape = PathPatch(path, facecolor="none", edgecolor=stroke, linewidth=width * 0.72, alpha=opacity)
-    shape.set_zorder(order)
-    axes.add_patch(shape)
-
-
-def _axes_line(
-    axes: Any,
-    order: int,
-    *,
-    points: Sequence[tuple[float, float]],
-    stroke: str,
-    width: float,
-) -> None:
-    x, y = zip(*points, strict=True)
-    axes.plot(x, y, color=stroke, linewidth=width * 0.72, zorder=order)
-
-
-def _axes_circle(
-    axes: Any,
-    order: int,
-    *,
-    x: float,
-    y: float,
-    radius: float,
-    fill: str,
-    opacity: float,
-) -> None:
-    from matplotlib.patches import Circle
-
-    axes.add_patch(Circle((x, y), radius, facecolor=fill, edgecolor="none", alpha=opacity, zorder=order))
-
-
-def _axes_image(
-    axes: Any,
-    order: int,
-    *,
-    x: float,
-    y: float,
-    width: float,
-    height: float,
-    pixels: npt.NDArray[np.uint8],
-) -> None:
-    extent = (x, x + width, y + height, y)
-    axes.imshow(pixels, extent=extent, interpolation="nearest", aspect="auto", zorder=order)
-    # imshow sets the limits to the image's.
-    axes.set_xlim(0, axes.figure.bbox.width / axes.figure.dpi * 100)
-    axes.set_ylim(axes.figure.bbox.height / axes.figure.dpi * 100, 0)
-
-
-_AXES: dict[str, Callable[..., None]] = {
-    "rectangle": _axes_rectangle,
-    "text": _axes_text,
-    "curve": _axes_curve,
-    "line": _axes_line,
-    "circle": _axes_circle,
-    "image": _axes_image,
-}
+    def draw(self, axes: Any, order: int) -> None:
+        extent = (self.x, self.x + self.width, self.y + self.height, self.y)
+        axes.imshow(self.pixels, extent=extent, interpolation="nearest", aspect="auto", zorder=order)
+        # imshow sets the limits to the image's.
+        axes.set_xlim(0, axes.figure.bbox.width / axes.figure.dpi * 100)
+        axes.set_ylim(axes.figure.bbox.height / axes.figure.dpi * 100, 0)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from wordpiece_bert._internal.parameters import Parameters
 from wordpiece_bert.errors import InputError
 
-__all__ = ["new_figure"]
+#: Where a plot goes.
+PLOTTED = Parameters(
+    """
+    path : path
+        The file to write; its suffix determines the format (``.svg``, ``.png``, ``.pdf``).
+    """
+)
 
 
 def new_figure(what: str, remedy: str = "", **settings: Any) -> tuple[Any, Any]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["HAS_LOCKS", "exclusive", "hold", "only_writer", "remove_abandoned"]
 
 #: Whether this platform has locks at all.
 HAS_LOCKS = fcntl is not None
@@ -99,6 +98,18 @@ def exclusive(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def locked(descriptor: int, path: Path) -> None:
+    """Keep other writers out of an output, as long as this file or folder is open.
+
+    Raises
+    ------
+    InputError
+        Another process, or another thread of this one, writes it.
+    """
+    if not hold(descriptor, path):
+        raise InputError(f"{path}: is being written by another process; wait for it, or choose another output")
+
+
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
     """Keep other writers out of an output folder, which is created. If nothing was written, it is removed again.
@@ -116,10 +127,7 @@ def only_writer(folder: Path) -> Iterator[None]:
         if HAS_LOCKS:
             descriptor = os.open(folder, os.O_RDONLY)
             stack.callback(os.close, descriptor)
-            if not hold(descriptor, folder):
-                raise InputError(
-                    f"{folder}: is being written by another process; wait for it, or choose another output"
-                )
+            locked(descriptor, folder)
         try:
             yield
         finally:

@@ -7,11 +7,16 @@ TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for i
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["lazy_names"]
+
+#: The modules in which a name is looked up that another package does not have, for the message.
+_searched: list[str] = []
 
 
 def lazy_names(
-    namespace: dict[str, object], modules: "Mapping[str, str]", submodules: "Iterable[str]" = ()
+    namespace: dict[str, object],
+    modules: "Mapping[str, str]",
+    submodules: "Iterable[str]" = (),
+    searched: "Iterable[str]" = (),
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return the ``__getattr__`` and ``__dir__`` of a package that imports its names when they are first used.
 
@@ -27,8 +32,12 @@ def lazy_names(
         Name -> the module that defines it, relative to the package.
     submodules
         The public submodules.
+    searched
+        Those of them whose names are suggested, with those of the package itself, where any package lacks a name.
     """
     package = str(namespace["__name__"])
+    if searched:
+        _searched[:] = [package, *(f"{package}.{submodule}" for submodule in searched)]
     namespace.setdefault("__all__", sorted(modules))
 
     def load(name: str) -> object:
@@ -66,4 +75,4 @@ def _instead(package: str, name: str) -> "str | None":
         return None
     from wordpiece_bert._internal.peer_imports import instead
 
-    return instead(package, name)
+    return instead(package, name, _searched)

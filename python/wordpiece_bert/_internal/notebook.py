@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert._core import Encoding
-
-__all__ = [
-    "RECORDS",
-    "arrays_html",
-    "arrays_text",
-    "encoding_html",
-    "fields_html",
-    "records_html",
-    "rows_html",
-    "table_html",
-    "vectors_html",
-]
 
 #: What is shown of tokens, rows of a batch, ids of a row, numbers of a vector, results, columns of a result, and
 #: characters of a cell.
@@ -48,8 +35,8 @@ def table_html(caption: str, heads: Iterable[str], rows: Iterable[Iterable[objec
     return f"<p>{_cell(caption)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def encoding_html(encoding: Encoding) -> str:
-    """Return the tokens of an encoding as a table: position, token, id, characters, word, text, segment, mask."""
+def encoding_html(encoding: Any) -> str:
+    """Return the tokens of an `Encoding` as a table: position, token, id, characters, word, text, segment, mask."""
     columns = zip(
         encoding.tokens,
         encoding.ids,

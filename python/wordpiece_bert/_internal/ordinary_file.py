@@ -10,8 +10,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["require_ordinary_file"]
-
 
 def require_ordinary_file(path: Path) -> None:
     """Raise an `InputError` for a folder, a pipe or a device: opening a pipe that nobody writes to waits forever.

@@ -2,7 +2,10 @@
 
 import importlib
 
-__all__ = ["INSTEAD_OF_IMPORTS", "instead"]
+TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 _TOKENIZER = "Tokenizer.from_pretrained(name) loads a tokenizer"
 _HEADS = "wordpiece_bert.tasks has functions for models with a head, wordpiece_bert.bert their classes"
@@ -45,11 +48,8 @@ INSTEAD_OF_IMPORTS = {
     **dict.fromkeys(("WordPieceTrainer", "BpeTrainer"), "train_vocab(files, vocab_size=...) trains a vocabulary"),
 }
 
-#: Where else a name may be, in packages that import nothing before it is used.
-_PLACES = ("", ".sentence", ".bert", ".errors")
 
-
-def instead(package: str, name: str) -> str | None:
+def instead(package: str, name: str, others: "Iterable[str]") -> str | None:
     """Return what to import instead of a name that a package does not have; None for any other name.
 
     Parameters
@@ -58,11 +58,12 @@ def instead(package: str, name: str) -> str | None:
         This package, or one within it.
     name : str
         The name.
+    others : iterable of str
+        The modules where else it may be.
     """
     if name in INSTEAD_OF_IMPORTS:
         return INSTEAD_OF_IMPORTS[name]
-    root = package.partition(".")[0]
-    for place in _PLACES:
-        if root + place != package and name in getattr(importlib.import_module(root + place), "__all__", ()):
-            return f"import it from {root}{place}"
+    for other in others:
+        if other != package and name in getattr(importlib.import_module(other), "__all__", ()):
+            return f"import it from {other}"
     return None

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import functools
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = [
-    "ARGUMENTS",
-    "INSTEAD",
-    "INSTEAD_IN_ENCODERS",
-    "INSTEAD_IN_RANKERS",
-    "NOT_WRITTEN",
-    "PeerName",
-    "add_peer_names",
-    "refuse_peer_arguments",
-    "without_peer_names",
-]
+
+Made = TypeVar("Made")
+Arguments = ParamSpec("Arguments")
 
 _PIPELINE = "its steps are options of Tokenizer.from_vocab; to_json() shows them"
 _CHANGES = "a Tokenizer never changes; "
@@ -133,11 +126,25 @@ ARGUMENTS = {
 }
 
 
-def refuse_peer_arguments(owner: type, names: Iterable[str]) -> None:
-    """Raise an `InputError`, with what to use instead, for an argument that only sentence-transformers has."""
-    for name in names:
-        if name in ARGUMENTS:
-            raise InputError(f"{owner.__name__} has no argument {name!r}: {ARGUMENTS[name]}")
+def refusing_peer_arguments(
+    init: Callable[Concatenate[Made, Arguments], None],
+) -> Callable[Concatenate[Made, Arguments], None]:
+    """Make an ``__init__`` raise an `InputError`, with what to use instead, for an argument of sentence-transformers.
+
+    Parameters
+    ----------
+    init : callable
+        The ``__init__``.
+    """
+
+    @functools.wraps(init)
+    def refusing(self: Made, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> None:
+        for name in options:
+            if name in ARGUMENTS:
+                raise InputError(f"{type(self).__name__} has no argument {name!r}: {ARGUMENTS[name]}")
+        init(self, *arguments, **options)
+
+    return refusing
 
 
 class PeerName:

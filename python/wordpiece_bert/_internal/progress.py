@@ -7,24 +7,11 @@ import sys
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wordpiece_bert.corpus.texts import TextReader
-
-__all__ = [
-    "Progress",
-    "ReadingProgress",
-    "line_interval",
-    "notify",
-    "observed",
-    "reading_progress",
-    "shows_bars",
-    "size_text",
-    "stage_progress",
-]
 
 BAR_WIDTH = 24
 # Seconds between two states of a bar.
@@ -145,18 +132,56 @@ class Progress:
         self.close()
 
 
-class ReadingProgress:
-    """Follows a `TextReader`, text by text: a call shows how far its texts are done.
+class _Silent(Progress):
+    """Progress that shows nothing."""
+
+    def update(self, done: int, *, texts: int | None = None, tokens: int | None = None) -> None:
+        """Do nothing."""
+
+
+def shown_progress(total: int | None, unit: str, show: bool | None, label: str = "", *, done: int = 0) -> Progress:
+    """Return progress that is shown if `show` is true, or if it is None and there is a terminal or a notebook.
 
     Parameters
     ----------
-    texts : TextReader
+    total : int or None
+        The amount of work.
+    unit : str
+        What is counted.
+    show : bool or None
+        Whether to show it.
+    label : str, default ""
+        What is done.
+    done : int, default 0
+        What was done by an earlier run.
+    """
+    visible = shows_bars(sys.stderr) if show is None else show
+    return (Progress if visible else _Silent)(total, unit, label, done=done)
+
+
+class Reading(Protocol):
+    """How far a reader of texts is, as a `TextReader`."""
+
+    #: The number of texts read so far.
+    count: int
+    #: The number of bytes read so far.
+    bytes_read: int
+    #: The size of the input in bytes; None if it is not known.
+    size: int | None
+
+
+class ReadingProgress:
+    """Follows a reader of texts, text by text: a call shows how far its texts are done.
+
+    Parameters
+    ----------
+    texts : Reading
         The reader.
     bar : Progress or None
         Where it is shown; None for nowhere.
     """
 
-    def __init__(self, texts: TextReader, bar: Progress | None) -> None:
+    def __init__(self, texts: Reading, bar: Progress) -> None:
         self._texts = texts
         self._bar = bar
         # The bytes and texts of all blocks before the one that is in work.
@@ -175,27 +200,23 @@ class ReadingProgress:
             share = done / max(count - self._count, 1) if share is None else share
             read = self._bytes + int((read - self._bytes) * share)
             count = self._count + done
-        if self._bar is not None:
-            self._bar.update(read, texts=count, tokens=tokens)
+        self._bar.update(read, texts=count, tokens=tokens)
 
 
 @contextmanager
-def reading_progress(texts: TextReader, *, show: bool | None, label: str = "") -> Iterator[ReadingProgress]:
+def reading_progress(texts: Reading, *, show: bool | None, label: str = "") -> Iterator[ReadingProgress]:
     """Show the bytes and texts of a reader on standard error.
 
     Parameters
     ----------
-    texts : TextReader
+    texts : Reading
         The reader to follow.
     show : bool or None
         Whether to show progress. None shows it on a terminal and in a notebook.
     label : str, default ""
         What is done, shown first.
     """
-    if show is False or (show is None and not shows_bars(sys.stderr)):
-        yield ReadingProgress(texts, None)
-        return
-    with Progress(texts.size, "B", label) as bar:
+    with shown_progress(texts.size, "B", show, label) as bar:
         yield ReadingProgress(texts, bar)
 
 

@@ -17,16 +17,6 @@ import numpy as np
 if TYPE_CHECKING:
     from wordpiece_bert.errors import WordPieceError
 
-__all__ = [
-    "MAX_CONFIG_BYTES",
-    "JsonObject",
-    "inside",
-    "is_git_lfs_pointer",
-    "parse_json",
-    "quoted",
-    "read_json",
-    "read_object",
-]
 
 JsonObject = dict[str, Any]
 

@@ -11,8 +11,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["refuse_input_as_output"]
-
 
 def refuse_input_as_output(outputs: Iterable[Path], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse to replace a file that is to be read. Files are compared by device and inode, so links are found too.

@@ -15,17 +15,6 @@ from wordpiece_bert.errors import InputError, TruncationWarning
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.options import TruncationSettings
-
-__all__ = [
-    "check_texts",
-    "check_tokens",
-    "one_or_many",
-    "warn_cut_by_file",
-    "warn_file_truncated",
-    "warn_truncated",
-]
-
 
 def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:
     """Return whether an argument is a single item, and the items as a list.
@@ -90,7 +79,7 @@ def check_tokens(
         raise InputError(f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none")
 
 
-def warn_file_truncated(truncated: npt.NDArray[np.bool_], truncation: TruncationSettings | None) -> None:
+def warn_file_truncated(truncated: npt.NDArray[np.bool_], truncation: Mapping[str, object] | None) -> None:
     """Emit a `TruncationWarning` if a truncation that the call did not ask for cut any text.
 
     Parameters
@@ -106,7 +95,7 @@ def warn_file_truncated(truncated: npt.NDArray[np.bool_], truncation: Truncation
         warn_cut_by_file(count, len(truncated), first, truncation)
 
 
-def warn_cut_by_file(count: int, texts: int, first: str, truncation: TruncationSettings) -> None:
+def warn_cut_by_file(count: int, texts: int, first: str, truncation: Mapping[str, object]) -> None:
     """Emit the `TruncationWarning` of `warn_file_truncated`, given the number of texts cut and where the first is."""
     message = (
         f"{count} of {texts} texts were cut at {truncation['max_length']} tokens, the first at {first}, by the "
@@ -118,7 +107,7 @@ def warn_cut_by_file(count: int, texts: int, first: str, truncation: TruncationS
 
 def warn_truncated(
     truncated: npt.NDArray[np.bool_],
-    longest: int,
+    max_length: int,
     what: str = "texts",
     remedy: str = "return_truncated=True returns which",
 ) -> None:
@@ -128,7 +117,7 @@ def warn_truncated(
     ----------
     truncated
         Whether each text was truncated, [texts].
-    longest
+    max_length
         The longest row in tokens.
     what, remedy
         What the message calls the texts, and how it says to find the others.
@@ -137,7 +126,7 @@ def warn_truncated(
     if count:
         first = int(truncated.argmax())
         message = (
-            f"{count} of {len(truncated)} {what} were truncated to {longest} tokens, "
+            f"{count} of {len(truncated)} {what} were truncated to {max_length} tokens, "
             f"the first at index {first}; {remedy}"
         )
         warn(message, TruncationWarning)

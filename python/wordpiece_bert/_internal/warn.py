@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 
-__all__ = ["warn"]
-
 #: This package, and one that wraps the methods of the classes that derive from its own.
 _PASSED = (__name__.partition(".")[0], "sklearn")
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union
 
 from wordpiece_bert._internal.checks import checked_flag
 from wordpiece_bert._internal.peer_names import INSTEAD, add_peer_names, without_peer_names
-from wordpiece_bert.options import CallOptions, Defaults, PaddingSettings, TruncationSettings, resolve
+from wordpiece_bert._tokenizer.call_options import resolve
+from wordpiece_bert.options import CallOptions, Defaults, PaddingSettings, TruncationSettings
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
 
-__all__ = ["Batch", "Ids", "Item", "StrPath", "Text", "TokenizerBase", "requested"]
 
 StrPath = str | os.PathLike[str]
 #: A text, or with ``is_split_into_words=True`` the words of one.

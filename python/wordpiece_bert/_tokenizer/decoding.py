@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_flag, checked_strings
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._tokenizer.base import TokenizerBase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wordpiece_bert._tokenizer.base import Ids
-
-__all__ = ["DecodingCalls"]
 
 
 class DecodingCalls(TokenizerBase):
@@ -60,6 +59,7 @@ class DecodingCalls(TokenizerBase):
         cleanup = _checked_cleanup(clean_up_tokenization_spaces)
         return self._inner.decode(ids, skip_special_tokens, cleanup, strict)
 
+    @completed_by(decode)
     def decode_batch(
         self,
         ids: Iterable[Ids],
@@ -74,8 +74,6 @@ class DecodingCalls(TokenizerBase):
         ----------
         ids : iterable of ids
             A list of lists, an array [rows, length], or a `RaggedBatch`.
-        skip_special_tokens, clean_up_tokenization_spaces, strict
-            As for `decode`.
 
         Returns
         -------
@@ -104,11 +102,11 @@ class DecodingCalls(TokenizerBase):
         Parameters
         ----------
         sequences : iterable of ids
-            A list of lists, an array [rows, length], or a `RaggedBatch`.
+            The ids of `decode_batch`.
         skip_special_tokens : bool, default False
             Omit special added tokens.
         clean_up_tokenization_spaces : bool, optional
-            As for `decode`. Defaults to the setting of tokenizer_config.json, or False.
+            Remove the spaces that `decode` removes. Defaults to the setting of tokenizer_config.json, or False.
 
         Returns
         -------

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import TokenizerBase, requested
-from wordpiece_bert.batch import RaggedBatch
+from wordpiece_bert.batch import RaggedBatch, ragged
 from wordpiece_bert.options import CallOptions
+from wordpiece_bert.parameters import ENCODING
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._tokenizer.base import Batch, Text
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
 
-__all__ = ["EncodingCalls", "warn_many_windows"]
 
 # A text with more windows than this is reported.
 _MANY_WINDOWS = 10_000
@@ -31,6 +32,7 @@ class EncodingCalls(TokenizerBase):
 
     __slots__ = ()
 
+    @completed_by(ENCODING)
     def encode(
         self,
         text: Text,
@@ -58,32 +60,6 @@ class EncodingCalls(TokenizerBase):
             The text; with ``is_split_into_words=True`` a list of words.
         pair : str, optional
             The second text of a pair. An empty str makes a pair; None does not.
-        is_split_into_words : bool, default False
-            The text is a list of words. Word ids are then the indices of the list, and offsets are
-            relative to the word.
-        add_special_tokens : bool, default True
-            Add the special tokens of the post-processor's template to each text.
-        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
-            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
-            none, texts are truncated if `max_length` is given and `padding` is not.
-        max_length : int, optional
-            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
-            file, or else `model_max_length`.
-        stride : int, optional
-            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
-        truncation_side : {"right", "left"}, optional
-            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
-        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
-            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
-            file, or no padding.
-        pad_to_multiple_of : int, optional
-            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
-        padding_side : {"right", "left"}, optional
-            The side of padding. By default `Tokenizer.padding_side`.
-        offset_unit : {"char", "byte", "utf16"}, default "char"
-            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
-        encode_special_tokens : bool, default False
-            Encode special tokens that occur in a text as ordinary text.
 
         Returns
         -------
@@ -158,6 +134,7 @@ class EncodingCalls(TokenizerBase):
         """
         return self._inner.encode_ids(text, pair, self._plain or self._resolve(CallOptions())[1])
 
+    @completed_by(ENCODING)
     def encode_batch(
         self,
         texts: Batch,
@@ -190,41 +167,6 @@ class EncodingCalls(TokenizerBase):
             Texts and pairs ``(text, pair)``; with ``is_split_into_words=True`` each text is a list of words. An Arrow
             column of any library is read in place: strings, a table or struct of two string columns for pairs, or
             lists of strings for words.
-        is_split_into_words : bool, default False
-            Each text is a list of words. Word ids are then the indices of the list, and offsets are
-            relative to the word.
-        add_special_tokens : bool, default True
-            Add the special tokens of the post-processor's template to each text.
-        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
-            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
-            none, texts are truncated if `max_length` is given and `padding` is not.
-        max_length : int, optional
-            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
-            file, or else `model_max_length`.
-        stride : int, optional
-            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
-        truncation_side : {"right", "left"}, optional
-            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
-        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
-            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
-            file, or no padding.
-        pad_to_multiple_of : int, optional
-            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
-        padding_side : {"right", "left"}, optional
-            The side of padding. By default `Tokenizer.padding_side`.
-        offset_unit : {"char", "byte", "utf16"}, default "char"
-            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
-        encode_special_tokens : bool, default False
-            Encode special tokens that occur in a text as ordinary text.
-        return_offsets, return_word_ids, return_sequence_ids : bool, default False
-            Compute these fields of `RaggedBatch` too.
-        return_overflowing_tokens : bool, default False
-            Add the further windows of a truncated text as rows after its first.
-        return_n_tokens : bool, default False
-            Count the tokens of each text before truncation.
-        threads : int, optional
-            Number of threads. By default the number set with `set_num_threads`, or else all CPUs that this process may
-            use.
 
         Returns
         -------
@@ -272,17 +214,9 @@ class EncodingCalls(TokenizerBase):
             warn_many_windows(rows)
         if self._file_truncates(truncation, max_length) and not return_overflowing_tokens:
             warn_file_truncated(rows.truncated, resolved.truncation)
-        return RaggedBatch(
-            ids=rows.ids,
-            row_offsets=rows.row_offsets,
-            truncated=rows.truncated,
-            offsets=rows.offsets,
-            word_ids=rows.word_ids,
-            sequence_ids=rows.sequence_ids,
-            overflow_to_sample=rows.overflow_to_sample,
-            n_tokens=rows.n_tokens,
-        )
+        return ragged(rows)
 
+    @completed_by(encode_batch)
     def encodings(
         self,
         texts: Batch,
@@ -304,39 +238,6 @@ class EncodingCalls(TokenizerBase):
 
         The first three arguments have the order of `encode_batch` in `tokenizers`, where the second is named
         ``is_pretokenized``.
-
-        Parameters
-        ----------
-        texts : iterable, array or Arrow column
-            As for `encode_batch`.
-        is_split_into_words : bool, default False
-            Each text is a list of words. Word ids are then the indices of the list, and offsets are
-            relative to the word.
-        add_special_tokens : bool, default True
-            Add the special tokens of the post-processor's template to each text.
-        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
-            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
-            none, texts are truncated if `max_length` is given and `padding` is not.
-        max_length : int, optional
-            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
-            file, or else `model_max_length`.
-        stride : int, optional
-            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
-        truncation_side : {"right", "left"}, optional
-            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
-        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
-            Pad rows: True means ``"longest"``, the longest row of the batch. By default the setting of the tokenizer's
-            file, or no padding.
-        pad_to_multiple_of : int, optional
-            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
-        padding_side : {"right", "left"}, optional
-            The side of padding. By default `Tokenizer.padding_side`.
-        offset_unit : {"char", "byte", "utf16"}, default "char"
-            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
-        encode_special_tokens : bool, default False
-            Encode special tokens that occur in a text as ordinary text.
-        threads : int, optional
-            As for `encode_batch`.
 
         Returns
         -------
@@ -406,8 +307,7 @@ def warn_many_windows(rows: _core.Rows) -> None:
     counts = np.bincount(rows.overflow_to_sample)
     index = int(counts.argmax())
     if counts[index] > _MANY_WINDOWS:
-        message = (
+        warn(
             f"texts[{index}] has {counts[index]:,} windows. Those of a pair are all combinations of the windows of "
             "both texts; truncation='only_first' or 'only_second' divides one of them"
         )
-        warn(message)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._tokenizer.base import requested
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
 from wordpiece_bert.options import CallOptions
+from wordpiece_bert.parameters import ENCODING, READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,14 +21,13 @@ if TYPE_CHECKING:
     from wordpiece_bert.corpus.texts import Errors, Fields, ReadingOptions
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
 
-__all__ = ["FileCalls"]
-
 
 class FileCalls(VocabularyCalls):
     """The methods that encode the texts of files."""
 
     __slots__ = ()
 
+    @completed_by(READING, ENCODING)
     def iter_files(
         self,
         files: StrPath | Iterable[StrPath],
@@ -56,48 +57,9 @@ class FileCalls(VocabularyCalls):
 
         Parameters
         ----------
-        files : path, or iterable of paths
-            The files; ``-`` is standard input. Gzip and Zstandard are decompressed.
-        separator : str or None, default "\n"
-            What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
-            separator is matched literally. None reads each file as one text.
-        field : str or (str, str), optional
-            The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
-            ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs.
-        column : str or (str, str), optional
-            The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
-        errors : {"strict", "replace", "skip"}, default "strict"
-            What to do with a text that cannot be read: raise an error; replace invalid UTF-8 by U+FFFD, and raise for
-            the rest; or skip and count such texts.
-        add_special_tokens : bool, default True
-            Add the special tokens of the post-processor's template to each text.
-        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
-            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
-            none, texts are truncated if `max_length` is given and `padding` is not.
-        max_length : int, optional
-            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
-            file, or else `model_max_length`.
-        stride : int, optional
-            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
-        truncation_side : {"right", "left"}, optional
-            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
         padding : bool or {"longest", "max_length", "do_not_pad"}, optional
             ``"max_length"`` pads rows to `max_length`. By default the setting of the tokenizer's file, or no padding.
             ``"longest"`` is an error, because a stream does not know its longest row.
-        pad_to_multiple_of : int, optional
-            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
-        padding_side : {"right", "left"}, optional
-            The side of padding. By default `Tokenizer.padding_side`.
-        offset_unit : {"char", "byte", "utf16"}, default "char"
-            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
-        encode_special_tokens : bool, default False
-            Encode special tokens that occur in a text as ordinary text.
-        return_offsets, return_word_ids, return_sequence_ids : bool, default False
-            Compute these fields of `RaggedBatch` too.
-        return_overflowing_tokens : bool, default False
-            Add the further windows of a truncated text as rows after its first.
-        return_n_tokens : bool, default False
-            Count the tokens of each text before truncation.
         threads : int, optional
             Number of threads that encode, as for `encode_batch`; one more thread reads.
 
@@ -148,6 +110,7 @@ class FileCalls(VocabularyCalls):
         )
         return encoder.batches()
 
+    @completed_by(iter_files, READING)
     def encode_files(
         self,
         files: StrPath | Iterable[StrPath],
@@ -183,8 +146,6 @@ class FileCalls(VocabularyCalls):
 
         Parameters
         ----------
-        files : path, or iterable of paths
-            As for `iter_files`.
         output : path
             The file to create or replace; its suffix determines the format.
 
@@ -198,50 +159,6 @@ class FileCalls(VocabularyCalls):
             With truncation there is a column ``truncated``.
         dtype : dtype_like, default "uint32"
             The type of ids: uint16 (if the vocabulary is small enough), uint32, int32 or int64.
-        show_progress_bar : bool, optional
-            By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
-        separator : str or None, default "\n"
-            What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
-            separator is matched literally. None reads each file as one text.
-        field : str or (str, str), optional
-            The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
-            ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs.
-        column : str or (str, str), optional
-            The files are Parquet with the texts in this column; two columns make pairs. Needs pyarrow.
-        errors : {"strict", "replace", "skip"}, default "strict"
-            What to do with a text that cannot be read: raise an error; replace invalid UTF-8 by U+FFFD, and raise for
-            the rest; or skip and count such texts.
-        add_special_tokens : bool, default True
-            Add the special tokens of the post-processor's template to each text.
-        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
-            Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
-            none, texts are truncated if `max_length` is given and `padding` is not.
-        max_length : int, optional
-            The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's
-            file, or else `model_max_length`.
-        stride : int, optional
-            How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
-        truncation_side : {"right", "left"}, optional
-            The side on which tokens are removed. By default `Tokenizer.truncation_side`.
-        padding : bool or {"longest", "max_length", "do_not_pad"}, optional
-            ``"max_length"`` pads rows to `max_length`. By default the setting of the tokenizer's file, or no padding.
-            ``"longest"`` is an error, because a stream does not know its longest row.
-        pad_to_multiple_of : int, optional
-            Round the padded length up to a multiple of this. By default the setting of the tokenizer's file, or 1.
-        padding_side : {"right", "left"}, optional
-            The side of padding. By default `Tokenizer.padding_side`.
-        offset_unit : {"char", "byte", "utf16"}, default "char"
-            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
-        encode_special_tokens : bool, default False
-            Encode special tokens that occur in a text as ordinary text.
-        return_offsets, return_word_ids, return_sequence_ids : bool, default False
-            Compute these fields of `RaggedBatch` too.
-        return_overflowing_tokens : bool, default False
-            Add the further windows of a truncated text as rows after its first.
-        return_n_tokens : bool, default False
-            Count the tokens of each text before truncation.
-        threads : int, optional
-            Number of threads that encode, as for `encode_batch`; one more thread reads.
 
         Returns
         -------

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import requested
+from wordpiece_bert._tokenizer.call_options import without_unknown_maximum
 from wordpiece_bert._tokenizer.encoding import EncodingCalls, warn_many_windows
+from wordpiece_bert._tokenizer.map_function import MapFunction
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
 from wordpiece_bert.batch import BatchEncoding, check_tensor_type, model_inputs
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.map_function import MapFunction
-from wordpiece_bert.options import CallOptions, without_unknown_maximum
+from wordpiece_bert.options import CallOptions, EncodeOptions
+from wordpiece_bert.parameters import CALLING, ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,9 +32,28 @@ if TYPE_CHECKING:
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
     from wordpiece_bert.padding import Encoded
 
-__all__ = ["ModelInputCalls"]
 
 _INT64 = np.dtype(np.int64)
+
+
+class _InputOptions(EncodeOptions, total=False):
+    """The options of a call by keyword, besides the type of its result, in its overload for arrays."""
+
+    text_target: Text | Batch | None
+    text_pair_target: Text | Batch | None
+    is_split_into_words: bool
+    return_token_type_ids: bool | None
+    return_attention_mask: bool | None
+    return_overflowing_tokens: bool
+    return_special_tokens_mask: bool
+    return_offsets_mapping: bool
+    return_length: bool
+    verbose: bool
+    tokenizer_kwargs: Mapping[str, Any] | None
+    split_special_tokens: bool | None
+    max_target_length: int | None
+    dtype: npt.DTypeLike
+    threads: int | None
 
 
 class ModelInputCalls(EncodingCalls, VocabularyCalls):
@@ -44,33 +66,9 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         self,
         text: Text | Batch | None = None,
         text_pair: Text | Batch | None = None,
-        text_target: Text | Batch | None = None,
-        text_pair_target: Text | Batch | None = None,
-        add_special_tokens: bool = True,
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
-        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
-        max_length: int | None = None,
-        stride: int | None = None,
-        is_split_into_words: bool = False,
-        pad_to_multiple_of: int | None = None,
-        padding_side: Side | None = None,
-        return_tensors: Literal["np"] = "np",
-        return_token_type_ids: bool | None = None,
-        return_attention_mask: bool | None = None,
-        return_overflowing_tokens: bool = False,
-        return_special_tokens_mask: bool = False,
-        return_offsets_mapping: bool = False,
-        return_length: bool = False,
-        verbose: bool = True,
-        tokenizer_kwargs: Mapping[str, Any] | None = None,
         *,
-        truncation_side: Side | None = None,
-        split_special_tokens: bool | None = None,
-        encode_special_tokens: bool = False,
-        offset_unit: OffsetUnit = "char",
-        max_target_length: int | None = None,
-        dtype: npt.DTypeLike = "int64",
-        threads: int | None = None,
+        return_tensors: Literal["np"] = "np",
+        **options: Unpack[_InputOptions],
     ) -> BatchEncoding: ...
 
     @overload
@@ -107,6 +105,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         threads: int | None = None,
     ) -> BatchEncoding[Any]: ...
 
+    @completed_by(CALLING, ENCODING)
     def __call__(
         self,
         text: Text | Batch | None = None,
@@ -152,28 +151,13 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             The second text, or as many second texts as there are texts.
         text_target, text_pair_target : str, iterable or Arrow column, optional
             Texts whose ids become ``labels``. Without `text` they are encoded as if they were `text`.
-        add_special_tokens : bool, default True
-            Add the special tokens of the post-processor's template to each text.
-        padding : bool or {"longest", "max_length", "do_not_pad"}, default False
-            Pad rows: True means ``"longest"``, the longest row of the batch.
-        truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
-            Truncate texts: True means ``"longest_first"``. By default texts are truncated if `max_length` is given and
-            `padding` is not.
-        max_length : int, optional
-            The maximum length of a row in tokens, special tokens included; by default `model_max_length`.
-        stride : int, default 0
-            How many tokens consecutive windows of a text share.
         is_split_into_words : bool, default False
             Each text is a list of words.
-        pad_to_multiple_of : int, optional
-            Round the padded length up to a multiple of this. With truncation, `max_length` must be a multiple of it.
         padding_side, truncation_side : {"right", "left"}, optional
             The side of padding, and the side on which tokens are removed; by default those of the tokenizer's files.
         return_tensors : {"np", "pt", None}, default "np"
             ``"np"`` for arrays, ``"pt"`` for tensors of PyTorch, None for lists; for a single text, the lists of its
             row.
-        return_token_type_ids, return_attention_mask : bool, optional
-            By default those that the model accepts: both, unless its folder says otherwise.
         return_overflowing_tokens : bool, default False
             Add the further windows of a truncated text as rows; ``overflow_to_sample_mapping`` has the index of each
             row's text.
@@ -185,14 +169,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             Further options by name. They replace the arguments of the same names.
         split_special_tokens, encode_special_tokens : bool, default False
             Two names of one option: encode special tokens that occur in a text as ordinary text.
-        offset_unit : {"char", "byte", "utf16"}, default "char"
-            The unit of offsets: characters, UTF-8 bytes, or UTF-16 code units.
         max_target_length : int, optional
             The `max_length` of `text_target`; by default that of `text`.
-        dtype : dtype_like, default "int64"
-            The type of the arrays, int64 or int32.
-        threads : int, optional
-            As for `encode_batch`.
 
         Returns
         -------
@@ -313,6 +291,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
 
         return model_inputs(rows, dtype=array_type, single=single, return_length=return_length, encode=encode)
 
+    @completed_by(CALLING, ENCODING)
     def map_function(
         self,
         column: str = "text",
@@ -341,14 +320,9 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             The column of texts.
         pair : str, optional
             The column of the second texts of pairs.
-        add_special_tokens, padding, truncation, max_length, is_split_into_words, pad_to_multiple_of
-            As for ``tokenizer(...)``.
-        return_token_type_ids, return_attention_mask : bool, optional
-            By default those that the model accepts.
-        dtype : dtype_like, default "int64"
-            The type of the arrays, int64 or int32.
         threads : int, optional
-            As for `encode_batch`. Pass 1 together with ``num_proc``.
+            Number of threads; pass 1 together with ``num_proc``. By default the number set with `set_num_threads`, or
+            else all CPUs.
 
         Returns
         -------

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.atomic_folder import AtomicFolder
+from wordpiece_bert._internal.atomic_folder import written_folder
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, write_folder
 
 if TYPE_CHECKING:
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert._tokenizer.base import StrPath, TokenizerBase
     from wordpiece_bert.pretrained import FolderSettings
 
-__all__ = ["SavingCalls"]
+
+AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
 
 
 class SavingCalls(VocabularyCalls):
@@ -31,6 +33,11 @@ class SavingCalls(VocabularyCalls):
 
         If the ids of the vocabulary have gaps (a vocab.txt with blank or repeated lines), `tokenizers` would give new
         added tokens other ids on reading the text. They are then in its vocabulary as well.
+
+        Returns
+        -------
+        str
+            The text of the file.
 
         Raises
         ------
@@ -77,10 +84,8 @@ class SavingCalls(VocabularyCalls):
         OSError
             A file cannot be written; then nothing has changed.
         """
-        with AtomicFolder(Path(folder)) as output:
-            output.begin()
+        with written_folder(folder) as output:
             self._write_files(output)
-            output.commit()
 
     def _write_files(self, output: AtomicFolder) -> None:
         """Write the files of `save_pretrained`."""
@@ -126,7 +131,7 @@ class SavingCalls(VocabularyCalls):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self._inner.snapshot(), self._settings)
+        return restored, (type(self), self._inner.snapshot(), self._settings)
 
     def __repr__(self) -> str:
         about = [f"vocab_size={self.vocab_size}", self._inner.summary()]
@@ -142,6 +147,6 @@ class SavingCalls(VocabularyCalls):
         return f"Tokenizer({', '.join(about)})"
 
 
-def _restore(cls: type[TokenizerBase], text: str, settings: FolderSettings) -> TokenizerBase:
-    """Create a tokenizer from the contents of its pickle."""
+def restored(cls: type[AnyTokenizer], text: str, settings: FolderSettings) -> AnyTokenizer:
+    """Create a tokenizer from the snapshot of its core, as its pickle has it."""
     return cls._build(_core.Tokenizer.restore(text), settings)

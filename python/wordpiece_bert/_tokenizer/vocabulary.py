@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from wordpiece_bert._tokenizer.base import TokenizerBase
-from wordpiece_bert.added_token import AddedToken
+from wordpiece_bert.added_token import FLAGS, AddedToken
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-__all__ = ["VocabularyCalls"]
 
 
 class VocabularyCalls(TokenizerBase):
@@ -28,6 +26,11 @@ class VocabularyCalls(TokenizerBase):
         ----------
         token : str
             The token.
+
+        Returns
+        -------
+        int or None
+            The id.
         """
         return self._inner.token_to_id(token)
 
@@ -38,6 +41,11 @@ class VocabularyCalls(TokenizerBase):
         ----------
         token_id : int
             The id.
+
+        Returns
+        -------
+        str or None
+            The token.
         """
         return self._inner.id_to_token(token_id)
 
@@ -54,6 +62,11 @@ class VocabularyCalls(TokenizerBase):
         ----------
         tokens : str, or list of str
             A token, or several.
+
+        Returns
+        -------
+        int or list of int
+            An id for a str, else one for each token.
         """
         if isinstance(tokens, str):
             found = self._inner.token_to_id(tokens)
@@ -85,6 +98,11 @@ class VocabularyCalls(TokenizerBase):
             An id, or several.
         skip_special_tokens : bool, default False
             Omit special added tokens from a list.
+
+        Returns
+        -------
+        str, None, or list of these
+            A token for an int, else one for each id.
         """
         if isinstance(ids, int | np.integer):
             return self._inner.id_to_token(ids)
@@ -97,6 +115,11 @@ class VocabularyCalls(TokenizerBase):
         ----------
         with_added_tokens : bool, default True
             Include the added tokens.
+
+        Returns
+        -------
+        dict of str to int
+            The ids by their tokens.
         """
         return self._inner.vocab(with_added_tokens)
 
@@ -124,15 +147,8 @@ class VocabularyCalls(TokenizerBase):
     def added_tokens(self) -> dict[int, AddedToken]:
         """Id -> added token, in the order in which they were added."""
         return {
-            token_id: AddedToken(
-                content,
-                single_word=single_word,
-                lstrip=lstrip,
-                rstrip=rstrip,
-                normalized=normalized,
-                special=special,
-            )
-            for token_id, (content, single_word, lstrip, rstrip, normalized, special) in self._inner.added_tokens()
+            token_id: AddedToken(content, **dict(zip(FLAGS, flags, strict=True)))
+            for token_id, (content, *flags) in self._inner.added_tokens()
         }
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
@@ -142,6 +158,11 @@ class VocabularyCalls(TokenizerBase):
         ----------
         pair : bool, default False
             Whether two texts make the row.
+
+        Returns
+        -------
+        int
+            The number of special tokens.
         """
         return self._inner.special_tokens_added(pair)
 

@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import ENCODING, READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wordpiece_bert._internal.parameters import Parameters
     from wordpiece_bert._internal.progress import ReadingProgress
     from wordpiece_bert.corpus.texts import Fields, ReadingOptions, TextReader
     from wordpiece_bert.tokenizer import Tokenizer
@@ -24,12 +27,8 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = [
-    "ALGORITHMS",
     "FILE_HELP",
-    "ID_DTYPES",
-    "SALIENCY",
     "STDIN",
-    "VIEWS",
     "VOCAB_HELP",
     "add_download",
     "add_dtype",
@@ -37,9 +36,9 @@ __all__ = [
     "add_output_control",
     "add_prompts",
     "add_threads",
-    "add_training_run",
     "calibration_texts",
     "common_options",
+    "described",
     "files_of",
     "input_files",
     "load_tokenizer",
@@ -58,13 +57,6 @@ VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hu
 STDIN = "-"
 # A progress bar is updated after this many texts that are read one by one.
 TEXTS_PER_UPDATE = 256
-# Equal to `training.options.ALGORITHMS` and `corpus.table.ID_DTYPES`, whose modules import NumPy.
-ALGORITHMS = ("bpe", "top_down", "likelihood")
-ID_DTYPES = ("uint16", "uint32", "int32", "int64")
-#: The views of ``inspect``, in the order of the page, and what each needs.
-VIEWS = ("tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "positions")
-#: The methods of ``inspect --saliency``, those of `wordpiece_bert.inspect.saliency`.
-SALIENCY = ("occlusion", "gradient", "input_x_gradient", "integrated_gradients")
 
 
 # --- option types
@@ -102,6 +94,25 @@ def separator(value: str) -> str:
 # --- declarations
 
 
+def described(table: Parameters, name: str, default: object = None, more: str = "") -> str:
+    """Return the help text of an option for an argument of the library: its description's first sentence.
+
+    Parameters
+    ----------
+    table : Parameters
+        Where the library describes the argument.
+    name : str
+        The name of the argument. Other arguments in its description become options: ``--vocab-size``.
+    default : optional
+        The default of the option, if it is not that of the argument, which is shown unless it is False.
+    more : str, default ""
+        What is added to the sentence.
+    """
+    sentence = re.sub(r"`(\w+)`", lambda found: "--" + found[1].replace("_", "-"), table.summary(name))
+    shown = table.default(name) if default is None else str(default)
+    return sentence + more + (f" (default: {shown})" if shown not in ("", "False") else "")
+
+
 def common_options() -> argparse.ArgumentParser:
     """Return a parent parser with the options of every subcommand: ``--json`` and ``--debug``."""
     parent = argparse.ArgumentParser(add_help=False)
@@ -133,14 +144,19 @@ def reading_arguments(twice: str | None = None) -> argparse.ArgumentParser:
         type=separator,
         default="\n",
         metavar="S",
-        help=r"what texts end with, such as \n\n or \0 (default: \n, which includes \r\n; an empty line is a text)",
+        help=described(
+            READING,
+            "separator",
+            "",
+            r", such as \n\n or \0 (default: \n, which includes \r\n; an empty line is a text)",
+        ),
     )
     group.add_argument(
         "--jsonl-field",
         action="append",
         default=[],
         metavar="FIELD",
-        help="the files are JSON lines with the text in this field (text, meta.title)" + more,
+        help=described(READING, "field", more=" (text, meta.title)" + more),
     )
     group.add_argument(
         "--text-column",
@@ -148,32 +164,27 @@ def reading_arguments(twice: str | None = None) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="the files are CSV, TSV or Parquet with the texts in this column" + more,
+        help=described(READING, "column", more=more),
     )
     group.add_argument(
         "--errors",
         choices=["strict", "replace", "skip"],
         default="strict",
-        help="for a text that cannot be read: stop with an error, replace the invalid bytes, or skip the text "
-        "(default: strict)",
+        help=described(READING, "errors", more=": stop with an error, replace the invalid bytes, or skip the text"),
     )
     return parent
 
 
 def add_threads(parser: argparse._ActionsContainer) -> None:
     """Declare ``--threads``."""
-    parser.add_argument("--threads", type=positive, metavar="N", help="number of threads (default: all available CPUs)")
+    help_text = described(ENCODING, "threads", "all available CPUs")
+    parser.add_argument("--threads", type=positive, metavar="N", help=help_text)
 
 
 def add_dtype(parser: argparse.ArgumentParser) -> None:
     """Declare ``--dtype``, whose value the engine checks."""
-    parser.add_argument(
-        "--dtype",
-        default="float32",
-        metavar="DTYPE",
-        help="the numbers that are multiplied: float32 (default), bfloat16, int8, or auto for the fastest on this CPU "
-        "that keeps a cosine of 0.9999 to float32",
-    )
+    help_text = described(LOADING, "dtype")
+    parser.add_argument("--dtype", default="float32", metavar="DTYPE", help=help_text)
     parser.add_argument(
         "--calibrate",
         type=Path,
@@ -220,24 +231,7 @@ def add_prompts(parser: argparse.ArgumentParser, before: str) -> None:
 
 def add_download(parser: argparse.ArgumentParser) -> None:
     """Declare ``--download``."""
-    parser.add_argument(
-        "--download", action="store_true", help="download a model that is not in the Hugging Face cache"
-    )
-
-
-def add_training_run(group: argparse._ArgumentGroup) -> None:
-    """Declare ``--bf16``, ``--threads``, ``--resume`` and ``--overwrite`` of a training."""
-    group.add_argument(
-        "--bf16", action="store_true", help="multiply in bfloat16, which is faster on CPUs with instructions for it"
-    )
-    add_threads(group)
-    either = group.add_mutually_exclusive_group()
-    either.add_argument(
-        "--resume", action="store_true", help="resume from the newest checkpoint of a run that was interrupted, if any"
-    )
-    either.add_argument(
-        "--overwrite", action="store_true", help="begin again, and remove the checkpoints that the output has"
-    )
+    parser.add_argument("--download", action="store_true", help=described(LOADING, "download"))
 
 
 def add_output_control(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_summary
 from wordpiece_bert.errors import InputError, TrainingError
+from wordpiece_bert.training.parameters import COUNTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,9 @@ def counting_arguments() -> argparse.ArgumentParser:
         "--max-distinct-words",
         type=arguments.positive,
         metavar="N",
-        help="bound memory: after every 64 MiB of text, drop the rarest words above N (default: no bound)",
+        help=arguments.described(
+            COUNTING, "max_distinct_words", "no bound", ": after every 64 MiB, drop the rarest words"
+        ),
     )
     arguments.add_threads(parent)
     arguments.add_output_control(parent)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.blocks import encode_blocks
-from wordpiece_bert.cli.embed_lists import run_lists
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
+from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,15 +24,13 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.corpus.texts import TextReader
-    from wordpiece_bert.sentence import SentenceEncoder
+    from wordpiece_bert.sentence.loading import Encoder
 
-__all__ = ["FORMATS", "add_parser", "block_texts", "embed_texts", "prompt_text"]
+__all__ = ["add_parser", "block_texts", "embed_texts", "prompt_text"]
 
 # Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off. Progress is shown
 # after each pass of the model within them.
 BATCHES_PER_GROUP = 16
-# Equal to `corpus.vectors.FORMATS`, whose module imports NumPy.
-FORMATS = ("npy", "parquet", "arrow", "arrows", "jsonl")
 
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
@@ -59,7 +57,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=VECTOR_FORMATS,
         help="the format of the output (default: that of its suffix; jsonl for standard output; arrows is Arrow's "
         "stream, which needs no end)",
     )
@@ -91,13 +89,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
-    from wordpiece_bert.corpus.fingerprint import TextsDigest, sidecar_of
+    from wordpiece_bert.cli.embed_outputs import check_normalize, output_of
+    from wordpiece_bert.corpus.fingerprint import sidecar_of
     from wordpiece_bert.corpus.texts import TextReader
-    from wordpiece_bert.corpus.vectors import vector_writer
     from wordpiece_bert.hub import find_model
-    from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder
-    from wordpiece_bert.sentence.fingerprint import fingerprint_of
-    from wordpiece_bert.sentence.folder import other_class
+    from wordpiece_bert.sentence.folders.kinds import kind_of
+    from wordpiece_bert.sentence.loading import encoder_class
 
     start = time.perf_counter()
     path, kind = _output(options)
@@ -107,44 +104,36 @@ def run(options: argparse.Namespace) -> None:
     folder = find_model(options.model, download=options.download)
     block = block_texts(folder, options.batch_size)
     texts = TextReader(files, block_texts=block, **arguments.reading_options(options))
-    other = other_class(folder)
-    if other in ("SparseEncoder", "MultiVectorEncoder"):
-        run_lists(options, folder, texts, path, kind, other)
-        return
-    encoder = SentenceEncoder.from_pretrained(folder, **arguments.loading_options(options))
+    check_normalize(kind_of(folder), normalize=options.normalize)
+    encoder = encoder_class(folder).from_pretrained(folder, **arguments.loading_options(options))
     loaded = time.perf_counter()
-    cut = "" if encoder.max_seq_length == sys.maxsize else f", at most {encoder.max_seq_length} tokens a text"
-    what = "static embeddings, " if isinstance(encoder, StaticEncoder) else ""
+    output = output_of(encoder, path, kind, normalize=options.normalize)
     print_verbose(
-        options, f"{options.model}: {what}{encoder.dimension} dimensions{cut}, loaded in {loaded - start:.2f} s"
+        options,
+        f"{options.model}: {output.model}{encoder.dimension} dimensions{output.longest}, loaded in "
+        f"{loaded - start:.2f} s",
     )
     print_verbose(options, str(encoder.engine))
-    prompt, digest = {"prompt": options.prompt, "prompt_name": options.prompt_name}, TextsDigest()
-    with vector_writer(path, encoder.dimension, kind) as writer:
-        writer.begin()
+    prompt = {"prompt": options.prompt, "prompt_name": options.prompt_name}
+    with output.writer:
+        output.writer.begin()
         truncated, tokens = embed_texts(
-            texts, encoder, writer, options, as_documents=options.documents, prompt=prompt, digest=digest
+            texts, encoder, output.append, options, as_documents=options.documents, prompt=prompt, digest=output.digest
         )
-        text = prompt_text(encoder, prompt, as_documents=options.documents)
-        writer.commit(fingerprint_of(encoder, digest, prompt=text, normalize=options.normalize))
+        output.commit(prompt_text(encoder, prompt, as_documents=options.documents))
     warn_skipped(texts.skipped_count, texts.skipped)
-    warn_truncated(
-        len(truncated),
-        truncated,
-        f" of {counted(texts.count, 'text')} truncated to the model's {encoder.max_seq_length} tokens",
-        every=options.verbose,
-    )
+    cut = f" of {counted(texts.count, 'text')} truncated to the {output.limit}"
+    warn_truncated(len(truncated), truncated, cut, every=options.verbose)
     seconds = time.perf_counter() - start
+    written, fields = output.summary()
     shown = "standard output" if path is None else str(path)
     print_summary(
         options,
-        f"{shown}: {counted(writer.rows, 'vector')} of {writer.width} float32 ({seconds:.1f} s, "
-        f"{tokens / max(time.perf_counter() - loaded, 1e-9):,.0f} tokens/s)",
+        f"{shown}: {written} ({seconds:.1f} s, {tokens / max(time.perf_counter() - loaded, 1e-9):,.0f} tokens/s)",
         {
             "output": str(options.output),
             "format": kind,
-            "vectors": writer.rows,
-            "dimensions": writer.width,
+            **fields,
             "tokens": tokens,
             "truncated": len(truncated),
             "skipped": texts.skipped_count,
@@ -165,38 +154,32 @@ def _output(options: argparse.Namespace) -> tuple[Path | None, str]:
                 f"standard output is a terminal, and {kind} is not text: redirect it, or use --format jsonl"
             )
         return None, kind
-    suffixes = [path.suffix] if options.format else [f".{kind}" for kind in FORMATS]
+    suffixes = [path.suffix] if options.format else [f".{kind}" for kind in VECTOR_FORMATS]
     check_output(path, suffixes, "vectors")
     return path, options.format or path.suffix.removeprefix(".")
 
 
-class Appendable(Protocol):
-    """Where vectors go: a `VectorWriter`, or memory."""
-
-    def append(self, vectors: npt.NDArray[np.float32]) -> object:
-        """Add vectors [n, width]."""
-
-
 def block_texts(folder: Path, batch_size: int) -> int | None:
     """Return the most texts of a block that is read; None for the usual size, which static models take."""
-    from wordpiece_bert.sentence.static_folder import is_static_folder
+    from wordpiece_bert.sentence.folders.kinds import STATIC, kind_of
 
-    return None if is_static_folder(folder) else BATCHES_PER_GROUP * batch_size
+    return None if kind_of(folder) is STATIC else BATCHES_PER_GROUP * batch_size
 
 
-def prompt_text(encoder: SentenceEncoder, prompt: dict[str, str | None], *, as_documents: bool) -> str:
+def prompt_text(encoder: Encoder, prompt: dict[str, str | None], *, as_documents: bool) -> str:
     """Return what `embed_texts` puts before each text, which is part of the fingerprint of the vectors."""
-    from wordpiece_bert.sentence.fingerprint import default_prompt, document_prompt
+    from wordpiece_bert.sentence.dense.fingerprint import default_prompt, document_prompt
+    from wordpiece_bert.sentence.parts import prompt_of
 
     if any(given is not None for given in prompt.values()):
-        return encoder._prompt(prompt.get("prompt"), prompt.get("prompt_name"))
+        return prompt_of(encoder, prompt.get("prompt"), prompt.get("prompt_name"))
     return document_prompt(encoder) if as_documents else default_prompt(encoder)
 
 
 def embed_texts(
     texts: TextReader,
-    encoder: SentenceEncoder,
-    writer: Appendable,
+    encoder: Encoder,
+    append: Callable[[Any], object],
     options: argparse.Namespace,
     *,
     as_documents: bool,
@@ -204,12 +187,14 @@ def embed_texts(
     digest: TextsDigest | None = None,
     blocks: list[_core.TextBlock] | None = None,
 ) -> tuple[list[str], int]:
-    """Write the vectors of all texts; return the locations of truncated texts and the number of tokens.
+    """Make the vectors of all texts; return the locations of truncated texts and the number of tokens.
 
     Parameters
     ----------
-    texts, encoder, writer
-        What is read, computed and written with.
+    texts, encoder
+        What is read and computed with.
+    append : callable
+        Takes the vectors of the texts of each block.
     options : argparse.Namespace
         ``batch_size``, ``normalize`` and ``quiet``.
     as_documents : bool
@@ -222,11 +207,17 @@ def embed_texts(
         A list to which the blocks that are read are added.
     """
     from wordpiece_bert.bert import functional
-    from wordpiece_bert.sentence import StaticEncoder
+    from wordpiece_bert.sentence.dense.base import body_of
+    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.table import TableBody
 
     encode: Callable[..., Any] = encoder.encode_document if as_documents else encoder.encode
+    more: dict[str, Any] = {"normalize_embeddings": True} if options.normalize else {}
     # Without a prompt a static model takes the texts where the file has them.
-    in_place = isinstance(encoder, StaticEncoder) and not prompt_text(encoder, prompt, as_documents=as_documents)
+    table: TableBody | None = None
+    if isinstance(encoder, SentenceEncoder) and not prompt_text(encoder, prompt, as_documents=as_documents):
+        body = body_of(encoder)
+        table = body if isinstance(body, TableBody) else None
 
     def encode_block(block: _core.TextBlock) -> tuple[npt.NDArray[np.bool_], int]:
         if blocks is not None:
@@ -234,18 +225,12 @@ def embed_texts(
         if digest is not None:
             digest.add_utf8(*block.utf8())
         tokens = 0
-        if in_place:
-            vectors, cut, tokens = cast("StaticEncoder", encoder)._encode_block(block)
+        if table is not None:
+            vectors, cut, tokens = table.block_vectors(block, encoder.max_seq_length or 0)
             vectors = functional.normalize(vectors) if options.normalize else vectors
         else:
-            vectors, cut = encode(
-                block.texts(),
-                **prompt,
-                batch_size=options.batch_size,
-                normalize_embeddings=options.normalize,
-                return_truncated=True,
-            )
-        writer.append(vectors)
+            vectors, cut = encode(block.texts(), **prompt, batch_size=options.batch_size, return_truncated=True, **more)
+        append(vectors)
         return cut, tokens
 
     return encode_blocks(texts, encode_block, show_progress=not options.quiet)

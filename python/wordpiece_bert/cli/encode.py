@@ -10,6 +10,7 @@ from wordpiece_bert._internal.progress import reading_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
+from wordpiece_bert.corpus.parameters import ID_DTYPES
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     rows.add_argument("--padding", action="store_true", help="pad rows to --max-length: a .npy is then [rows, N]")
     rows.add_argument(
         "--dtype",
-        choices=arguments.ID_DTYPES,
+        choices=ID_DTYPES,
         default="uint32",
         help="number type of the ids in a file (default: uint32; uint16 holds vocabularies up to 65,536)",
     )

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose
 from wordpiece_bert.errors import ModelNotFoundError
@@ -14,10 +15,7 @@ from wordpiece_bert.errors import ModelNotFoundError
 if TYPE_CHECKING:
     import argparse
 
-    from wordpiece_bert.sentence.folder import SentenceFolder
-    from wordpiece_bert.sentence.multi_vector_folder import MultiVectorFolder
-    from wordpiece_bert.sentence.sparse_folder import Route, SparseFolder
-    from wordpiece_bert.sentence.static_folder import StaticParts
+    from wordpiece_bert.sentence.folders.sparse import Route
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
@@ -72,41 +70,36 @@ def run(options: argparse.Namespace) -> None:
 
 def _encoder_facts(folder: Path) -> tuple[dict[str, dict[str, object]], Path]:
     """Return the facts about the encoder that a folder is for, if any, and the folder of its model and tokenizer."""
-    from wordpiece_bert.sentence.folder import other_class, read_folder
-    from wordpiece_bert.sentence.multi_vector_folder import read_multi_vector_folder
-    from wordpiece_bert.sentence.sparse_folder import SpladeFolder, read_sparse_folder
-    from wordpiece_bert.sentence.static_folder import is_static_folder, list_static_modules, read_static_folder
+    from wordpiece_bert.sentence.folders.kinds import MULTI_VECTOR, SENTENCE, SPARSE, STATIC, kind_of
 
-    kind = other_class(folder)
-    if kind == "SparseEncoder":
-        sparse = read_sparse_folder(folder)
-        models = [route.transformer for route in sparse.routes.values() if isinstance(route, SpladeFolder)]
-        return {"sparse_encoder": _sparse_facts(sparse)}, models[0] if models else folder
-    if kind == "MultiVectorEncoder":
-        multi = read_multi_vector_folder(folder)
-        return {"multi_vector_encoder": _multi_vector_facts(multi)}, multi.transformer
-    if kind is None and is_static_folder(folder):
-        facts = _static_facts(read_static_folder(folder))
-        return {"static_encoder": facts}, list_static_modules(folder)[0][1]
-    if kind is None and (folder / "modules.json").exists():
-        sentence = read_folder(folder)
-        return {"sentence_encoder": _sentence_facts(sentence)}, sentence.transformer
-    return {}, folder
+    kind = kind_of(folder)
+    describe = {SPARSE: _sparse, MULTI_VECTOR: _multi_vector, STATIC: _static, SENTENCE: _sentence}.get(kind)
+    if describe is None or (kind is SENTENCE and not (folder / "modules.json").exists()):
+        return {}, folder
+    facts, home = describe(folder)
+    return {kind.name.replace("-", " ").replace(" ", "_"): facts}, home
 
 
-def _sentence_facts(sentence: SentenceFolder) -> dict[str, object]:
-    return {
+def _sentence(home: Path) -> tuple[dict[str, object], Path]:
+    from wordpiece_bert.sentence.folders.modules import read_folder
+
+    sentence = read_folder(home)
+    facts: dict[str, object] = {
         "pooling": list(sentence.pooling.modes),
         "then": [type(module).__name__ for module in sentence.modules],
         "longest_text": sentence.max_seq_length,
         "vector_width": sentence.dimension,
     }
+    return facts, sentence.transformer
 
 
-def _static_facts(parts: StaticParts) -> dict[str, object]:
+def _static(home: Path) -> tuple[dict[str, object], Path]:
+    from wordpiece_bert.sentence.folders.static import read_static_folder
+
+    parts = read_static_folder(home)
     folder, (rows, width, tokens) = parts.folder, parts.embeddings.shape
     longest = folder.max_seq_length
-    return {
+    facts: dict[str, object] = {
         "layout": folder.layout,
         "tokens": tokens,
         "rows": rows,
@@ -116,28 +109,34 @@ def _static_facts(parts: StaticParts) -> dict[str, object]:
         "longest_text": None if longest == sys.maxsize else longest,
         "vector_width": folder.dimension,
     }
+    return facts, folder.transformer
 
 
-def _sparse_facts(sparse: SparseFolder) -> dict[str, object]:
-    from wordpiece_bert.sentence.sparse_folder import SpladeFolder
+def _sparse(home: Path) -> tuple[dict[str, object], Path]:
+    from wordpiece_bert.sentence.folders.sparse import SpladeFolder, read_sparse_folder
 
     def described(route: Route) -> str:
         if isinstance(route, SpladeFolder):
             return f"model, {route.pooling} of the tokens"
         return "a weight for each token"
 
+    sparse = read_sparse_folder(home)
     routes = sparse.routes
-    return {
+    models = [route.transformer for route in routes.values() if isinstance(route, SpladeFolder)]
+    facts: dict[str, object] = {
         "routes": {name or "all texts": described(route) for name, route in routes.items()},
         "longest_text": {name or "all texts": route.max_seq_length for name, route in routes.items()},
         "similarity": sparse.similarity,
         "most_values": sparse.max_active_dims,
     }
+    return facts, models[0] if models else home
 
 
-def _multi_vector_facts(multi: MultiVectorFolder) -> dict[str, object]:
-    from wordpiece_bert.sentence.folder import Dense
+def _multi_vector(home: Path) -> tuple[dict[str, object], Path]:
+    from wordpiece_bert.sentence.folders.modules import Dense
+    from wordpiece_bert.sentence.folders.multi_vector import read_multi_vector_folder
 
+    multi = read_multi_vector_folder(home)
     widths = [len(module.weight) for module in multi.modules if isinstance(module, Dense)]
     facts: dict[str, object] = {
         "then": [type(module).__name__ for module in multi.modules],
@@ -145,7 +144,7 @@ def _multi_vector_facts(multi: MultiVectorFolder) -> dict[str, object]:
         "longest_document": multi.document_length or multi.max_seq_length,
         "similarity": multi.similarity,
     }
-    return facts | ({"vector_width": widths[-1]} if widths else {})
+    return facts | ({"vector_width": widths[-1]} if widths else {}), multi.transformer
 
 
 def _model_facts(folder: Path) -> dict[str, object]:
@@ -197,7 +196,7 @@ def _contents_facts(tokenizer: Tokenizer) -> dict[str, object]:
     contents = vocab_contents(
         tokenizer.get_vocab(with_added_tokens=False),
         tokenizer.all_special_tokens,
-        continuing_subword_prefix=tokenizer._inner.continuing_subword_prefix,
+        continuing_subword_prefix=core_of(tokenizer).continuing_subword_prefix,
     ).to_dict()
     # A (token, id) tuple is shown, and written as JSON, as a mapping with one entry.
     return {name: dict([value]) if isinstance(value, tuple) else value for name, value in contents.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.choices import SALIENCY_METHODS, VIEWS
 from wordpiece_bert.cli import arguments
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "--views",
         metavar="LIST",
-        help=f"which views, separated by commas, of {', '.join(arguments.VIEWS)} (default: all that the model allows)",
+        help=f"which views, separated by commas, of {', '.join(VIEWS)} (default: all that the model allows)",
     )
     parser.add_argument(
         "--saliency",
-        choices=arguments.SALIENCY,
+        choices=SALIENCY_METHODS,
         metavar="METHOD",
-        help=f"how the view saliency measures a token: {', '.join(arguments.SALIENCY)} (default: occlusion)",
+        help=f"how the view saliency measures a token: {', '.join(SALIENCY_METHODS)} (default: occlusion)",
     )
     parser.add_argument(
         "--max-length",

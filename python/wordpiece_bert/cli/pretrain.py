@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose
+from wordpiece_bert.cli.training_options import add_settings, add_training_run
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.objectives import objective_class, objectives_for
 
 if TYPE_CHECKING:
     import argparse
 
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.heads.base import HeadModel
-    from wordpiece_bert.finetune import PretrainingRows, TrainingArguments
+    from wordpiece_bert.finetune import PretrainingRows
+    from wordpiece_bert.finetune.objectives import ExamplesObjective
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.tokenizer import Tokenizer
 
@@ -33,13 +35,22 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "pretrain",
         parents=[arguments.common_options()],
         help=summary,
-        description="Pre-train a model on the examples that pretrain-data has written (format npy): masked tokens, and "
-        "the pairs' label where rows are pairs. The output is a folder that this package and transformers load.",
+        description="Pre-train a model on the examples that pretrain-data has written (format npy). The output is a "
+        "folder that this package and transformers load.",
     )
+    objectives = objectives_for("examples")
     parser.add_argument("data", metavar="DATA", help="the folder of examples")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the model")
     parser.add_argument("-v", "--vocab", required=True, help=f"{arguments.VOCAB_HELP}, with which DATA was made")
     parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
+    parser.add_argument(
+        "--objective",
+        choices=objectives,
+        default="masked-tokens",
+        help="what is learned: "
+        + "; ".join(f"{name}: {one.summary}" for name, one in objectives.items())
+        + " (default: masked-tokens)",
+    )
     _add_model(parser.add_argument_group("model"))
     masking = parser.add_argument_group("masking, unless DATA is masked")
     units = masking.add_mutually_exclusive_group()
@@ -71,46 +82,23 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_training(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--epochs", type=arguments.above_zero, default=1.0, metavar="N", help="passes over DATA (1)")
-    group.add_argument("--max-steps", type=arguments.positive, metavar="N", help="steps, instead of --epochs")
-    group.add_argument("--batch-size", type=arguments.positive, default=32, metavar="N", help="rows of a batch (32)")
-    group.add_argument(
-        "--accumulation", type=arguments.positive, default=1, metavar="N", help="batches of a step (default: 1)"
-    )
-    group.add_argument("--learning-rate", type=arguments.above_zero, default=1e-3, metavar="RATE", help="(1e-3)")
-    group.add_argument(
-        "--warmup", type=arguments.not_negative, default=0.1, metavar="N", help="steps with a growing rate, or a share"
-    )
-    group.add_argument(
-        "--schedule",
-        choices=("linear", "cosine", "constant", "constant_with_warmup"),
-        default="linear",
-        help="how the rate changes afterwards (default: linear)",
-    )
-    group.add_argument("--weight-decay", type=arguments.not_negative, default=0.01, metavar="RATE", help="(0.01)")
-    group.add_argument("--max-grad-norm", type=arguments.not_negative, default=1.0, metavar="N", help="clipping (1.0)")
+    rates = ["epochs", "max_steps", "batch_size", "accumulation", "learning_rate", "warmup", "schedule", "weight_decay"]
+    add_settings(group, [*rates, "max_grad_norm"], epochs=1.0, batch_size=32, learning_rate=1e-3, warmup=0.1)
     group.add_argument(
         "--eval-share",
         type=arguments.share,
         default=0.05,
         metavar="P",
-        help="share of the rows, the last ones, to evaluate on (0.05)",
+        help="share of the rows, the last ones, to evaluate on (default: 0.05)",
     )
     group.add_argument("--eval", metavar="FOLDER", help="examples to evaluate on instead")
-    group.add_argument(
-        "--eval-steps", type=arguments.positive, default=100, metavar="N", help="steps between evaluations (100)"
-    )
-    group.add_argument(
-        "--save-steps", type=arguments.positive, default=100, metavar="N", help="steps between checkpoints (100)"
-    )
-    group.add_argument("--checkpointing", action="store_true", help="a tenth of the memory, a third more time")
-    group.add_argument("--seed", type=arguments.natural, default=42, metavar="N", help="(default: 42)")
-    arguments.add_training_run(group)
+    add_settings(group, ["eval_steps", "save_steps", "checkpointing", "seed"], eval_steps=100, save_steps=100)
+    add_training_run(group)
 
 
 def run(options: argparse.Namespace) -> None:
     """Train, evaluate now and then, and write the folder."""
-    from wordpiece_bert.cli.training_run import print_training, resumes, with_threads
+    from wordpiece_bert.cli.training_run import arguments_of, print_training, resumes, with_threads
     from wordpiece_bert.finetune import PretrainingTrainer, save_curve
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.pretraining.build import fingerprint_of
@@ -135,23 +123,20 @@ def run(options: argparse.Namespace) -> None:
             spans=options.spans,
         )
     train, held_out = _rows(options, masking)
-    model = _model(options, dataset, tokenizer)
+    objective = objective_class(options.objective, "examples")()
+    model = _model(options, objective, dataset, tokenizer)
     print_verbose(options, f"model: {model}")
-    settings = _settings(options, evaluated=held_out is not None)
-    trainer = PretrainingTrainer(model, settings, train, held_out, tokenizer=tokenizer)
+    settings = arguments_of(options, evaluated=held_out is not None)
+    trainer = PretrainingTrainer(model, settings, train, held_out, tokenizer=tokenizer, objective=objective)
     with with_threads(options):
         result = trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(options.output)
     history = trainer.log_history
-    curve = save_curve(_drawn(history), options.output / "training_curve.svg", title="Pre-training")
+    drawn = [{name: value for name, value in entry.items() if name not in objective.off_scale} for entry in history]
+    curve = save_curve(drawn, options.output / "training_curve.svg", title="Pre-training")
     evaluations = [entry for entry in history if "eval_loss" in entry]
-    print_training(options, result, evaluations, _shown(evaluations), curve)
-
-
-def _drawn(history: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Return a history without the entries that are not on the scale of losses or of shares."""
-    left_out = ("eval_perplexity", "eval_mlm_loss", "eval_pair_loss")
-    return [{name: value for name, value in entry.items() if name not in left_out} for entry in history]
+    shown = f"; held out: {objective.shown(evaluations[-1])}" if evaluations else ""
+    print_training(options, result, evaluations, shown, curve)
 
 
 def _rows(options: argparse.Namespace, masking: Masking | None) -> tuple[PretrainingRows, PretrainingRows | None]:
@@ -176,11 +161,10 @@ def _rows(options: argparse.Namespace, masking: Masking | None) -> tuple[Pretrai
     )
 
 
-def _model(options: argparse.Namespace, dataset: PretrainingDataset, tokenizer: Tokenizer) -> HeadModel:
+def _model(
+    options: argparse.Namespace, objective: ExamplesObjective[Any], dataset: PretrainingDataset, tokenizer: Tokenizer
+) -> Any:
     """Return the model to start from."""
-    from wordpiece_bert.bert.auto import read_config
-    from wordpiece_bert.finetune import model_for, new_model
-    from wordpiece_bert.hub import find_model
     from wordpiece_bert.pretraining.dataset import PAIR_LABELS
 
     given = [name for name in (*_SIZES, "intermediate_size", "max_positions") if getattr(options, name) is not None]
@@ -189,74 +173,31 @@ def _model(options: argparse.Namespace, dataset: PretrainingDataset, tokenizer: 
         raise InputError(f"{flags}: the sizes are those of {options.model or options.config}; leave them out")
     pairs = dataset.objective in PAIR_LABELS
     if options.model:
-        # Only BERT itself has a head for pairs here.
-        kind = read_config(find_model(options.model, download=options.download)).model_type
-        return model_for(
-            options.model,
-            "PreTraining" if pairs and kind == "bert" else "MaskedLM",
-            seed=options.seed,
-            download=options.download,
-        )
-    return new_model(_config(options, dataset, tokenizer), pairs=pairs, seed=options.seed)
+        return objective.load_model(options.model, pairs=pairs, seed=options.seed, download=options.download)
+    return objective.new_model(_config(options, objective, dataset, tokenizer), pairs=pairs, seed=options.seed)
 
 
-def _config(options: argparse.Namespace, dataset: PretrainingDataset, tokenizer: Tokenizer) -> BertConfig:
+def _config(
+    options: argparse.Namespace, objective: ExamplesObjective[Any], dataset: PretrainingDataset, tokenizer: Tokenizer
+) -> BertConfig:
     """Return the sizes of a new model."""
     from dataclasses import replace
 
-    from wordpiece_bert.bert.config import BertConfig
-
     if options.config:
-        config = BertConfig.from_file(options.config)
+        config = objective.config_from_file(options.config)
     else:
         sizes = {name: getattr(options, name) or default for name, (default, _) in _SIZES.items()}
-        config = BertConfig(
-            vocab_size=max(tokenizer.get_vocab().values()) + 1,
-            hidden_size=sizes["hidden_size"],
-            num_hidden_layers=sizes["layers"],
-            num_attention_heads=sizes["heads"],
-            intermediate_size=options.intermediate_size or 4 * sizes["hidden_size"],
-            max_position_embeddings=options.max_positions or dataset.row_length,
-            pad_token_id=tokenizer.pad_token_id,
+        config = objective.new_config(
+            {
+                "vocab_size": max(tokenizer.get_vocab().values()) + 1,
+                "hidden_size": sizes["hidden_size"],
+                "num_hidden_layers": sizes["layers"],
+                "num_attention_heads": sizes["heads"],
+                "intermediate_size": options.intermediate_size or 4 * sizes["hidden_size"],
+                "max_position_embeddings": options.max_positions or dataset.row_length,
+                "pad_token_id": tokenizer.pad_token_id,
+            }
         )
     if options.dropout is not None:
         config = replace(config, hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout)
     return config
-
-
-def _settings(options: argparse.Namespace, *, evaluated: bool) -> TrainingArguments:
-    from wordpiece_bert.cli.training_run import checkpoints_of, log_of
-    from wordpiece_bert.finetune import TrainingArguments
-
-    return TrainingArguments(
-        checkpoints_of(options),
-        learning_rate=options.learning_rate,
-        per_device_train_batch_size=options.batch_size,
-        gradient_accumulation_steps=options.accumulation,
-        num_train_epochs=options.epochs,
-        max_steps=options.max_steps or -1,
-        warmup_steps=options.warmup,
-        lr_scheduler_type=options.schedule,
-        weight_decay=options.weight_decay,
-        max_grad_norm=options.max_grad_norm,
-        seed=options.seed,
-        eval_strategy="steps" if evaluated else "no",
-        eval_steps=options.eval_steps,
-        save_strategy="steps",
-        save_steps=options.save_steps,
-        save_total_limit=1,
-        gradient_checkpointing=options.checkpointing,
-        bf16=options.bf16,
-        show_progress_bar=not options.quiet,
-        overwrite_output_dir=options.overwrite,
-        log_file=log_of(options),
-    )
-
-
-def _shown(evaluations: list[dict[str, float]]) -> str:
-    """Return the last evaluation as the end of a message, or nothing."""
-    if not evaluations:
-        return ""
-    last = evaluations[-1]
-    shown = f"; held out: perplexity {last['eval_perplexity']:.2f}, {last['eval_mlm_accuracy']:.1%} of tokens right"
-    return shown + (f", {last['eval_pair_accuracy']:.1%} of pairs" if "eval_pair_accuracy" in last else "")

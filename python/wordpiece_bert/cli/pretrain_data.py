@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose, print_warning
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.pretraining.formats import FORMATS
+from wordpiece_bert.pretraining.parameters import (
+    DOCUMENTS,
+    ERRORS,
+    ID_TYPES,
+    OBJECTIVES,
+    ROWS,
+    SENTENCES,
+    STORING,
+)
 
 if TYPE_CHECKING:
+    from wordpiece_bert._internal.parameters import Parameters
     from wordpiece_bert.pretraining import ExamplesReport, TokenStore
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
-
-# Equal to those of `pretraining`, whose modules import NumPy.
-OBJECTIVES = ("nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text")
-FORMATS = ("npy", "arrow", "parquet", "jsonl", "mds", "tfrecord")
 
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
@@ -61,81 +68,44 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 
 def _add_reading(group: argparse._ArgumentGroup) -> None:
+    def add(flags: str, name: str, **more: Any) -> None:
+        group.add_argument(*flags.split(), dest=name, help=arguments.described(STORING, name), **more)
+
+    add("--documents", "documents", choices=DOCUMENTS)
+    add("--sentences", "sentences", choices=SENTENCES)
     group.add_argument(
-        "--documents",
-        choices=["blank-line", "line", "file"],
-        default="blank-line",
-        help="what a document is: lines up to a blank one, one line, or one file (default: blank-line)",
+        "--abbreviation",
+        dest="abbreviations",
+        action="append",
+        metavar="WORD",
+        help="a word after which . ends no sentence; may be repeated",
     )
-    group.add_argument(
-        "--sentences",
-        choices=["lines", "split"],
-        default="lines",
-        help="what a sentence is: a line, or what ends with . ! ? in it (default: lines)",
-    )
-    group.add_argument(
-        "--abbreviation", action="append", metavar="WORD", help="a word after which . ends no sentence; may be repeated"
-    )
-    group.add_argument("--jsonl-field", metavar="FIELD", help="the files are JSON lines, a document in this field")
-    group.add_argument(
-        "--text-column",
-        "--parquet-column",
-        metavar="COLUMN",
-        help="the files are CSV, TSV or Parquet, a document in this column",
-    )
-    group.add_argument("--id-field", metavar="FIELD", help="the field with the document's id, an integer or string")
-    group.add_argument("--id-column", metavar="COLUMN", help="the column with the document's id")
-    group.add_argument(
-        "--errors",
-        choices=["strict", "replace", "skip"],
-        default="strict",
-        help="for a text that cannot be read: stop, replace the invalid bytes, or skip it (default: strict)",
-    )
-    group.add_argument(
-        "--dtype", choices=["uint16", "uint32"], help="number type of ids (default: the smaller that fits)"
-    )
-    group.add_argument(
-        "--shard-tokens", type=arguments.positive, metavar="N", help="tokens in a shard (default: 268435456)"
-    )
+    add("--jsonl-field", "field", metavar="FIELD")
+    add("--text-column --parquet-column", "column", metavar="COLUMN")
+    add("--id-field", "id_field", metavar="FIELD")
+    add("--id-column", "id_column", metavar="COLUMN")
+    add("--errors", "errors", choices=ERRORS)
+    add("--dtype", "dtype", choices=ID_TYPES)
+    add("--shard-tokens", "shard_tokens", type=arguments.positive, metavar="N")
     group.add_argument(
         "--part", type=_part, metavar="I/N", help="read files I, I + N, … of the list only, for one of N machines"
     )
 
 
 def _add_rows(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--objective", choices=OBJECTIVES, default="nsp", help="how rows are made (default: nsp)")
-    group.add_argument(
-        "--max-length", type=arguments.positive, default=128, metavar="N", help="tokens of a sequence (default: 128)"
-    )
-    group.add_argument(
-        "--short-seq-prob",
-        type=arguments.share,
-        default=0.1,
-        metavar="P",
-        help="share of pairs with a shorter target (0.1)",
-    )
-    group.add_argument(
-        "--min-sentences",
-        type=arguments.positive,
-        default=1,
-        metavar="N",
-        help="sentences a pair starts from, 1 or 2 (1)",
-    )
-    group.add_argument(
-        "--packing",
-        nargs="?",
-        type=arguments.positive,
-        const=True,
-        default=False,
-        metavar="LENGTH",
-        help="several sequences a row, of LENGTH tokens (default: --max-length)",
-    )
-    group.add_argument("--packing-window", type=arguments.positive, default=4096, metavar="N", help=argparse.SUPPRESS)
-    group.add_argument("--max-sequences-per-row", type=arguments.positive, metavar="N", help="most sequences in a row")
-    group.add_argument(
-        "--dupe-factor", type=arguments.positive, default=1, metavar="N", help="passes over the corpus (default: 1)"
-    )
-    group.add_argument("--seed", type=arguments.natural, default=0, help="the seed of all random choices (default: 0)")
+    def add(name: str, **more: Any) -> None:
+        group.add_argument(f"--{name.replace('_', '-')}", **{"help": arguments.described(ROWS, name), **more})
+
+    add("objective", choices=OBJECTIVES)
+    add("max_length", type=arguments.positive, metavar="N")
+    add("short_seq_prob", type=arguments.share, metavar="P")
+    add("min_sentences", type=arguments.positive, metavar="N")
+    packed = "several sequences a row, of LENGTH tokens (default: --max-length)"
+    add("packing", nargs="?", type=arguments.positive, const=True, metavar="LENGTH", help=packed)
+    add("packing_window", type=arguments.positive, metavar="N", help=argparse.SUPPRESS)
+    add("max_sequences_per_row", type=arguments.positive, metavar="N")
+    add("dupe_factor", type=arguments.positive, metavar="N")
+    add("seed", type=arguments.natural)
     group.add_argument("--format", choices=FORMATS, help="the format of the output (default: by its suffix, or npy)")
 
 
@@ -189,27 +159,14 @@ def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
         if options.tokens is None:
             raise InputError("several stores are merged into the folder --tokens: give that too")
         return merge_token_stores(options.files, options.tokens)
-    given: dict[str, Any] = {}
-    if options.shard_tokens is not None:
-        given["shard_tokens"] = options.shard_tokens
     output = options.tokens or options.output.with_name(f"{options.output.name}.tokens")
     store = build_token_store(
         tokenizer,
         options.files,
         output,
-        documents=options.documents,
-        sentences=options.sentences,
-        abbreviations=options.abbreviation,
-        field=options.jsonl_field,
-        column=options.text_column,
-        id_field=options.id_field,
-        id_column=options.id_column,
-        dtype=options.dtype,
-        part=options.part,
-        errors=options.errors,
+        **_given(options, STORING),
         threads=options.threads,
         show_progress_bar=not options.quiet,
-        **given,
     )
     if store.skipped:
         print_warning(f"{store.skipped:,} texts that cannot be read were skipped")
@@ -232,20 +189,17 @@ def _examples(store: TokenStore, tokenizer: Tokenizer, options: argparse.Namespa
         store,
         options.output,
         tokenizer,
-        objective=options.objective,
-        max_length=options.max_length,
-        short_seq_prob=options.short_seq_prob,
-        min_sentences=options.min_sentences,
-        packing=options.packing,
-        packing_window=options.packing_window,
-        max_sequences_per_row=options.max_sequences_per_row,
-        dupe_factor=options.dupe_factor,
+        **_given(options, ROWS),
         masking=masking,
-        seed=options.seed,
         format=options.format,
         threads=options.threads,
         show_progress_bar=not options.quiet,
     )
+
+
+def _given(options: argparse.Namespace, table: Parameters) -> dict[str, Any]:
+    """Return the options of a table that were given; the library has the defaults of the others."""
+    return {name: value for name in table if (value := getattr(options, name, None)) is not None}
 
 
 def _print(store: TokenStore, report: ExamplesReport | None, options: argparse.Namespace) -> None:

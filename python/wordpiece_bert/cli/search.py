@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.embed import FORMATS, block_texts, embed_texts, prompt_text
-from wordpiece_bert.cli.embed_lists import embed_lists
+from wordpiece_bert.cli.embed import block_texts, embed_texts, prompt_text
 from wordpiece_bert.cli.messages import counted, print_verbose, print_warning, warn_skipped, warn_truncated
+from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vector_files import StoredVectors
     from wordpiece_bert.sentence import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder
-
-    Encoder = SentenceEncoder | SparseEncoder | MultiVectorEncoder
+    from wordpiece_bert.sentence.loading import Encoder
 
 __all__ = ["add_parser"]
 
@@ -156,16 +155,16 @@ def run(options: argparse.Namespace) -> None:
 
 def _encoder(options: argparse.Namespace, folder: Path, loading: dict[str, Any]) -> Encoder:
     """Load the model of the vectors, of the class that the folder is for."""
-    from wordpiece_bert.sentence.folder import other_class
-    from wordpiece_bert.sentence.kinds import encoder_class
+    from wordpiece_bert.sentence.folders.kinds import CROSS, SENTENCE, kind_of
+    from wordpiece_bert.sentence.loading import encoder_class
 
-    kind = other_class(folder)
-    if kind == "CrossEncoder":
+    kind = kind_of(folder)
+    if kind is CROSS:
         raise InputError(f"{options.model}: is a cross encoder, which makes no vectors; give it to --rerank")
-    if kind is not None and options.vectors is not None:
-        what = "sparse vectors" if kind == "SparseEncoder" else "many vectors for a text"
+    if kind.class_name != SENTENCE.class_name and options.vectors is not None:
         raise InputError(
-            f"{options.model}: makes {what}, which --vectors does not keep; leave it out, they are made each time"
+            f"{options.model}: makes {kind.vectors}, which --vectors does not keep; leave it out, they are made each "
+            "time"
         )
     return encoder_class(folder).from_pretrained(folder, **loading)
 
@@ -180,8 +179,8 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
     path: Path | None = options.vectors
     if path is None:
         return
-    if path.suffix.removeprefix(".") not in FORMATS:
-        raise InputError(f"{path}: --vectors ends in {', '.join('.' + kind for kind in FORMATS)}")
+    if path.suffix.removeprefix(".") not in VECTOR_FORMATS:
+        raise InputError(f"{path}: --vectors ends in {', '.join('.' + kind for kind in VECTOR_FORMATS)}")
     from wordpiece_bert.corpus.fingerprint import sidecar_of
 
     refuse_input_as_output([path, sidecar_of(path)], [*files, *([options.queries] if options.queries else [])])
@@ -218,7 +217,7 @@ def _embedded(
     """Make the vectors, with the model's prompt for documents: write them to ``--vectors``, or return them."""
     from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.corpus.vectors import vector_writer
-    from wordpiece_bert.sentence.fingerprint import fingerprint_of
+    from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
 
     prompt = {"prompt": options.document_prompt}
     if options.vectors is not None:
@@ -226,14 +225,14 @@ def _embedded(
         with vector_writer(options.vectors, encoder.dimension, options.vectors.suffix.removeprefix(".")) as writer:
             writer.begin()
             cut, _ = embed_texts(
-                reader, encoder, writer, options, blocks=blocks, as_documents=True, prompt=prompt, digest=digest
+                reader, encoder, writer.append, options, blocks=blocks, as_documents=True, prompt=prompt, digest=digest
             )
             text = prompt_text(encoder, prompt, as_documents=True)
             writer.commit(fingerprint_of(encoder, digest, prompt=text))
         memory = None
     else:
         memory = _Memory(encoder.dimension)
-        cut, _ = embed_texts(reader, encoder, memory, options, blocks=blocks, as_documents=True, prompt=prompt)
+        cut, _ = embed_texts(reader, encoder, memory.append, options, blocks=blocks, as_documents=True, prompt=prompt)
     longest = encoder.max_seq_length
     warn_truncated(len(cut), cut, f" of {counted(reader.count, 'text')} truncated to the model's {longest} tokens",
                    every=options.verbose)  # fmt: skip
@@ -244,12 +243,13 @@ def _collect_lists(
     options: argparse.Namespace, reader: TextReader, encoder: SparseEncoder | MultiVectorEncoder
 ) -> _Collection:
     """Read the texts, and make their sparse or many vectors."""
-    from wordpiece_bert.sentence import MultiVectors, SparseVectors
+    from wordpiece_bert.sentence import MultiVectors
+    from wordpiece_bert.sentence.sparse.vectors import joined
 
     blocks: list[_core.TextBlock] = []
     parts: list[Any] = []
     prompt = {"prompt": options.document_prompt}
-    cut, _ = embed_lists(reader, encoder, parts.append, options, blocks=blocks, as_documents=True, prompt=prompt)
+    cut, _ = embed_texts(reader, encoder, parts.append, options, blocks=blocks, as_documents=True, prompt=prompt)
     warn_skipped(reader.skipped_count, reader.skipped)
     longest = f" of {counted(reader.count, 'text')} truncated to the longest row of the model"
     warn_truncated(len(cut), cut, longest, every=options.verbose)
@@ -259,7 +259,7 @@ def _collect_lists(
         rows = [one for part in parts for one in part]
         vectors = MultiVectors.from_list(rows) if rows else parts[0]
     else:
-        vectors = SparseVectors._joined(parts, encoder.dimension)
+        vectors = joined(parts, encoder.dimension)
     texts = [text for block in blocks for text in block.texts()]
     return _Collection(blocks, list(accumulate(map(len, blocks))), texts, vectors)
 
@@ -287,7 +287,7 @@ def _compare(
 ) -> None:
     """Check that the vectors of a file are those of the texts, by the model."""
     from wordpiece_bert.corpus.fingerprint import TextsDigest
-    from wordpiece_bert.sentence.fingerprint import check_fingerprint, fingerprint_of
+    from wordpiece_bert.sentence.dense.fingerprint import check_fingerprint, fingerprint_of
 
     path, count, (rows, width) = options.vectors, sum(map(len, blocks)), stored.vectors.shape
     if rows != count:

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import PROGRAM, print_verbose, print_warning
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.serve.settings import LIMITS, ServerSettings
 
 if TYPE_CHECKING:
     import argparse
-
-    from wordpiece_bert.serve import ServerSettings
+    from collections.abc import Callable
 
 __all__ = ["add_parser"]
 
 # The environment variable with keys, separated by white space or commas.
 KEYS = "WORDPIECE_BERT_API_KEYS"
+
+#: The options that one model may have of its own: of `load_model`, and of `ServerSettings`.
+_LOADING: dict[str, Callable[[str], Any]] = {"kind": str, "dtype": str, "backend": str, "threads": arguments.positive}
+_SETTINGS: dict[str, Callable[[str], Any]] = {
+    "prompt": str,
+    "prompt_name": str,
+    "truncation": str,
+    "batch_tokens": arguments.positive,
+    "queue_tokens": arguments.positive,
+    "queue_requests": arguments.positive,
+    "max_tokens": arguments.positive,
+}
 
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
@@ -28,23 +41,37 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "serve",
         parents=[arguments.common_options()],
         help=summary,
-        description="Answer HTTP requests as OpenAI's /v1/embeddings, the rerankers of Cohere, Jina and "
-        "text-embeddings-inference, /tokenize, /health and /metrics do; /docs describes them. Needs the extra serve.",
+        description="Answer HTTP requests as OpenAI, Cohere, Jina, text-embeddings-inference, vLLM and Hugging Face's "
+        "inference API do; /docs describes all paths. Needs the extra serve.",
     )
     parser.add_argument(
         "models",
         nargs="*",
         metavar="MODEL",
         help="minilm, a folder, or org/name in the Hugging Face cache (default: minilm); NAME=MODEL serves it under "
-        "another name. A model for sequence classification ranks",
+        "another name, NAME=MODEL,OPTION=VALUE,... with options of its own: "
+        f"{', '.join([*_LOADING, *_SETTINGS])}",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--uds", type=Path, metavar="PATH", help="Unix socket to listen on instead")
     parser.add_argument("--port", type=arguments.natural, default=8000, help="port; 0 for a free one (default: 8000)")
     parser.add_argument(
         "--api-key-file",
+        action="append",
+        default=[],
         type=Path,
         metavar="FILE",
-        help=f"keys, one per line, one of which a request must have (also: the variable {KEYS})",
+        help="a file with keys, separated by white space, one of which a request must have; may be given several times "
+        f"(also: the variable {KEYS}, which is split at commas and white space)",
+    )
+    parser.add_argument(
+        "--open-metrics", dest="metrics_key", action="store_false", default=None, help="/metrics needs no key"
+    )
+    parser.add_argument(
+        "--accept-token-ids",
+        action="store_true",
+        default=None,
+        help=arguments.described(LIMITS, "accept_token_ids"),
     )
     parser.add_argument("--backend", choices=["rust", "numpy"], default="rust", help="the engine (default: rust)")
     arguments.add_prompts(parser, "each text of a request that names no prompt")
@@ -59,19 +86,16 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `ServerSettings`; without one, its default holds."""
     group = parser.add_argument_group("limits")
-    whole: dict[str, Any] = {"type": arguments.positive, "metavar": "N"}
-    group.add_argument("--batch-tokens", **whole, help="tokens that go through a model together (4096)")
-    group.add_argument("--fill-deadline", type=seconds, metavar="S", help="seconds to wait for a full batch (0.002)")
-    group.add_argument("--queue-tokens", **whole, help="tokens that may wait, else 429 (524288)")
-    group.add_argument("--queue-requests", **whole, help="requests that may wait, else 429 (1024)")
-    group.add_argument("--max-items", **whole, help="texts in a request (2048)")
-    group.add_argument("--max-tokens", **whole, help="tokens in a request (131072)")
-    group.add_argument("--max-bytes", **whole, help="bytes of a request (8388608)")
-    group.add_argument("--receive-timeout", type=seconds, metavar="S", help="seconds for a request to arrive (30)")
-    group.add_argument("--drain-timeout", type=seconds, metavar="S", help="seconds to finish after SIGTERM (60)")
-    group.add_argument(
-        "--truncation", choices=["report", "error"], help="truncate texts that are too long and report it, or refuse"
-    )
+    for field in fields(ServerSettings):
+        if isinstance(field.default, int | float) and not isinstance(field.default, bool):
+            is_whole = isinstance(field.default, int)
+            group.add_argument(
+                "--" + field.name.replace("_", "-"),
+                type=arguments.positive if is_whole else seconds,
+                metavar="N" if is_whole else "S",
+                help=arguments.described(LIMITS, field.name, f"{field.default:g}" if not is_whole else field.default),
+            )
+    group.add_argument("--truncation", choices=["report", "error"], help=arguments.described(LIMITS, "truncation"))
 
 
 def seconds(value: str) -> float:
@@ -90,23 +114,25 @@ def seconds(value: str) -> float:
 def run(options: argparse.Namespace) -> None:
     """Load the models and serve them."""
     from wordpiece_bert.serve import run as serve
-    from wordpiece_bert.serve.models import load_model
+    from wordpiece_bert.serve.loading import load_model
 
     settings = _settings(options)
-    models = {}
+    models: dict[str, Any] = {}
+    of_models: dict[str, ServerSettings] = {}
+    loaded: dict[tuple[Any, ...], Any] = {}
     for given in options.models or ["minilm"]:
-        name, separator, model = given.partition("=")
-        name, model = (name, model) if separator and not Path(given).exists() else (_shown_name(given), given)
+        name, model, own = _parsed(given)
         if name in models:
             raise InputError(f"two models are named {name!r}: give one another name, as in NAME={model}")
-        models[name] = load_model(
-            model,
-            backend=options.backend,
-            download=options.download,
-            **arguments.loading_options(options),
-        )
-        print_verbose(options, f"{name}: {models[name]!r}, {models[name].engine}")
-    if options.host not in ("127.0.0.1", "::1", "localhost") and not settings.api_keys:
+        loading = {"backend": options.backend, **arguments.loading_options(options), **_of(own, _LOADING)}
+        key = (model, *((option, str(value)) for option, value in sorted(loading.items())))
+        if key not in loaded:  # under several names it is loaded once
+            loaded[key] = load_model(model, download=options.download, **loading)
+        models[name] = loaded[key]
+        if changes := _of(own, _SETTINGS):
+            of_models[name] = replace(settings, **changes)
+        print_verbose(options, f"{name}: {models[name]!r}")
+    if options.uds is None and options.host not in ("127.0.0.1", "::1", "localhost") and not settings.api_keys:
         print_warning(f"{options.host} may be reachable from other machines, and no key is needed: see --api-key-file")
     _log_to_standard_error(quiet=options.quiet)
 
@@ -114,7 +140,46 @@ def run(options: argparse.Namespace) -> None:
         if not options.quiet:
             print(f"{PROGRAM}: {', '.join(models)} at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
 
-    serve(models, settings, host=options.host, port=options.port, on_start=announce)
+    serve(
+        models,
+        settings,
+        model_settings=of_models,
+        host=options.host,
+        port=options.port,
+        uds=options.uds,
+        on_start=announce,
+    )
+
+
+def _parsed(given: str) -> tuple[str, str, dict[str, str]]:
+    """Return the name, the model and the options of ``[NAME=]MODEL[,OPTION=VALUE]...``."""
+    if Path(given).exists():
+        return _shown_name(given), given, {}
+    first, *others = given.split(",")
+    name, separator, model = first.partition("=")
+    if not separator or Path(first).exists():
+        name, model = _shown_name(first), first
+    own = {}
+    for other in others:
+        option, separator, value = other.partition("=")
+        if option not in {**_LOADING, **_SETTINGS} or not separator:
+            known = ", ".join([*_LOADING, *_SETTINGS])
+            raise InputError(f"{given}: {other!r} is no OPTION=VALUE; the options of a model are {known}")
+        own[option] = value
+    return name, model, own
+
+
+def _of(own: dict[str, str], table: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
+    """Return those options of a model that a table has, converted."""
+    import argparse
+
+    found = {}
+    for option in own.keys() & table.keys():
+        try:
+            found[option] = table[option](own[option])
+        except argparse.ArgumentTypeError as cause:
+            raise InputError(f"{option}: {cause}") from None
+    return found
 
 
 def _shown_name(model: str) -> str:
@@ -123,16 +188,13 @@ def _shown_name(model: str) -> str:
 
 
 def _settings(options: argparse.Namespace) -> ServerSettings:
-    from dataclasses import fields
-
-    from wordpiece_bert.serve import ServerSettings
-
     given = {field.name: getattr(options, field.name, None) for field in fields(ServerSettings)}
     keys = os.environ.get(KEYS, "").replace(",", " ").split()
-    if options.api_key_file is not None:
-        keys += options.api_key_file.read_text(encoding="utf-8").split()
-        if not keys:
-            raise InputError(f"{options.api_key_file} has no key")
+    for file in options.api_key_file:
+        found = file.read_text(encoding="utf-8").split()
+        if not found:
+            raise InputError(f"{file} has no key")
+        keys += found
     return ServerSettings(**{name: value for name, value in given.items() if value is not None}, api_keys=tuple(keys))
 
 

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.arguments import described
+from wordpiece_bert.training.parameters import (
+    ALGORITHMS,
+    DEFAULT_SIZE,
+    MERGING,
+    SPECIAL_TOKENS,
+    TOP_DOWN,
+    TRAINING,
+    UNUSED,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["declare"]
 
@@ -22,18 +36,18 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--vocab-size",
         type=arguments.positive,
         metavar="N",
-        help="number of tokens, special tokens included (default: 30522)",
+        help=described(TRAINING, "vocab_size", DEFAULT_SIZE),
     )
     parser.add_argument(
         "-a",
         "--algorithm",
-        choices=arguments.ALGORITHMS,
-        default="bpe",
+        choices=ALGORITHMS,
+        default=ALGORITHMS[0],
         help="bpe: as Hugging Face tokenizers; top_down: as TensorFlow Text; likelihood: Schuster & Nakajima's score "
-        "(default: bpe)",
+        f"(default: {ALGORITHMS[0]})",
     )
     parser.add_argument(
-        "--max-word-chars", type=arguments.positive, metavar="N", help="skip words longer than N characters"
+        "--max-word-chars", type=arguments.positive, metavar="N", help=described(TRAINING, "max_word_chars")
     )
     parser.add_argument("--token-counts", type=Path, metavar="FILE.tsv", help="write how often each token is used")
     arguments.add_download(parser)
@@ -48,74 +62,44 @@ def _add_start_arguments(parser: argparse.ArgumentParser) -> None:
         "--special-token",
         action="append",
         metavar="TOKEN",
-        help="may be repeated (default: [PAD] [UNK] [CLS] [SEP] [MASK])",
+        help=f"may be repeated (default: {' '.join(SPECIAL_TOKENS)})",
     )
+    start.add_argument("--reserved", choices=["bert"], help=described(TRAINING, "reserved"))
     start.add_argument(
-        "--reserved", choices=["bert"], help="special tokens at BERT's ids, with the ids between as [unusedN]"
+        "--unused", type=arguments.natural, metavar="N", help=described(TRAINING, "unused", UNUSED, ", for --reserved")
     )
-    start.add_argument("--unused", type=arguments.natural, metavar="N", help="number of [unusedN] (default: 99)")
-    start.add_argument("--base", metavar="VOCAB", help="extend this vocabulary: its tokens keep their ids")
-    start.add_argument("--fill-unused", action="store_true", help="put new tokens at the [unusedN] ids of --base")
+    start.add_argument("--base", metavar="VOCAB", help=described(TRAINING, "base"))
+    start.add_argument("--fill-unused", action="store_true", help=described(TRAINING, "fill_unused"))
     start.add_argument("--pieces", type=Path, metavar="FILE.tsv", help="write the pieces of new tokens under --base")
 
 
 def _add_merge_arguments(parser: argparse.ArgumentParser) -> None:
     merging = parser.add_argument_group("bpe and likelihood")
-    merging.add_argument(
-        "--min-frequency",
-        type=arguments.natural,
-        metavar="N",
-        help="merge only pairs that occur at least N times (default: 2)",
-    )
-    merging.add_argument(
-        "--limit-alphabet",
-        type=arguments.natural_or_all,
-        default=argparse.SUPPRESS,
-        metavar="N|all",
-        help="keep the N most frequent characters (default: 1000)",
-    )
+    _add_numbers(merging, MERGING, ["min_frequency"])
+    _add_numbers(merging, MERGING, ["limit_alphabet"], or_all=True)
     merging.add_argument("--initial-alphabet", metavar="CHARS", help="characters to keep in any case")
 
 
 def _add_top_down_arguments(parser: argparse.ArgumentParser) -> None:
     top_down = parser.add_argument_group("top_down")
-    top_down.add_argument(
-        "--lower-thresh",
-        type=arguments.natural_or_all,
-        default=argparse.SUPPRESS,
-        metavar="N|all",
-        help="lower end of the search for a threshold (default: 10)",
-    )
-    top_down.add_argument(
-        "--upper-thresh",
-        type=arguments.natural_or_all,
-        default=argparse.SUPPRESS,
-        metavar="N|all",
-        help="upper end (default: 10000000)",
-    )
-    top_down.add_argument(
-        "--num-iterations", type=arguments.natural, metavar="N", help="passes for each threshold (default: 4)"
-    )
-    top_down.add_argument(
-        "--slack-ratio",
-        type=float,
-        metavar="X",
-        help="share of --vocab-size by which the vocabulary may be smaller (default: 0.05)",
-    )
-    top_down.add_argument(
-        "--max-token-length", type=arguments.natural, metavar="N", help="skip words longer than this (default: 50)"
-    )
-    top_down.add_argument(
-        "--max-unique-chars",
-        type=arguments.natural,
-        metavar="N",
-        help="keep the N most frequent characters (default: 1000)",
-    )
-    top_down.add_argument(
-        "--max-input-words",
-        type=arguments.natural_or_all,
-        default=argparse.SUPPRESS,
-        metavar="N|all",
-        help="keep the N most frequent words (default: 5000000)",
-    )
+    _add_numbers(top_down, TOP_DOWN, ["lower_thresh", "upper_thresh"], or_all=True)
+    _add_numbers(top_down, TOP_DOWN, ["num_iterations"])
+    slack = TOP_DOWN["slack_ratio"]
+    top_down.add_argument("--slack-ratio", type=float, metavar="X", help=described(TRAINING, "slack_ratio", slack))
+    _add_numbers(top_down, TOP_DOWN, ["max_token_length", "max_unique_chars"])
+    _add_numbers(top_down, TOP_DOWN, ["max_input_words"], or_all=True)
     top_down.add_argument("--no-joiner", action="store_true", help="do not mark pieces inside words with ##")
+
+
+def _add_numbers(
+    group: argparse._ArgumentGroup, defaults: Mapping[str, Any], names: Iterable[str], *, or_all: bool = False
+) -> None:
+    """Declare options that are whole numbers; with `or_all`, the word ``all`` is None."""
+    for name in names:
+        group.add_argument(
+            "--" + name.replace("_", "-"),
+            type=arguments.natural_or_all if or_all else arguments.natural,
+            default=argparse.SUPPRESS if or_all else None,
+            metavar="N|all" if or_all else "N",
+            help=described(TRAINING, name, defaults[name]),
+        )

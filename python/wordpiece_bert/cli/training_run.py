@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from wordpiece_bert._core import set_num_threads
 from wordpiece_bert.cli.messages import print_summary, print_warning
-from wordpiece_bert.finetune import checkpoints
+from wordpiece_bert.cli.training_options import settings_of
+from wordpiece_bert.finetune import TrainingArguments, checkpoints
 
 if TYPE_CHECKING:
     import argparse
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune import TrainOutput
 
-__all__ = ["checkpoints_of", "log_of", "print_training", "resumes", "with_threads"]
+__all__ = ["arguments_of", "print_training", "resumes", "with_threads"]
 
 
 def checkpoints_of(options: argparse.Namespace) -> Path:
@@ -29,6 +30,23 @@ def log_of(options: argparse.Namespace) -> Path:
     """Return the file to which the history is written as it grows."""
     file: Path = options.output / "training_log.jsonl"
     return file
+
+
+def arguments_of(
+    options: argparse.Namespace, *, evaluated: bool, sampling: Literal["random", "group_by_length"] = "random"
+) -> TrainingArguments:
+    """Return the settings of a training; steps that are not given follow the epochs."""
+    return TrainingArguments(
+        checkpoints_of(options),
+        train_sampling_strategy=sampling,
+        eval_strategy=("steps" if options.eval_steps else "epoch") if evaluated else "no",
+        save_strategy="steps" if options.save_steps else "epoch",
+        save_total_limit=1,
+        show_progress_bar=not options.quiet,
+        overwrite_output_dir=options.overwrite,
+        log_file=log_of(options),
+        **settings_of(options),
+    )
 
 
 def resumes(options: argparse.Namespace) -> bool:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from wordpiece_bert.cli.training_options import SETTINGS
+
 if TYPE_CHECKING:
     import argparse
 
 __all__ = ["PYTHON", "in_words_of"]
 
 # What the library calls an argument, or an argument with a value -> the option of commands, where the name differs.
-_OPTIONS = {
+_OPTIONS = {option.setting: f"--{name.replace('_', '-')}" for name, option in SETTINGS.items()} | {
     "field": "--jsonl-field",
     "column": "--text-column",
     "special_tokens": "--special-token",
@@ -24,12 +26,6 @@ _OPTIONS = {
     "abbreviations": "--abbreviation",
     "resume_from_checkpoint=True": "--resume",
     "overwrite_output_dir=True": "--overwrite",
-    "num_train_epochs": "--epochs",
-    "per_device_train_batch_size": "--batch-size",
-    "gradient_accumulation_steps": "--accumulation",
-    "gradient_checkpointing": "--checkpointing",
-    "warmup_steps": "--warmup",
-    "lr_scheduler_type": "--schedule",
     "eval_strategy": "--eval",
     "lowercase=False": "--cased",
     "clean_text=False": "--no-clean-text",

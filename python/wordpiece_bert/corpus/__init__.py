@@ -5,6 +5,17 @@ texts, `encode` encodes them, `table` has the columns of the result, and `writer
 Python objects. These modules work on the core's tokenizer and do not import the class `Tokenizer`.
 """
 
-from wordpiece_bert.corpus.encode import EncodeSummary, FileOptions
+from wordpiece_bert._internal.lazy import lazy_names
 
-__all__ = ["EncodeSummary", "FileOptions"]
+TYPE_CHECKING = False  # as in the package `wordpiece_bert`
+if TYPE_CHECKING:
+    from wordpiece_bert.corpus.encode import EncodeSummary as EncodeSummary
+    from wordpiece_bert.corpus.encode import FileOptions as FileOptions
+
+# The module of each name, imported when the name is first used.
+_MODULES = {
+    "EncodeSummary": "encode",
+    "FileOptions": "encode",
+}
+
+__getattr__, __dir__ = lazy_names(globals(), _MODULES)

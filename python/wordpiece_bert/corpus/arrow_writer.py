@@ -11,7 +11,7 @@ from wordpiece_bert.corpus.parquet import import_pyarrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import FrameType, TracebackType
+    from types import FrameType
 
 __all__ = ["ArrowWriter"]
 
@@ -97,9 +97,7 @@ class ArrowWriter:
         if self._raised is not None:
             raise self._raised
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         # An open writer would be closed by the garbage collector, and fail because its file is closed.

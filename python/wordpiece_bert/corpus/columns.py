@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus.parquet import import_pyarrow, parquet_blocks
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +35,7 @@ def separator_format(name: str) -> str | None:
     return SEPARATED.get(suffix_of(name))
 
 
+@completed_by(READING)
 def column_blocks(
     files: Sequence[tuple[str, int]], columns: Sequence[str], errors: str, block_texts: int | None = None
 ) -> Iterator[tuple[_core.TextBlock, int]]:
@@ -44,8 +47,6 @@ def column_blocks(
         Paths and sizes in bytes.
     columns : sequence of str
         One column, or two for pairs.
-    errors : str
-        As for `TextReader`.
     block_texts : int, optional
         The largest number of texts in a block; Parquet files have blocks of their own.
 
@@ -84,6 +85,7 @@ def _column_blocks(
         before += sum(size for _, size in group)
 
 
+@completed_by(column_blocks)
 def separated_blocks(
     names: Sequence[str],
     columns: Sequence[str],
@@ -104,8 +106,6 @@ def separated_blocks(
         The paths; also compressed files.
     columns : sequence of str
         The columns, any number of them.
-    errors, block_texts
-        As for `column_blocks`.
     second_is_id : bool, default False
         Whether the second column has the ids of documents.
 

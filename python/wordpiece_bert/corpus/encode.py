@@ -12,15 +12,17 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.notebook import fields_html
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import reading_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert._internal.texts import warn_cut_by_file
-from wordpiece_bert.batch import RaggedBatch
+from wordpiece_bert.batch import RaggedBatch, ragged
 from wordpiece_bert.corpus.table import Table, id_dtype
 from wordpiece_bert.corpus.texts import ReadingOptions, StrPath, TextReader
 from wordpiece_bert.corpus.writers import table_writer, written_files
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.options import EncodeOptions
+from wordpiece_bert.parameters import ENCODING, READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,16 +39,21 @@ BLOCK_TOKENS = 1 << 22
 LOCATIONS_KEPT = 20
 
 
+@completed_by(READING, ENCODING)
 class FileOptions(ReadingOptions, EncodeOptions, total=False):
-    """The options of `Tokenizer.encode_files` and `iter_files` by keyword, for a dict that holds some of them."""
+    """The options of `Tokenizer.encode_files` and `iter_files` by keyword, for a dict that holds some of them.
 
-    #: What to compute besides ids, as for `Tokenizer.encode_batch`; all False by default.
+    Parameters
+    ----------
+    threads : int, optional
+        Number of threads that encode; one more thread reads.
+    """
+
     return_offsets: bool
     return_word_ids: bool
     return_sequence_ids: bool
     return_overflowing_tokens: bool
     return_n_tokens: bool
-    #: Number of threads that encode, as for `Tokenizer.encode_batch`; one more thread reads.
     threads: int | None
 
 
@@ -75,6 +82,7 @@ class EncodeSummary:
         return fields_html("EncodeSummary", {one.name: getattr(self, one.name) for one in fields(self)})
 
 
+@completed_by(READING)
 class FileEncoder:
     """Encodes the texts that a `TextReader` reads. Iteration yields each block with its rows.
 
@@ -85,8 +93,6 @@ class FileEncoder:
     ----------
     core : _core.Tokenizer
         The tokenizer.
-    files : path, or iterable of paths
-        As for `TextReader`.
     options : _core.Options
         How to encode.
     columns : list of str
@@ -169,16 +175,7 @@ class FileEncoder:
             Rows are padded and one is longer than the padded length; the message has the location of its text.
         """
         rows = block.encode(self._core, self._options, self._columns, self._threads)
-        batch = RaggedBatch(
-            ids=rows.ids,
-            row_offsets=rows.row_offsets,
-            truncated=rows.truncated,
-            offsets=rows.offsets,
-            word_ids=rows.word_ids,
-            sequence_ids=rows.sequence_ids,
-            overflow_to_sample=rows.overflow_to_sample,
-            n_tokens=rows.n_tokens,
-        )
+        batch = ragged(rows)
         if self.row_length is not None and (longer := np.flatnonzero(batch.lengths != self.row_length)).size:
             row = int(longer[0])
             text = row if batch.overflow_to_sample is None else int(batch.overflow_to_sample[row])
@@ -207,6 +204,7 @@ def _row_length(padding: PaddingSettings | None) -> int | None:
     return -(-padding["length"] // multiple) * multiple
 
 
+@completed_by(READING)
 def write_encoded(
     encoder: FileEncoder,
     output: StrPath,
@@ -227,8 +225,6 @@ def write_encoded(
         The number of tokens of the tokenizer, added tokens included.
     dtype : dtype_like, default "uint32"
         The type of ids: uint16, uint32, int32 or int64.
-    show_progress_bar : bool, optional
-        By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
 
     Returns
     -------
@@ -267,10 +263,10 @@ def write_encoded(
                 block.location, islice(np.flatnonzero(batch.truncated).tolist(), LOCATIONS_KEPT - len(locations))
             )
             show(tokens)
-        written = writer.commit()
+        writer.commit()
     encoder.warn(truncated, locations[0] if locations else "")
     return EncodeSummary(
-        output=tuple(written),
+        output=tuple(writer.files),
         texts=texts.count,
         rows=rows,
         tokens=tokens,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
+from wordpiece_bert.corpus.parameters import LIST_FORMATS, WRITING
 from wordpiece_bert.corpus.row_writer import ArrowRowWriter, RowWriter, open_output
 from wordpiece_bert.errors import InputError
 
@@ -19,10 +21,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.corpus.row_writer import Output
 
-__all__ = ["LIST_FORMATS", "ListColumn", "ListWriter", "list_writer"]
-
-#: The formats. A file has its format as its suffix.
-LIST_FORMATS = ("parquet", "arrow", "arrows", "jsonl")
+__all__ = ["ListColumn", "ListWriter", "list_writer"]
 
 
 class ListColumn(NamedTuple):
@@ -119,13 +118,12 @@ class _Arrow(ListWriter, ArrowRowWriter):
         self._writer.write(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
 
 
+@completed_by(WRITING)
 def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str) -> ListWriter:
     """Return the writer for a file, or for standard output if `path` is None.
 
     Parameters
     ----------
-    path : Path or None
-        The file to create or replace; it appears when it is complete.
     columns : sequence of ListColumn
         The columns.
     kind : str

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +38,7 @@ def import_pyarrow(what: str) -> Any:
     return pyarrow
 
 
+@completed_by(READING)
 def parquet_blocks(
     files: Sequence[tuple[str, int]], columns: Sequence[str], errors: str
 ) -> Iterator[tuple[_core.TextBlock, int]]:
@@ -47,8 +50,6 @@ def parquet_blocks(
         Paths and sizes in bytes.
     columns : sequence of str
         One column, or two for pairs.
-    errors : str
-        As for `TextReader`.
 
     Yields
     ------
@@ -63,15 +64,6 @@ def parquet_blocks(
         pyarrow is not installed, a file is not Parquet, a column is missing or not text, or a text is null.
     """
     pyarrow = import_pyarrow("reading Parquet")
-    return _blocks(pyarrow, files, columns, errors)
-
-
-def _blocks(
-    pyarrow: Any,
-    files: Sequence[tuple[str, int]],
-    columns: Sequence[str],
-    errors: str,
-) -> Iterator[tuple[_core.TextBlock, int]]:
     before = 0
     for name, size in files:
         with opened(pyarrow, name, columns) as file:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from types import TracebackType
 
     from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 
@@ -37,9 +36,7 @@ class Output(Protocol):
     def commit(self) -> None:
         """Finish it."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class _StandardOutput:
@@ -74,9 +71,7 @@ class _StandardOutput:
             shutil.copyfileobj(self._temporary, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
 
@@ -112,10 +107,8 @@ class RowWriter:
             self._finish()
         self._output.commit()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._output.__exit__(kind, error, trace)
+    def __exit__(self, *exception: object) -> None:
+        self._output.__exit__(*exception)
 
     def _head(self) -> None:
         """Write what precedes the rows."""
@@ -140,11 +133,9 @@ class ArrowRowWriter(RowWriter):
     def _finish(self) -> None:
         self._writer.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.__exit__(kind, error, trace)
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *exception: object) -> None:
+        self._writer.__exit__(*exception)
+        super().__exit__(*exception)
 
 
 def open_output(path: Path | None, *, collect: bool) -> Output:

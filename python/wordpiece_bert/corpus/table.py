@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert.corpus.parameters import ID_DTYPES
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,9 +15,8 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.batch import RaggedBatch
 
-__all__ = ["ID_DTYPES", "TOKEN_COLUMNS", "Table", "id_dtype"]
+__all__ = ["TOKEN_COLUMNS", "Table", "id_dtype"]
 
-ID_DTYPES = ("uint16", "uint32", "int32", "int64")
 
 #: Columns with one entry per token; the others have one per row.
 TOKEN_COLUMNS = ("ids", "offsets", "word_ids", "sequence_ids")

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus.columns import column_blocks, suffix_of
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,16 +24,13 @@ Fields = str | tuple[str, str]
 Errors = Literal["strict", "replace", "skip"]
 
 
+@completed_by(READING)
 class ReadingOptions(TypedDict, total=False):
-    """The options for reading files, as for `TextReader`."""
+    """The options for reading files, for a dict that holds some of them."""
 
-    #: What texts end with; ``"\\n"`` by default, which includes ``\\r\\n``. None reads each file as one text.
     separator: str | None
-    #: The files hold JSON lines, with the text in this field (``"text"``, ``"meta.title"``); two fields make pairs.
     field: Fields | None
-    #: The files are CSV, TSV or Parquet, with the texts in this column; two columns make pairs.
     column: Fields | None
-    #: What to do with a text that cannot be read; "strict" by default.
     errors: Errors
 
 
@@ -42,6 +41,7 @@ HOLDERS = {".jsonl": "field", ".ndjson": "field", ".csv": "column", ".tsv": "col
 REASONS_KEPT = 20
 
 
+@completed_by(READING)
 class TextReader:
     r"""Reads the texts of files: lines or other separated parts, entire files, fields of JSON lines, columns of tables.
 
@@ -52,22 +52,6 @@ class TextReader:
 
     Parameters
     ----------
-    files : path, or iterable of paths
-        The files; ``-`` is standard input.
-    separator : str or None, default "\n"
-        What texts end with. ``"\n"`` includes a ``\r`` before it, and no other character ends a line; any other
-        separator is matched literally. None reads each file as one text.
-    field : str or (str, str), optional
-        The files are JSON lines with the text in this field: a key, or keys joined by dots (``meta.title``,
-        ``answers.0``; a dot inside a key is written ``\.``). Two fields make pairs. Blank lines are ignored.
-    column : str or (str, str), optional
-        The files are tables with the texts in this column; two columns make pairs. ``.csv`` and ``.tsv`` files, also
-        compressed, are read as `separated_blocks` says; all others are Parquet, which needs pyarrow.
-    errors : {"strict", "replace", "skip"}, default "strict"
-        What to do with a text that cannot be read: invalid UTF-8, a line that is not JSON, a record of a table with
-        wrong quotation marks, a field or value that is missing or not text. ``"strict"`` raises an error with its file,
-        line and byte offset, or row. ``"replace"`` replaces invalid UTF-8 by U+FFFD, and raises for the rest.
-        ``"skip"`` skips and counts such texts.
     block_texts : int, optional
         The largest number of texts in a block.
 

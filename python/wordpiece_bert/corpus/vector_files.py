@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from wordpiece_bert._internal.ordinary_file import require_ordinary_file
 from wordpiece_bert.corpus.fingerprint import METADATA_KEY, read_sidecar
+from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.corpus.parquet import import_pyarrow
-from wordpiece_bert.corpus.vectors import COLUMN, FORMATS
+from wordpiece_bert.corpus.vectors import COLUMN
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class StoredVectors(NamedTuple):
 
 
 def read_vectors(path: Path) -> npt.NDArray[Any]:
-    """Read the vectors of a file, [n, d]; its suffix is the format, one of `FORMATS`.
+    """Read the vectors of a file, [n, d]; its suffix is the format, one of `VECTOR_FORMATS`.
 
     A ``.npy`` file is memory-mapped, and may have any real dtype. The others have a column or field ``vector``.
 
@@ -52,8 +53,10 @@ def read_vectors(path: Path) -> npt.NDArray[Any]:
 def read_stored(path: Path) -> StoredVectors:
     """Read the vectors of a file and their fingerprint, as `read_vectors`."""
     kind = path.suffix.removeprefix(".")
-    if kind not in FORMATS:
-        raise InputError(f"{path}: vectors are read from files that end in {', '.join('.' + one for one in FORMATS)}")
+    if kind not in VECTOR_FORMATS:
+        raise InputError(
+            f"{path}: vectors are read from files that end in {', '.join('.' + one for one in VECTOR_FORMATS)}"
+        )
     require_ordinary_file(path)
     try:
         stored = _READERS.get(kind, _from_arrow)(path)

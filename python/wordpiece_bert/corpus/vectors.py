@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, uninterrupted
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.corpus.fingerprint import METADATA_KEY, VectorsDigest, sidecar_of
+from wordpiece_bert.corpus.npy_writer import npy_header
+from wordpiece_bert.corpus.parameters import WRITING
 from wordpiece_bert.corpus.row_writer import ArrowRowWriter, RowWriter, open_output
 from wordpiece_bert.errors import InputError
 
@@ -21,10 +24,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.corpus.fingerprint import Fingerprint
     from wordpiece_bert.corpus.row_writer import Output
 
-__all__ = ["FORMATS", "VectorWriter", "vector_writer"]
+__all__ = ["VectorWriter", "vector_writer"]
 
-#: The formats. A file has its format as its suffix.
-FORMATS = ("npy", "parquet", "arrow", "arrows", "jsonl")
 # The column of vectors in Arrow and Parquet files, and the key in JSON lines.
 COLUMN = "vector"
 
@@ -104,9 +105,7 @@ class _Npy(_WithSidecar):
     """One array, float32 [rows, width]."""
 
     def _head(self) -> None:
-        # NumPy pads the header, so that it can be rewritten with a larger first axis without moving the data.
-        header = {"descr": "<f4", "fortran_order": False, "shape": (self.rows, self.width)}
-        np.lib.format.write_array_header_1_0(self._output.file, header)
+        self._output.file.write(npy_header(np.dtype("<f4"), (self.rows, self.width)))
 
     def _write(self, vectors: npt.NDArray[np.float32]) -> None:
         self._output.file.write(vectors.astype("<f4", copy=False).data)
@@ -144,17 +143,16 @@ class _Arrow(VectorWriter, ArrowRowWriter):
         self._writer.close(None if self._record is None else {METADATA_KEY: self._record})
 
 
+@completed_by(WRITING)
 def vector_writer(path: Path | None, width: int, kind: str) -> VectorWriter:
     """Return the writer for a file, or for standard output if `path` is None.
 
     Parameters
     ----------
-    path : Path or None
-        The file to create or replace; it appears when it is complete.
     width : int
         The number of dimensions of a vector.
     kind : str
-        One of `FORMATS`.
+        One of `VECTOR_FORMATS`.
 
     Raises
     ------

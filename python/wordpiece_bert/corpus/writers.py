@@ -18,20 +18,29 @@ import numpy as np
 from wordpiece_bert._internal.atomic_file import AtomicFile, uninterrupted
 from wordpiece_bert._internal.file_locks import exclusive
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
+from wordpiece_bert.corpus.npy_writer import NpyWriter
+from wordpiece_bert.corpus.row_writer import ArrowRowWriter, RowWriter
 from wordpiece_bert.corpus.table import TOKEN_COLUMNS, Table
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
     import numpy.typing as npt
 
-__all__ = ["FORMATS", "NpyWriter", "TableWriter", "check_output", "json_lines", "table_writer", "written_files"]
+__all__ = ["FORMATS", "TableWriter", "check_output", "json_lines", "table_writer", "written_files"]
 
 
 class TableWriter(Protocol):
-    """Writes tables to one or several files."""
+    """Writes tables to one or several files.
+
+    Attributes
+    ----------
+    files : list of Path
+        The files, beginning with that of the ids.
+    """
+
+    files: list[Path]
 
     def __enter__(self) -> Self: ...
 
@@ -41,12 +50,10 @@ class TableWriter(Protocol):
     def append(self, table: Table) -> None:
         """Write the rows of a table. All tables must have the same columns."""
 
-    def commit(self) -> Sequence[Path]:
-        """Rename the files to their final names, and return their paths, beginning with that of the ids."""
+    def commit(self) -> None:
+        """Rename the files to their final names."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def written_files(path: Path) -> list[Path]:
@@ -87,72 +94,6 @@ def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
     raise InputError(message)
 
 
-class NpyWriter:
-    """Writes one array to a .npy file, rows at a time.
-
-    Parameters
-    ----------
-    path : Path
-        The file to create or replace.
-    width : tuple of int
-        The shape of a row.
-    dtype : dtype_like
-        The type of the array.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        The shape of the rows written so far.
-    """
-
-    def __init__(self, path: Path, width: tuple[int, ...], dtype: npt.DTypeLike) -> None:
-        self.shape = (0, *width)
-        self.dtype = np.dtype(dtype)
-        self._output = AtomicFile(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def begin(self) -> None:
-        """Open the temporary file."""
-        self._output.begin()
-        self._write_header()
-
-    def append(self, rows: npt.NDArray[Any]) -> None:
-        """Write rows [n, *width]."""
-        assert rows.shape[1:] == self.shape[1:]
-        assert rows.dtype == self.dtype
-        with self._output.naming_errors():
-            self._output.file.write(np.ascontiguousarray(rows).data)
-        self.shape = (self.shape[0] + len(rows), *self.shape[1:])
-
-    def _write_header(self) -> None:
-        # NumPy pads the header, so that it can be rewritten with a larger first axis without moving the data.
-        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": self.shape}
-        np.lib.format.write_array_header_1_0(self._output.file, header)
-
-    def finish(self) -> None:
-        """Rewrite the header with the final number of rows, and flush the file to the disk."""
-        with self._output.naming_errors():
-            self._output.file.seek(0)
-            self._write_header()
-        self._output.sync()
-
-    def rename(self) -> None:
-        """Rename the file, which is finished, to its final name."""
-        self._output.rename()
-
-    def commit(self) -> None:
-        """Finish the file and rename it to its final name."""
-        self.finish()
-        self.rename()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._output.__exit__(kind, error, trace)
-
-
 class _NpyTable:
     """Writes one .npy file per column: ids to ``X.npy``, others to ``X.row_offsets.npy``, ``X.offsets.npy`` and so on.
 
@@ -172,6 +113,7 @@ class _NpyTable:
         self._rows = ExitStack()
         self._files: dict[str, NpyWriter] = {}
         self._columns = dict(self._arrays(empty))
+        self.files = [path, *(path.with_suffix(f".{name}.npy") for name in self._columns if name != "ids")]
         self._tokens = 0
 
     def __enter__(self) -> Self:
@@ -203,52 +145,40 @@ class _NpyTable:
             self._files[name].append(array + self._tokens if name == "row_offsets" else array)
         self._tokens += int(table.row_offsets[-1])
 
-    def commit(self) -> list[Path]:
+    def commit(self) -> None:
         for file in self._files.values():
             file.finish()
         with exclusive(Path(os.path.realpath(self.path)).parent), uninterrupted():
             # The old ids are removed first and the new ids renamed last, so that ids never exist beside the wrong
             # columns, even if the process is killed in between.
-            own = {self.path if name == "ids" else self.path.with_suffix(f".{name}.npy") for name in self._files}
-            others = [path for path in written_files(self.path) if path not in own and path.is_file()]
+            others = [path for path in written_files(self.path) if path not in self.files and path.is_file()]
             if len(self._files) > 1 or others:
                 Path(os.path.realpath(self.path)).unlink(missing_ok=True)
             for path in others:  # columns of an older output, which would not belong to these ids
                 path.unlink(missing_ok=True)
             for name in reversed(self._files):
                 self._files[name].rename()
-        return [self.path, *(self.path.with_suffix(f".{name}.npy") for name in self._files if name != "ids")]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._rows.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._rows.close()
 
 
-class _OneFile:
+class _TableFile(RowWriter):
     """Base class of writers of a single file."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._output = AtomicFile(path)
+        super().__init__(AtomicFile(path))
+        self.files = [path]
 
-    def __enter__(self) -> Self:
-        return self
+    def append(self, table: Table) -> None:
+        with self._output.naming_errors():
+            self._write(table)
 
-    def begin(self) -> None:
-        self._output.begin()
-
-    def commit(self) -> list[Path]:
-        self._output.commit()
-        return [self.path]
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._output.__exit__(kind, error, trace)
+    def _write(self, table: Table) -> None:
+        raise NotImplementedError
 
 
-class _ArrowTable(_OneFile):
+class _ArrowTable(_TableFile, ArrowRowWriter):
     """Writes Arrow (IPC files or streams) and Parquet: one record batch or row group per table.
 
     Columns with one entry per token are lists; offsets are lists of two integers.
@@ -259,20 +189,12 @@ class _ArrowTable(_OneFile):
         super().__init__(path)
         self._schema = self._batch(empty).schema
 
-    def __enter__(self) -> Self:
-        self._writer.__enter__()
-        return super().__enter__()
-
-    def begin(self) -> None:
-        super().begin()
-        self._writer.begin(self._output.file, self._schema)
-
     def _batch(self, table: Table) -> Any:
         pyarrow = self._writer.pyarrow
         if table.row_offsets[-1] > np.iinfo(np.int32).max:
             raise InputError(
-                f"{self.path}: one text has rows of {table.row_offsets[-1]:,} tokens, more than an Arrow list holds; "
-                "divide the text, or use a smaller stride"
+                f"{self.files[0]}: one text has rows of {table.row_offsets[-1]:,} tokens, more than an Arrow list "
+                "holds; divide the text, or use a smaller stride"
             )
         offsets = pyarrow.array(table.row_offsets.astype(np.int32))
         arrays = {}
@@ -285,31 +207,18 @@ class _ArrowTable(_OneFile):
             arrays[name] = values
         return pyarrow.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
-    def append(self, table: Table) -> None:
-        with self._output.naming_errors():
-            self._writer.write(self._batch(table))
-
-    def commit(self) -> list[Path]:
-        with self._output.naming_errors():
-            self._writer.close()
-        return super().commit()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.__exit__(kind, error, trace)
-        super().__exit__(kind, error, trace)
+    def _write(self, table: Table) -> None:
+        self._writer.write(self._batch(table))
 
 
-class _JsonTable(_OneFile):
+class _JsonTable(_TableFile):
     """Writes JSON lines."""
 
     def __init__(self, path: Path, length: int | None, empty: Table) -> None:
         super().__init__(path)
 
-    def append(self, table: Table) -> None:
-        with self._output.naming_errors():
-            self._output.file.write("".join(json_lines(table)).encode())
+    def _write(self, table: Table) -> None:
+        self._output.file.write("".join(json_lines(table)).encode())
 
 
 def json_lines(table: Table, tokens: Sequence[Sequence[str]] | None = None) -> Iterator[str]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, finite_number, whole_number
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.finetune.optimizer import (
+from wordpiece_bert.finetune.parameters import ARGUMENTS
+from wordpiece_bert.finetune.schedules import (
     get_constant_schedule,
     get_constant_schedule_with_warmup,
     get_cosine_schedule_with_warmup,
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["TrainingArguments"]
+__all__ = ["SCHEDULES", "TrainingArguments"]
 
-_SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup")
+#: The schedules of the learning rate.
+SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup")
 _OPTIMIZERS = ("adamw", "adam_weight_decay")
 _SAMPLING = ("random", "sequential", "group_by_length")
 _WHEN = ("no", "steps", "epoch")
@@ -37,76 +40,10 @@ _FREE = (
 )
 
 
+@completed_by(ARGUMENTS)
 @dataclass(frozen=True)
 class TrainingArguments:
     """The settings of a training.
-
-    Parameters
-    ----------
-    output_dir : str or os.PathLike
-        The folder of the checkpoints, ``checkpoint-STEP`` each.
-    learning_rate : float, default 5e-5
-        The largest learning rate.
-    per_device_train_batch_size : int, default 16
-        Rows of a micro-batch.
-    per_device_eval_batch_size : int, default 32
-        Rows of a batch in evaluation.
-    num_train_epochs : float, default 3
-        Passes over the data.
-    max_steps : int, default -1
-        Steps of the optimizer, instead of `num_train_epochs`; -1 for no limit.
-    warmup_steps : float, default 0
-        Steps in which the learning rate grows; below 1, a share of all steps.
-    weight_decay : float, default 0.01
-        λ, for all parameters but biases and norms.
-    adam_beta1, adam_beta2, adam_epsilon : float
-        β₁, β₂ and ε, 0.9, 0.999 and 1e-8 by default.
-    max_grad_norm : float, default 1.0
-        The norm to which gradients are clipped; 0 for none.
-    lr_scheduler_type : {"linear", "cosine", "constant", "constant_with_warmup"}, default "linear"
-        How the learning rate changes after the warm-up.
-    gradient_accumulation_steps : int, default 1
-        Micro-batches of a step; the gradient is that of the mean of their losses.
-    optim : {"adamw", "adam_weight_decay"}, default "adamw"
-        AdamW as in torch, or the optimizer of Google's BERT, which does not correct the bias of the moments.
-    seed : int, default 42
-        Determines the order of the data and dropout.
-    train_sampling_strategy : {"random", "sequential", "group_by_length"}, default "random"
-        The order of the rows in each epoch; by length, rows of about one length are together.
-    eval_strategy : {"no", "steps", "epoch"}, default "no"
-        When the model is evaluated.
-    eval_steps : int, default 500
-        Steps between two evaluations.
-    save_strategy : {"no", "steps", "epoch"}, default "steps"
-        When a checkpoint is saved.
-    save_steps : int, default 500
-        Steps between two checkpoints.
-    save_total_limit : int or None, default None
-        How many checkpoints stay; None for all. The best one stays in any case.
-    logging_steps : int, default 10
-        Steps between two entries of the history.
-    load_best_model_at_end : bool, default False
-        Whether the parameters of the best evaluation are restored at the end. It needs evaluations and checkpoints at
-        the same steps.
-    metric_for_best_model : str, default "loss"
-        The metric that decides; of ``"loss"`` the lowest is best, of others the highest.
-    early_stopping_patience : int or None, default None
-        After how many evaluations without progress the training ends.
-    gradient_checkpointing : bool, default False
-        Keep only the input of each layer: a third more time, a tenth of the memory, the same numbers.
-    bf16 : bool, default False
-        Products of numbers rounded to bfloat16 in the encoder, with float32 parameters, gradients, moments and sums:
-        faster on CPUs with instructions for it. Needs a model with ``backend="rust"``.
-    freeze : tuple of str, default ()
-        Parameters that are not trained, by parts of their names: ``"embeddings"``, ``"encoder.layer.0"``.
-    show_progress_bar : bool or None, default None
-        Whether to show progress: a bar on a terminal, lines elsewhere; None for a terminal only.
-    overwrite_output_dir : bool, default False
-        Whether a training that begins anew removes the checkpoints that are in `output_dir`; without it, they are an
-        error.
-    log_file : str or os.PathLike, optional
-        A file to which each entry of the history is appended when it is made, a line of JSON. A training that begins
-        anew, or resumes from a checkpoint, first replaces it by the history up to there.
 
     Raises
     ------
@@ -168,7 +105,7 @@ class TrainingArguments:
         if self.max_steps != -1:
             whole_number("max_steps", self.max_steps, 1, others="or -1 for no limit")
         whole_number("seed", self.seed, 0)
-        checked_choice("lr_scheduler_type", self.lr_scheduler_type, _SCHEDULES)
+        checked_choice("lr_scheduler_type", self.lr_scheduler_type, SCHEDULES)
         checked_choice("optim", self.optim, _OPTIMIZERS)
         checked_choice("train_sampling_strategy", self.train_sampling_strategy, _SAMPLING)
         checked_choice("eval_strategy", self.eval_strategy, _WHEN)
@@ -195,7 +132,7 @@ class TrainingArguments:
 
         Parameters
         ----------
-        steps
+        steps : int
             All steps of the training.
         """
         warmup = math.ceil(self.warmup_steps * steps) if self.warmup_steps < 1 else int(self.warmup_steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.arguments import TrainingArguments
 
-__all__ = ["Dataset", "batches_of_epoch", "check_rows", "fingerprint", "pad_collate", "rows_of"]
+__all__ = ["Dataset", "batches_of_epoch", "check_rows", "fingerprint", "pad_collate", "row_blocks", "rows_of"]
 
 #: Batches whose rows are sorted by length together.
 _BATCHES_PER_GROUP = 50
@@ -44,16 +45,22 @@ def rows_of(dataset: Dataset, rows: Sequence[int]) -> list[Any]:
     return [dataset[row] for row in rows]
 
 
+def row_blocks(dataset: Dataset, size: int) -> Iterator[list[Any]]:
+    """Yield all rows in order, `size` at a time."""
+    for start in range(0, len(dataset), size):
+        yield rows_of(dataset, range(start, min(start + size, len(dataset))))
+
+
 def batches_of_epoch(dataset: Dataset, args: TrainingArguments, epoch: int) -> Iterator[list[int]]:
     """Return the rows of each micro-batch of an epoch, a function of the settings, the epoch and the number of rows.
 
     Parameters
     ----------
-    dataset
+    dataset : sequence of dict
         The rows.
-    args
+    args : TrainingArguments
         The batch size, the order, and the seed.
-    epoch
+    epoch : int
         Counted from 0.
     """
     count, size = len(dataset), args.per_device_train_batch_size
@@ -83,10 +90,10 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
 
     Parameters
     ----------
-    rows
+    rows : sequence of dict
         Dicts of lists or arrays: ``input_ids`` [n], or [choices, n] for multiple choice, other inputs and labels of the
         same shape, and labels of a row, which are numbers or lists of them.
-    pad_token_id
+    pad_token_id : int, default 0
         The id that pads ``input_ids``. Labels are padded with -100, all else with 0.
 
     Returns
@@ -141,7 +148,7 @@ def check_rows(dataset: Dataset) -> Iterator[Any]:
 
     Parameters
     ----------
-    dataset
+    dataset : sequence of dict
         The rows.
 
     Raises
@@ -151,11 +158,9 @@ def check_rows(dataset: Dataset) -> Iterator[Any]:
     """
     if getattr(dataset, "fingerprint", None) is not None:
         return
-    for start in range(0, len(dataset), 1024):
-        rows = range(start, min(start + 1024, len(dataset)))
-        for number, row in zip(rows, rows_of(dataset, rows), strict=True):
-            check_row(row, number)
-            yield row
+    for number, row in enumerate(chain.from_iterable(row_blocks(dataset, 1024))):
+        check_row(row, number)
+        yield row
 
 
 def fingerprint(dataset: Dataset) -> str:
@@ -165,7 +170,7 @@ def fingerprint(dataset: Dataset) -> str:
 
     Parameters
     ----------
-    dataset
+    dataset : sequence of dict
         The rows: dicts of numbers, strings, lists and arrays.
 
     Raises

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_folder import AtomicFolder, check_complete
+from wordpiece_bert._internal.atomic_folder import check_complete, written_folder
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
 
 __all__ = ["Checkpoint", "folders", "newest", "read", "refuse_existing", "remove_all", "remove_old", "write"]
@@ -64,11 +65,11 @@ def write(
 
     Parameters
     ----------
-    folder
+    folder : Path
         ``checkpoint-STEP``.
     state, parameters, moments
         As in `Checkpoint`.
-    write_model
+    write_model : callable
         Writes the files with which the model is loaded.
 
     Raises
@@ -80,12 +81,10 @@ def write(
     for name, (m, v) in moments.items():
         tensors |= {f"m.{name}": m, f"v.{name}": v}
     content = {"format": _FORMAT, "version": _VERSION, **state}
-    with AtomicFolder(folder) as output:
-        output.begin()
+    with written_folder(folder) as output:
         write_model(output)
         output.write(_TENSORS, safetensors_chunks(tensors))
         output.write_text(_STATE, json.dumps(content, indent=1) + "\n")
-        output.commit()
 
 
 def read(folder: Path) -> Checkpoint:
@@ -93,7 +92,7 @@ def read(folder: Path) -> Checkpoint:
 
     Parameters
     ----------
-    folder
+    folder : Path
         ``checkpoint-STEP``.
 
     Raises
@@ -124,7 +123,7 @@ def folders(output: Path) -> list[Path]:
 
     Parameters
     ----------
-    output
+    output : Path
         The training's `output_dir`.
     """
     if not output.is_dir():
@@ -138,7 +137,7 @@ def newest(output: Path) -> Path:
 
     Parameters
     ----------
-    output
+    output : Path
         The training's `output_dir`.
 
     Raises
@@ -157,7 +156,7 @@ def refuse_existing(output: Path) -> None:
 
     Parameters
     ----------
-    output
+    output : Path
         The training's `output_dir`.
 
     Raises
@@ -178,7 +177,7 @@ def remove_all(output: Path) -> None:
 
     Parameters
     ----------
-    output
+    output : Path
         The training's `output_dir`.
     """
     for path in folders(output):
@@ -190,11 +189,11 @@ def remove_old(output: Path, limit: int, keep: Path | None) -> None:
 
     Parameters
     ----------
-    output
+    output : Path
         The training's `output_dir`.
-    limit
+    limit : int
         How many stay.
-    keep
+    keep : Path
         One that stays in any case.
     """
     for path in folders(output)[:-limit]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.corpus.columns import separated_blocks, separator_format
-from wordpiece_bert.corpus.parquet import missing_column
+from wordpiece_bert.corpus.parquet import import_pyarrow, missing_column
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import class_labels, class_name, class_problem, number_labels, sorted_names
 
@@ -32,12 +32,12 @@ def read_columns(
 
     Parameters
     ----------
-    file
+    file : str or PathLike
         A file whose name ends in ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet``. Files with separators
         have a header line, are UTF-8, and may be compressed (``.csv.gz``, ``.tsv.zst``).
-    columns
+    columns : sequence of str
         The names of the columns.
-    checks
+    checks : mapping of str to callable, optional
         For some columns, a function from a value to what is wrong with it, or None, such as `labels.class_problem`.
 
     Returns
@@ -104,10 +104,7 @@ def _json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _parquet(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    try:
-        import pyarrow.parquet
-    except ImportError as cause:
-        raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'wordpiece-bert[arrow]'") from cause
+    pyarrow = import_pyarrow(f"{path}: reading Parquet")
     try:
         file = pyarrow.parquet.ParquetFile(path)
     except pyarrow.ArrowInvalid as error:
@@ -124,7 +121,7 @@ def label_names(labels: Sequence[Any]) -> list[str]:
 
     Parameters
     ----------
-    labels
+    labels : sequence
         One label for each row: strings, whole numbers or booleans; numbers are sorted by value, strings by code point.
 
     Raises
@@ -153,15 +150,15 @@ def sequence_rows(
 
     Parameters
     ----------
-    tokenizer
+    tokenizer : Tokenizer
         The tokenizer.
-    texts, pairs
+    texts, pairs : sequence of str
         The texts, and the second text of each pair.
-    labels
+    labels : sequence
         One label for each row: those of `names`, or numbers if `names` is None.
-    names
+    names : sequence of str
         The names by id; None for regression.
-    max_length
+    max_length : int
         Longer rows are truncated.
 
     Raises
@@ -209,13 +206,13 @@ def token_rows(
 
     Parameters
     ----------
-    tokenizer
+    tokenizer : Tokenizer
         The tokenizer.
-    words, tags
+    words, tags : sequence of sequence of str
         The words of each text, and their labels.
-    names
+    names : sequence of str
         The names of the labels by id.
-    max_length
+    max_length : int
         Longer rows are truncated.
 
     Raises
@@ -249,8 +246,7 @@ def token_rows(
 
 def _warn(cut: int, rows: int, max_length: int) -> None:
     if cut:
-        message = f"{cut:,} of {rows:,} texts are longer than {max_length} tokens and were truncated"
-        warn(message, TrainingWarning)
+        warn(f"{cut:,} of {rows:,} texts are longer than {max_length} tokens and were truncated", TrainingWarning)
 
 
 def _id(ids: Mapping[str, int], label: Any, where: str) -> int:

@@ -24,12 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["Dropout", "GivenDropout", "KeyedDropout"]
 
 _U64 = npt.NDArray[np.uint64]
+Places = npt.NDArray[np.int64]
 
 _GAMMA = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
 
 #: The streams of the sites; those below 16 belong to the pre-training data.
-_STREAMS = {"embeddings": 16, "attention_probs": 17, "attention.output": 18, "output": 19, "head": 20, "head2": 21}
+_STREAMS = {
+    "embeddings": 16,
+    "attention_probs": 17,
+    "attention.output": 18,
+    "output": 19,
+    "head": 20,
+    "head2": 21,
+    "sample": 22,
+}
 
 
 class Dropout(Protocol):
@@ -82,9 +91,9 @@ class KeyedDropout:
 
     Parameters
     ----------
-    seed
+    seed : int
         From 0 to 2⁶⁴ − 1.
-    step, micro_batch
+    step, micro_batch : int
         The number of the optimizer's step, and of the batch that is accumulated in it.
     """
 
@@ -119,6 +128,19 @@ class KeyedDropout:
             return None
         keys = self._row_keys(site, np.arange(rows))
         return _kept(keys[:, None], _counter(np.zeros((1, 1), np.int64), np.arange(width)[None, :]), rate)
+
+    def of_part(self, name: str) -> KeyedDropout:
+        """Return the masks of one of several encoders that are trained together, as independent of these as a seed."""
+        key = self._seed
+        for letter in name.encode():
+            key = int(_mix(np.array([((key ^ letter) + _GAMMA) & _WORD], np.uint64))[0])
+        return KeyedDropout(key, self._step, self._micro_batch)
+
+    def uniform(self, site: str, rows: Places, places: Places) -> npt.NDArray[np.float64]:
+        """Return a number from 0 to below 1 for each token, by the row of the batch and the place in it, [n] each."""
+        keys = self._row_keys(site, rows)
+        draws = _mix(keys + (places.astype(np.uint64) + np.uint64(1)) * np.uint64(_GAMMA))
+        return (draws >> np.uint64(11)).astype(np.float64) * np.float64(2.0**-53)
 
     def _row_keys(self, site: str, rows: npt.NDArray[np.int64]) -> _U64:
         """Return the key of each row at this site."""

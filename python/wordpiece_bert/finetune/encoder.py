@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.bert.gradients import Normalized
-    from wordpiece_bert.finetune.dropout import Dropout
+    from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
 __all__ = ["EncoderPass"]
@@ -49,14 +49,8 @@ class EncoderPass:
         The model.
     tokens
         The batch.
-    dropout
-        Masks of dropout; None for no dropout.
-    gradient_checkpointing
-        Keep only the input of each layer and run the layer again in the backward pass: a third more work, a tenth of
-        the memory, the same numbers.
-    trained_from
-        The lowest layer whose parameters are trained; None if those of the embeddings are. Nothing is kept, and no
-        backward pass runs, below it.
+    options
+        Dropout, and what is kept for the backward pass.
 
     Attributes
     ----------
@@ -69,26 +63,23 @@ class EncoderPass:
         network: Network,
         parameters: Mapping[str, Array],
         tokens: Tokens,
-        dropout: Dropout | None = None,
-        *,
-        gradient_checkpointing: bool = False,
-        trained_from: int | None = None,
+        options: PassOptions,
     ) -> None:
-        self._network, self._parameters, self._tokens, self._dropout = network, parameters, tokens, dropout
+        self._network, self._parameters, self._tokens = network, parameters, tokens
+        self._dropout, self._trained_from = options.dropout, options.trained_from
         config = network.config
         self._rate = dropout_rate(config, "hidden_dropout_prob")
         self._attention_rate = dropout_rate(config, "attention_probs_dropout_prob")
-        self._checkpointing, self._trained_from = gradient_checkpointing, trained_from
         self._bias = self._position_bias()
         with np.errstate(under="ignore"):
             x = self._embed()
             self._layers: list[_Layer | Array | None] = []
             for index in range(config.encoder_layers):
                 y, kept = self._layer(index, x)
-                if trained_from is not None and index < trained_from:
+                if self._trained_from is not None and index < self._trained_from:
                     self._layers.append(None)
                 else:
-                    self._layers.append(x if gradient_checkpointing else kept)
+                    self._layers.append(x if options.gradient_checkpointing else kept)
                 x = y
         self.x = x
 
@@ -96,10 +87,7 @@ class EncoderPass:
 
     def _weights(self, name: str) -> tuple[Array, Array]:
         """Return weight and bias of one of BERT's dense layers or norms."""
-        return affine(self._parameters, self._affine_name(name))
-
-    def _affine_name(self, name: str) -> str:
-        return self._network.name(f"{name}.weight").removesuffix(".weight")
+        return affine(self._parameters, self._network.layer(name))
 
     def _table(self, name: str) -> Array:
         return self._parameters[self._network.name(f"{name}.weight")]
@@ -180,8 +168,7 @@ class EncoderPass:
             return None
         columns = self._tokens.columns
         queries, keys = columns[self._tokens.queries(row)], columns[self._tokens.keys(row)]
-        part: Array = self._bias[:, queries[:, None], keys[None, :]]  # [N, S, K]
-        return part
+        return self._bias[:, queries[:, None], keys[None, :]]  # [N, S, K]
 
     # --- backward
 
@@ -190,7 +177,7 @@ class EncoderPass:
 
         Parameters
         ----------
-        dx
+        dx : ndarray
             The gradient of the loss with respect to `x`, [M, H].
         gradient
             Receives the gradients.
@@ -215,13 +202,13 @@ class EncoderPass:
     def _dense_backward(self, name: str, dy: Array, x: Array, gradient: Gradients) -> Array:
         weight, _ = self._weights(name)
         dx, dw, db = gradients.linear_backward(dy, x, weight)
-        gradient.add_affine(self._affine_name(name), dw, db)
+        gradient.add_affine(self._network.layer(name), dw, db)
         return dx
 
     def _norm_backward(self, name: str, dy: Array, kept: Normalized, gradient: Gradients) -> Array:
         weight, _ = self._weights(name)
         g, dweight, dbias = gradients.scale_and_shift_backward(dy, kept.x_hat, weight)
-        gradient.add_affine(self._affine_name(name), dweight, dbias)
+        gradient.add_affine(self._network.layer(name), dweight, dbias)
         return gradients.standardize_backward(g, kept)
 
     def _layer_backward(self, index: int, dx: Array, kept: _Layer, gradient: Gradients) -> Array:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wordpiece_bert.bert.functional import Array, Ids
-    from wordpiece_bert.finetune.dropout import Dropout
     from wordpiece_bert.finetune.network import Gradients, Network
+    from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
 __all__ = ["Encoded", "NumpyTraining", "RustTraining", "TrainingEngine", "engine_of"]
@@ -49,10 +49,7 @@ class TrainingEngine(Protocol):
         network: Network,
         parameters: Mapping[str, Array],
         tokens: Tokens,
-        dropout: Dropout | None,
-        *,
-        gradient_checkpointing: bool,
-        trained_from: int | None,
+        options: PassOptions,
     ) -> Encoded:
         """Run the encoder; the arguments are those of `encoder.EncoderPass`."""
 
@@ -79,32 +76,14 @@ class NumpyTraining:
         network: Network,
         parameters: Mapping[str, Array],
         tokens: Tokens,
-        dropout: Dropout | None,
-        *,
-        gradient_checkpointing: bool,
-        trained_from: int | None,
+        options: PassOptions,
     ) -> Encoded:
         """Run the encoder, as `TrainingEngine.encode`."""
-        return EncoderPass(
-            network,
-            parameters,
-            tokens,
-            dropout,
-            gradient_checkpointing=gradient_checkpointing,
-            trained_from=trained_from,
-        )
+        return EncoderPass(network, parameters, tokens, options)
 
-    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
-        """Return x·Wᵀ + b."""
-        return functional.linear(x, weight, bias)
-
-    def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
-        """Return dx, dW and db."""
-        return gradients.linear_backward(dy, x, weight)
-
-    def cross_entropy(self, logits: Array, labels: Ids) -> tuple[float, Array]:
-        """Return the mean cross entropy and its gradient."""
-        return gradients.cross_entropy(logits, labels)
+    linear = staticmethod(functional.linear)
+    linear_backward = staticmethod(gradients.linear_backward)
+    cross_entropy = staticmethod(gradients.cross_entropy)
 
     def norm(self, gradients: Mapping[str, Array]) -> float:
         """Return the norm of all gradients together."""
@@ -116,11 +95,11 @@ class RustTraining:
 
     Parameters
     ----------
-    instruction_set
+    instruction_set : str, optional
         One of `_core.kernel_instruction_sets()`; None for the best that the CPU supports.
-    threads
+    threads : int, optional
         How many threads; None for the default.
-    dtype
+    dtype : str, default "float32"
         ``"float32"``, or ``"bfloat16"`` for products of rounded numbers in the encoder; all else is float32.
     """
 
@@ -128,50 +107,25 @@ class RustTraining:
 
     def __init__(self, instruction_set: str | None = None, threads: int | None = None, dtype: str = "float32") -> None:
         self._instruction_set, self._threads, self._dtype = instruction_set, threads, dtype
-        #: The model of the last pass and its buffers, which the next pass over this model uses again.
-        self._idle: tuple[Network, _core.EncoderTraining] | None = None
+        #: The buffers of the last pass over each model, which the next pass over it uses again.
+        self._idle: dict[Network, _core.EncoderTraining] = {}
 
     def encode(
         self,
         network: Network,
         parameters: Mapping[str, Array],
         tokens: Tokens,
-        dropout: Dropout | None,
-        *,
-        gradient_checkpointing: bool,
-        trained_from: int | None,
+        options: PassOptions,
     ) -> Encoded:
         """Run the encoder, as `TrainingEngine.encode`; with masks that the caller gives, in NumPy."""
-        if not (dropout is None or isinstance(dropout, KeyedDropout)):
-            return EncoderPass(
-                network,
-                parameters,
-                tokens,
-                dropout,
-                gradient_checkpointing=gradient_checkpointing,
-                trained_from=trained_from,
-            )
-        idle, self._idle = self._idle, None
-        workspace = (
-            idle[1]
-            if idle is not None and idle[0] is network
-            else new_workspace(network, self._instruction_set, self._dtype)
-        )
+        if not (options.dropout is None or isinstance(options.dropout, KeyedDropout)):
+            return EncoderPass(network, parameters, tokens, options)
+        workspace = self._idle.pop(network, None) or new_workspace(network, self._instruction_set, self._dtype)
 
         def release() -> None:
-            self._idle = network, workspace
+            self._idle[network] = workspace
 
-        return RustEncoderPass(
-            workspace,
-            network,
-            parameters,
-            tokens,
-            dropout,
-            gradient_checkpointing=gradient_checkpointing,
-            trained_from=trained_from,
-            threads=self._threads,
-            release=release,
-        )
+        return RustEncoderPass(workspace, network, parameters, tokens, options, threads=self._threads, release=release)
 
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """Return x·Wᵀ + b."""

@@ -7,7 +7,6 @@ seconds.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
-from wordpiece_bert._internal.atomic_folder import AtomicFolder, check_complete
+from wordpiece_bert._internal.atomic_folder import check_complete, written_folder
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.checkpoint import read_tensors
@@ -23,19 +24,23 @@ from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.finetune.estimator import Estimator
-from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
+from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge, probabilities
 from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels
+from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
-from wordpiece_bert.sentence.fingerprint import default_prompt, fingerprint_of
+from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.fingerprint import default_prompt, fingerprint_of
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
+    from wordpiece_bert.subword import AnyTokenizer
 
     Texts = Iterable[str | tuple[str, str] | Mapping[str, str]] | ArrowArray | ArrowStream
 
@@ -52,8 +57,9 @@ _DTYPES += ("float16", "float32", "float64")
 class FrozenClassifier(Estimator):
     """Labels, or numbers, for texts and pairs of texts, from the vectors of a sentence encoder that is not trained.
 
-    The features of a pair are [u; v; |u − v|; u·v] of the vectors u and v of its texts (Conneau et al. 2017, section
-    3.1). It is an estimator as scikit-learn's are: `sklearn.base.clone`, cross-validation and searches work with it.
+    The features of a pair are ``[u; v; |u − v|; u·v]`` of the vectors u and v of its texts (Conneau et al. 2017,
+    section 3.1). It is an estimator as scikit-learn's are: `sklearn.base.clone`, cross-validation and searches
+    work with it.
 
     Parameters
     ----------
@@ -90,14 +96,12 @@ class FrozenClassifier(Estimator):
     takes_pairs: bool
 
     def __init__(
-        self, encoder: SentenceEncoder | str | os.PathLike[str], head: LogisticRegression | Ridge | None = None
+        self, encoder: DenseEncoder | str | os.PathLike[str], head: LogisticRegression | Ridge | None = None
     ) -> None:
-        if not isinstance(encoder, SentenceEncoder | str | os.PathLike):
-            raise InputError(f"encoder must be a SentenceEncoder or the name of a model, not {type(encoder).__name__}")
         if head is not None and not isinstance(head, LogisticRegression | Ridge):
             raise InputError(f"head must be a LogisticRegression or a Ridge, not {type(head).__name__}")
         self._encoder = encoder  # as it was passed, for get_params
-        self.encoder = encoder if isinstance(encoder, SentenceEncoder) else SentenceEncoder(encoder)
+        self.encoder = sentence_encoder(encoder)
         self.head = LogisticRegression() if head is None else head
         self.labels = []
         self.takes_pairs = False
@@ -107,7 +111,7 @@ class FrozenClassifier(Estimator):
         return f"FrozenClassifier({self.encoder!r}, {type(self.head).__name__}, {state})"
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> AnyTokenizer:
         """The tokenizer of the encoder."""
         return self.encoder.tokenizer
 
@@ -127,6 +131,7 @@ class FrozenClassifier(Estimator):
     def _kind(self) -> str:
         return "regressor" if self.is_regression else "classifier"
 
+    @completed_by(FITTING)
     def fit(
         self,
         texts: Texts,
@@ -139,15 +144,9 @@ class FrozenClassifier(Estimator):
 
         Parameters
         ----------
-        texts : iterable of str, or of pairs
-            The texts. A pair is a tuple of two texts, or a dict with ``text`` and ``text_pair``.
         labels : sequence
             One label for each text: strings, whole numbers or booleans, in a list, an array or a column of pandas,
             Polars or Arrow. `predict` returns the same type. Numbers for `Ridge`.
-        cache : str or os.PathLike, optional
-            A folder in which the vectors are kept, as by `cached_vectors`.
-        show_progress_bar : bool, optional
-            As for `SentenceEncoder.encode`.
 
         Returns
         -------
@@ -172,45 +171,26 @@ class FrozenClassifier(Estimator):
         self.takes_pairs = seconds is not None
         return self
 
+    @completed_by(FITTING)
     def scores(
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return the scores of texts before softmax, [n, labels]; for a regression the predictions, [n, 1].
-
-        Parameters
-        ----------
-        texts : iterable of str, or of pairs
-            As for `fit`.
-        batch_size : int, default 32
-            As for `SentenceEncoder.encode`.
-        cache : str or os.PathLike, optional
-            As for `fit`.
-        """
+        """Return the scores of texts before softmax, [n, labels]; for a regression the predictions, [n, 1]."""
         return self._scored(texts, batch_size, cache)[0]
 
+    @completed_by(FITTING)
     def predict(
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
     ) -> npt.NDArray[Any]:
-        """Return the most probable label of each text, [n], of the type of `classes_`; for a regression float64.
-
-        Parameters
-        ----------
-        texts, batch_size, cache
-            As for `scores`.
-        """
+        """Return the most probable label of each text, [n], of the type of `classes_`; for a regression float64."""
         scores = self.scores(texts, batch_size=batch_size, cache=cache)
-        found: npt.NDArray[Any] = scores[:, 0] if self.is_regression else self.classes_[scores.argmax(axis=1)]
-        return found
+        return scores[:, 0] if self.is_regression else self.classes_[scores.argmax(axis=1)]
 
+    @completed_by(FITTING)
     def predict_proba(
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
     ) -> npt.NDArray[np.float64]:
         """Return the probability of each label, [n, labels].
-
-        Parameters
-        ----------
-        texts, batch_size, cache
-            As for `scores`.
 
         Raises
         ------
@@ -219,10 +199,7 @@ class FrozenClassifier(Estimator):
         """
         if self.is_regression:
             raise InputError("a regression has no probabilities: call predict")
-        z = self.scores(texts, batch_size=batch_size, cache=cache)
-        e = np.exp(z - z.max(axis=1, keepdims=True))
-        p: npt.NDArray[np.float64] = e / e.sum(axis=1, keepdims=True)
-        return p
+        return probabilities(self.scores(texts, batch_size=batch_size, cache=cache))
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder that `from_pretrained` and `wordpiece_bert.tasks.classify` load.
@@ -254,23 +231,15 @@ class FrozenClassifier(Estimator):
             "dimension": self.encoder.dimension,
         }
         arrays = {"coef": np.atleast_2d(self.head.coef_), "intercept": np.atleast_1d(np.asarray(self.head.intercept_))}
-        with AtomicFolder(Path(folder)) as output:
-            output.begin()
-            self.encoder._write_files(output)
+        with written_folder(folder) as output:
+            write_files(self.encoder, output)
             output.write(WEIGHTS, safetensors_chunks(arrays))
             output.write_text(SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
-            output.commit()
 
     @classmethod
+    @completed_by(FITTING)
     def from_pretrained(cls, name: str | os.PathLike[str], *, download: bool = False) -> Self:
         """Load what `save_pretrained` wrote.
-
-        Parameters
-        ----------
-        name : str or os.PathLike
-            The folder, or a name as for `SentenceEncoder`.
-        download : bool, default False
-            As for `SentenceEncoder`.
 
         Returns
         -------
@@ -333,8 +302,7 @@ class FrozenClassifier(Estimator):
         def vectors(texts: list[str]) -> npt.NDArray[np.float32]:
             if cache is not None:
                 return cached_vectors(self.encoder, texts, cache, show_progress_bar=show_progress_bar)
-            found: npt.NDArray[np.float32] = self.encoder.encode(texts, show_progress_bar=show_progress_bar)
-            return found
+            return self.encoder.encode(texts, show_progress_bar=show_progress_bar)
 
         u = vectors(firsts)
         return u if seconds is None else _pair_features(u, vectors(seconds))
@@ -368,6 +336,7 @@ class FrozenClassifier(Estimator):
         return scores
 
 
+@completed_by(FITTING)
 def cached_vectors(
     encoder: SentenceEncoder,
     texts: Sequence[str],
@@ -386,8 +355,6 @@ def cached_vectors(
     folder : str or os.PathLike
         The folder of the files, ``FINGERPRINT.npy`` each. The fingerprint is a hash of the encoder's weights, tokenizer
         and settings, of its dtype and of the texts, so that another encoder or other texts have another file.
-    show_progress_bar : bool, optional
-        As for `SentenceEncoder.encode`.
 
     Returns
     -------

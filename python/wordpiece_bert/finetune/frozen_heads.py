@@ -18,7 +18,7 @@ from wordpiece_bert.finetune.labels import class_labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["LogisticRegression", "Ridge"]
+__all__ = ["LogisticRegression", "Ridge", "probabilities"]
 
 #: The largest entry of the gradient, divided by C times the total weight of the rows, at which the solver stops.
 _TOLERANCE = 1e-9
@@ -34,9 +34,9 @@ class LogisticRegression(Estimator):
 
     Parameters
     ----------
-    C
+    C : float, default 1.0
         The inverse strength of the penalty, above 0.
-    class_weight
+    class_weight : {"balanced"}, optional
         ``"balanced"`` weights a row by n/(K·n_c), where its class has n_c of n rows and there are K classes; None
         weights all rows by 1.
 
@@ -76,9 +76,9 @@ class LogisticRegression(Estimator):
 
         Parameters
         ----------
-        X
+        X : array_like
             Features, numbers [n, D].
-        y
+        y : array_like
             Labels [n] of at least two classes: strings, whole numbers or booleans.
 
         Raises
@@ -112,7 +112,7 @@ class LogisticRegression(Estimator):
 
         Parameters
         ----------
-        X
+        X : array_like
             Features, numbers [n, D].
         """
         scores: npt.NDArray[np.float64] = _features(X, self._width()) @ self.coef_.T + self.intercept_
@@ -123,21 +123,21 @@ class LogisticRegression(Estimator):
 
         Parameters
         ----------
-        X
+        X : array_like
             Features, numbers [n, D].
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            positive = _probabilities(scores[:, None])
+            positive = probabilities(scores[:, None])
             return np.concatenate([1 - positive, positive], axis=1)
-        return _probabilities(scores)
+        return probabilities(scores)
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the most probable label of each row, [n].
 
         Parameters
         ----------
-        X
+        X : array_like
             Features, numbers [n, D].
         """
         scores = self.decision_function(X)
@@ -150,9 +150,9 @@ class LogisticRegression(Estimator):
 
         Parameters
         ----------
-        X
+        X : array_like
             Features, numbers [n, D].
-        y
+        y : array_like
             Labels [n].
         """
         return float((self.predict(X) == np.asarray(y)).mean())
@@ -171,7 +171,7 @@ class Ridge(Estimator):
 
     Parameters
     ----------
-    alpha
+    alpha : float, default 1.0
         The strength of the penalty, 0 or above; 0 is least squares.
 
     Attributes
@@ -200,9 +200,9 @@ class Ridge(Estimator):
 
         Parameters
         ----------
-        X
+        X : array_like
             Features, numbers [n, D].
-        y
+        y : array_like
             Targets, numbers [n] or [n, targets].
 
         Raises
@@ -237,7 +237,7 @@ class Ridge(Estimator):
 
         Parameters
         ----------
-        X
+        X : array_like
             Features, numbers [n, D].
         """
         if not hasattr(self, "coef_"):
@@ -270,7 +270,7 @@ def _newton(
 
     value, scores = objective(theta)
     for step in range(_MOST_STEPS):
-        p = _probabilities(scores)  # [n, K]
+        p = probabilities(scores)  # [n, K]
         gradient = ((p - targets) * weights[:, None]).T @ x + penalty * theta
         largest = float(np.abs(gradient).max())
         if largest <= _TOLERANCE * scale:
@@ -323,8 +323,7 @@ def _losses(scores: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -
     """Return the cross entropy of each row, [n]; scores [n, 1] are those of a logistic function."""
     if scores.shape[1] == 1:
         z = scores[:, 0]
-        logistic: npt.NDArray[np.float64] = np.logaddexp(0, z) - z * targets[:, 0]
-        return logistic
+        return np.logaddexp(0, z) - z * targets[:, 0]
     top = scores.max(axis=1)
     softmax: npt.NDArray[np.float64] = (
         top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - (scores * targets).sum(axis=1)
@@ -332,7 +331,8 @@ def _losses(scores: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -
     return softmax
 
 
-def _probabilities(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def probabilities(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return σ of one column of scores, or the softmax of several, [n, K]."""
     if scores.shape[1] == 1:
         return np.exp(-np.logaddexp(0, -scores))
     e = np.exp(scores - scores.max(axis=1, keepdims=True))

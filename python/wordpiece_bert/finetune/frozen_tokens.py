@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.heads.kinds import TokenClassification
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.finetune.batches import Dataset, pad_collate, rows_of
+from wordpiece_bert.finetune.batches import Dataset, pad_collate, row_blocks
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression
-from wordpiece_bert.finetune.loop import shown_progress
+from wordpiece_bert.finetune.parameters import FITTING
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.base import Model
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["fit_token_head"]
 
 
+@completed_by(FITTING)
 def fit_token_head(
     model: Model, dataset: Dataset, *, C: float = 1.0, batch_size: int = 32, show_progress_bar: bool | None = None
 ) -> HeadModel:
@@ -34,12 +37,6 @@ def fit_token_head(
     dataset : Dataset
         Rows with ``input_ids`` and ``labels``, as `wordpiece_bert.finetune.data.token_rows` makes them; the label -100
         does not count.
-    C : float, default 1.0
-        The inverse strength of the penalty, as in `LogisticRegression`.
-    batch_size : int, default 32
-        Rows that go through the encoder at once.
-    show_progress_bar : bool, optional
-        Whether to show progress; by default on a terminal only.
 
     Returns
     -------
@@ -55,17 +52,17 @@ def fit_token_head(
         raise InputError(f"fit_token_head needs a model for token classification, not {type(model).__name__}")
     if len(dataset) == 0:
         raise InputError("there are no rows")
-    features, labels = [], []
+    features, labels, done = [], [], 0
     with shown_progress(len(dataset), "row", show_progress_bar) as bar:
-        for start in range(0, len(dataset), batch_size):
-            rows = rows_of(dataset, range(start, min(start + batch_size, len(dataset))))
+        for rows in row_blocks(dataset, batch_size):
             batch: dict[str, Any] = pad_collate(rows, model.config.pad_token_id or 0)
             right = batch.pop("labels")
             x = model.base_model(**batch, visible_only=True).last_hidden_state  # [B, S, H]
             counted = right != IGNORED
             features.append(x[counted])
             labels.append(right[counted])
-            bar.update(start + len(rows))
+            done += len(rows)
+            bar.update(done)
     found = np.concatenate(labels)
     for index in range(model.config.num_labels):
         if not (found == index).any():

@@ -10,10 +10,11 @@ import numpy as np
 from wordpiece_bert.bert.heads.kinds import MultipleChoice
 from wordpiece_bert.bert.inputs import as_array, check_inputs
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.finetune.dropout import Dropout, GivenDropout
+from wordpiece_bert.finetune.dropout import GivenDropout
 from wordpiece_bert.finetune.engines import NumpyTraining, TrainingEngine, engine_of
-from wordpiece_bert.finetune.heads import HeadInputs, head_of
+from wordpiece_bert.finetune.heads import Head, HeadInputs, head_of
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
+from wordpiece_bert.finetune.passes import PassOptions
 from wordpiece_bert.finetune.tokens import lay_out
 
 if TYPE_CHECKING:
@@ -70,22 +71,22 @@ def value_and_grad(
 
     Parameters
     ----------
-    model
+    model : Model
         A model with a head, of BERT or one of its variants. It is not changed.
-    input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
+    input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds : array_like, optional
         The inputs of the model's call.
-    labels
+    labels : array_like, optional
         The labels as the model's class documents them.
-    next_sentence_label
+    next_sentence_label : array_like, optional
         The second labels of `BertForPreTraining`.
-    start_positions, end_positions
+    start_positions, end_positions : array_like, optional
         The labels of a model for question answering.
-    dropout_masks
+    dropout_masks : mapping of str to array_like, optional
         Masks of dropout by site, 1 where a number is kept: ``"embeddings"``, ``"layer.0.attention.output"``,
         ``"layer.0.output"`` [B, S, H], ``"layer.0.attention_probs"`` [B, N, S, S], ``"head"`` and ``"head2"`` [B, H],
         or [B, S, H] for heads that read every token. The rates are those of the configuration. A site without a mask
         has no dropout.
-    gradient_checkpointing
+    gradient_checkpointing : bool, default False
         Keep only the input of each layer, and compute the rest again: less memory, a third more time, the same numbers.
 
     Returns
@@ -117,8 +118,7 @@ def value_and_grad(
         network,
         network.parameters(model),
         {name: value for name, value in batch.items() if value is not None},
-        dropout,
-        gradient_checkpointing=gradient_checkpointing,
+        PassOptions(dropout, gradient_checkpointing),
         engine=engine_of(model.backend),
     )
     assert found.de is not None, "the embeddings are trained"
@@ -141,18 +141,19 @@ def compute(
     network: Network,
     parameters: Parameters,
     batch: Mapping[str, npt.ArrayLike],
-    dropout: Dropout | None = None,
+    options: PassOptions | None = None,
     *,
-    gradient_checkpointing: bool = False,
-    trained_from: int | None = None,
     engine: TrainingEngine | None = None,
+    head: Head | None = None,
 ) -> Computed:
     """Compute loss and gradients of one batch, for the parameters given; the arguments of `value_and_grad` by name.
 
-    Without `engine`, NumPy computes, in the type of the parameters; `RustTraining` needs float32.
+    Without `engine`, NumPy computes, in the type of the parameters; `RustTraining` needs float32. Without `head`, the
+    loss is that of the model's class.
     """
     engine = NumpyTraining() if engine is None else engine
-    head = head_of(network.model_class, network)
+    options = PassOptions() if options is None else options
+    head = head_of(network.model_class, network) if head is None else head
     if missing := [name for name in head.label_names if name not in batch]:
         raise InputError(f"{network.model_class.__name__} needs {' and '.join(missing)} for its loss")
     if unknown := [name for name in batch if name not in (*_INPUTS, *head.label_names)]:
@@ -166,17 +167,10 @@ def compute(
     mask = np.ones(inputs.shape, np.bool_) if inputs.mask is None else inputs.mask  # [B, S]
     labels = {name: batch[name] for name in head.label_names}
     tokens = lay_out(inputs, head.read(mask, labels))
-    encoder = engine.encode(
-        network,
-        parameters,
-        tokens,
-        dropout,
-        gradient_checkpointing=gradient_checkpointing,
-        trained_from=trained_from,
-    )
+    encoder = engine.encode(network, parameters, tokens, options)
     gradient = Gradients()
     with np.errstate(under="ignore"):
-        result = head.run(HeadInputs(encoder.x, tokens, labels, parameters, dropout, gradient, engine))
+        result = head.run(HeadInputs(encoder.x, tokens, labels, parameters, options.dropout, gradient, engine))
     de = encoder.backward(result.dx, gradient)
     return Computed(result.loss, dict(gradient), de, tokens)
 

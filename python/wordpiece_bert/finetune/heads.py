@@ -9,14 +9,15 @@ that are not ignored, C the classes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from wordpiece_bert.bert import functional, gradients
 from wordpiece_bert.bert.heads.bert import (
-    _MASKED_LM,
-    _NEXT_SENTENCE,
+    MASKED_LM,
+    NEXT_SENTENCE,
     BertForNextSentencePrediction,
     BertForPreTraining,
 )
@@ -29,14 +30,15 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
     problem_type,
 )
+from wordpiece_bert.bert.heads.parts import first_token_layers, masked_lm_names
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED
-from wordpiece_bert.bert.variants.electra import _DENSE, _PREDICTION, ElectraForPreTraining
+from wordpiece_bert.bert.variants.electra import DETECTOR_DENSE, DETECTOR_SCORES, ElectraForPreTraining
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.network import Gradients, Network, affine, dropout_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import numpy.typing as npt
 
@@ -46,7 +48,11 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["Head", "HeadInputs", "HeadLoss", "head_of"]
+__all__ = ["DiscriminatorTraining", "Head", "HeadInputs", "HeadLoss", "HeadTraining", "MaskedLMTraining", "head_of"]
+
+
+#: From logits and the labels of a call to the loss and its gradient with respect to the logits.
+Loss = Callable[["Array", Any], "tuple[float, Array]"]
 
 
 class HeadInputs(NamedTuple):
@@ -75,6 +81,10 @@ class Head(Protocol):
     def label_names(self) -> tuple[str, ...]:
         """The names of the labels in a call."""
 
+    @property
+    def scores_vocabulary(self) -> bool:
+        """Whether it computes the scores of the vocabulary for labelled tokens, which need memory."""
+
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
         """Return the positions that the head reads, booleans [B, S]; `mask` is the attention mask."""
 
@@ -90,21 +100,9 @@ def head_of(model_class: type[Model], network: Network) -> Head:
     InputError
         The class has no head.
     """
-    if issubclass(model_class, MaskedLM):
-        return _MaskedLMHead(network, model_class._names)
-    if issubclass(model_class, BertForPreTraining):
-        return _PreTrainingHead(network)
-    if issubclass(model_class, BertForNextSentencePrediction):
-        return _FirstTokenHead(network, classifier=_NEXT_SENTENCE, hidden=None, kind="next sentence", dropout=False)
-    if issubclass(model_class, SequenceClassification | MultipleChoice):
-        kind = "sequence" if issubclass(model_class, SequenceClassification) else "choice"
-        return _FirstTokenHead(network, classifier=model_class._classifier, hidden=model_class._hidden, kind=kind)
-    if issubclass(model_class, TokenClassification):
-        return _TokenHead(network)
-    if issubclass(model_class, QuestionAnswering):
-        return _QuestionAnsweringHead(network)
-    if issubclass(model_class, ElectraForPreTraining):
-        return _DiscriminatorHead(network)
+    for kind, make in _HEADS.items():
+        if issubclass(model_class, kind):
+            return make(model_class, network)
     raise InputError(
         f"{model_class.__name__} has no head with a loss; train a model with a head, such as BertForMaskedLM"
     )
@@ -143,31 +141,37 @@ def _mean_squared_error(predictions: Array, targets: Array) -> tuple[float, Arra
 # --- heads
 
 
-class _Head:
+class HeadTraining:
     """What heads share."""
+
+    scores_vocabulary = False
 
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def _linear(self, given: HeadInputs, name: str, x: Array) -> Array:
+    def linear(self, given: HeadInputs, name: str, x: Array) -> Array:
+        """Return x·Wᵀ + b of a dense layer by its name, [n, out]."""
         return given.engine.linear(x, *affine(given.parameters, name))
 
-    def _linear_backward(self, given: HeadInputs, name: str, dy: Array, x: Array) -> Array:
+    def linear_backward(self, given: HeadInputs, name: str, dy: Array, x: Array) -> Array:
+        """Return dx [n, in], and add the gradients of the layer."""
         dx, dw, db = given.engine.linear_backward(dy, x, given.parameters[f"{name}.weight"])
         given.gradient.add_affine(name, dw, db)
         return dx
 
 
-class _MaskedLMHead(_Head):
+class MaskedLMTraining(HeadTraining):
     """logits = decoder(LN(activation(dense(x)))), only at the labelled positions."""
 
     label_names = ("labels",)
+    scores_vocabulary = True
 
     def __init__(self, network: Network, names: MaskedLMNames) -> None:
         super().__init__(network)
         self._names = names
 
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        """Return the positions that the head reads."""
         labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
         return labelled
 
@@ -175,12 +179,13 @@ class _MaskedLMHead(_Head):
         return check_labels("labels", value, shape, self._network.config.vocab_size, IGNORED)
 
     def run(self, given: HeadInputs) -> HeadLoss:
+        """Compute the loss and the gradients."""
         x, tokens, parameters, gradient = given.x, given.tokens, given.parameters, given.gradient
         names, config = self._names, self._network.config
         name = names.activation or config.hidden_act
         targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         chosen = np.flatnonzero(targets != IGNORED)  # [n]
-        z = self._linear(given, names.dense, x[chosen])  # [n, H]
+        z = self.linear(given, names.dense, x[chosen])  # [n, H]
         kept = gradients.standardize(functional.ACTIVATIONS[name](z), config.layer_norm_eps)
         weight, bias = affine(parameters, names.norm)
         t = gradients.scale_and_shift(kept.x_hat, weight, bias)  # [n, H]
@@ -191,6 +196,7 @@ class _MaskedLMHead(_Head):
         logits = given.engine.linear(t, parameters[decoder], parameters[decoder_bias])  # [n, V]
         if not len(chosen):
             raise InputError(f"all {targets.size} labels of the batch are ignored ({IGNORED}): the loss is not defined")
+        self.see(given, chosen, logits)
         loss, dlogits = given.engine.cross_entropy(logits, targets[chosen])
         dt, dw, db = given.engine.linear_backward(dlogits, t, parameters[decoder])
         gradient.add(decoder, dw)
@@ -199,19 +205,23 @@ class _MaskedLMHead(_Head):
         gradient.add_affine(names.norm, dweight, dbias)
         dz = gradients.activation_backward(gradients.standardize_backward(g, kept), z, name)
         dx = np.zeros_like(x)
-        dx[chosen] = self._linear_backward(given, names.dense, dz, x[chosen])
+        dx[chosen] = self.linear_backward(given, names.dense, dz, x[chosen])
         return HeadLoss(loss, dx)
 
+    def see(self, given: HeadInputs, chosen: npt.NDArray[np.intp], logits: Array) -> None:
+        """Take note of the scores [n, V] of the tokens `chosen` [n] of M; they are overwritten afterwards."""
 
-class _FirstTokenHead(_Head):
+
+class _FirstTokenHead(HeadTraining):
     """Scores from one vector of each sequence: next sentence, sequence classification, multiple choice."""
 
+    label_names = ("labels",)
+
     def __init__(
-        self, network: Network, *, classifier: str, hidden: tuple[str, str] | None, kind: str, dropout: bool = True
+        self, network: Network, classifier: str, hidden: tuple[str, str] | None, loss: Loss, *, dropout: bool = True
     ) -> None:
         super().__init__(network)
-        self._classifier, self._hidden, self._kind, self._has_dropout = classifier, hidden, kind, dropout
-        self.label_names = ("labels",)
+        self._classifier, self._hidden, self._loss, self._has_dropout = classifier, hidden, loss, dropout
 
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
         del labels
@@ -220,9 +230,9 @@ class _FirstTokenHead(_Head):
     def run(self, given: HeadInputs) -> HeadLoss:
         firsts = given.tokens.firsts()  # [B]
         vector, back = self._pool(given.x[firsts], given)  # [B, H]
-        logits = self._linear(given, self._classifier, vector)  # [B, C]
+        logits = self.linear(given, self._classifier, vector)  # [B, C]
         loss, dlogits = self._loss(logits, given.labels["labels"])
-        dvector = self._linear_backward(given, self._classifier, dlogits, vector)
+        dvector = self.linear_backward(given, self._classifier, dlogits, vector)
         dx = np.zeros_like(given.x)
         dx[firsts] = back(dvector)
         return HeadLoss(loss, dx)
@@ -239,58 +249,70 @@ class _FirstTokenHead(_Head):
             return np.float32(1.0) if drawn is None else drawn
 
         if self._hidden is None:  # the pooler, then dropout
-            name = self._network.name("pooler.dense.weight").removesuffix(".weight")
-            y = functional.tanh(self._linear(given, name, x))  # [B, H]
+            name = self._network.layer("pooler.dense")
+            y = functional.tanh(self.linear(given, name, x))  # [B, H]
             m = mask("head")
 
             def through_pooler(dy: Array) -> Array:
-                return self._linear_backward(given, name, gradients.tanh_backward(dy * m, y), x)
+                return self.linear_backward(given, name, gradients.tanh_backward(dy * m, y), x)
 
             return y * m, through_pooler
         dense, activation = self._hidden
         twice = training.classifier_input
         before, behind = (mask("head"), mask("head2")) if twice else (np.float32(1.0), mask("head"))
         x_in = x * before
-        z = self._linear(given, dense, x_in)
+        z = self.linear(given, dense, x_in)
 
         def through_dense(dy: Array) -> Array:
             dz = gradients.activation_backward(dy * behind, z, activation)
-            return self._linear_backward(given, dense, dz, x_in) * before
+            return self.linear_backward(given, dense, dz, x_in) * before
 
         return functional.ACTIVATIONS[activation](z) * behind, through_dense
 
-    def _loss(self, logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
-        batch = len(logits)
-        if self._kind == "next sentence":
-            return _cross_entropy(logits, check_labels("labels", labels, (batch,), 2, IGNORED), "labels")
-        if self._kind == "choice":
-            rows = len(as_array("labels", labels))
-            if rows == 0 or batch % rows:
-                raise InputError(f"labels has {rows} entries for {batch} choices in total")
-            scores = logits.reshape(rows, -1)  # [B, choices]
-            classes = check_labels("labels", labels, (rows,), scores.shape[1], IGNORED)
-            loss, dscores = _cross_entropy(scores, classes, "labels")
-            return loss, dscores.reshape(logits.shape)
-        problem = problem_type(self._network.config, labels)
+
+def _next_sentence_head(network: Network) -> _FirstTokenHead:
+    def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
+        return _cross_entropy(logits, check_labels("labels", labels, (len(logits),), 2, IGNORED), "labels")
+
+    return _FirstTokenHead(network, NEXT_SENTENCE, None, loss, dropout=False)
+
+
+def _choice_head(model_class: type[MultipleChoice], network: Network) -> _FirstTokenHead:
+    def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
+        rows = len(as_array("labels", labels))
+        if rows == 0 or len(logits) % rows:
+            raise InputError(f"labels has {rows} entries for {len(logits)} choices in total")
+        scores = logits.reshape(rows, -1)  # [B, choices]
+        classes = check_labels("labels", labels, (rows,), scores.shape[1], IGNORED)
+        value, dscores = _cross_entropy(scores, classes, "labels")
+        return value, dscores.reshape(logits.shape)
+
+    return _FirstTokenHead(network, *first_token_layers(model_class), loss)
+
+
+def _sequence_head(model_class: type[SequenceClassification], network: Network) -> _FirstTokenHead:
+    def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
+        problem = problem_type(network.config, labels)
         if problem == "regression":
             return _mean_squared_error(logits, check_targets("labels", labels, logits.shape))
         if problem == "multi_label_classification":
             return _binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
-        classes = check_labels("labels", labels, (batch,), logits.shape[1], IGNORED)
+        classes = check_labels("labels", labels, logits.shape[:1], logits.shape[1], IGNORED)
         return _cross_entropy(logits, classes, "labels")
 
+    return _FirstTokenHead(network, *first_token_layers(model_class), loss)
 
-class _PreTrainingHead(_Head):
+
+class _PreTrainingHead(HeadTraining):
     """Masked-language and next-sentence head together; the loss is the sum."""
 
     label_names = ("labels", "next_sentence_label")
+    scores_vocabulary = True
 
     def __init__(self, network: Network) -> None:
         super().__init__(network)
-        self._words = _MaskedLMHead(network, _MASKED_LM)
-        self._next = _FirstTokenHead(
-            network, classifier=_NEXT_SENTENCE, hidden=None, kind="next sentence", dropout=False
-        )
+        self._words = MaskedLMTraining(network, MASKED_LM)
+        self._next = _next_sentence_head(network)
 
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
         return self._words.read(mask, labels) | _first_column(mask)
@@ -301,7 +323,7 @@ class _PreTrainingHead(_Head):
         return HeadLoss(words.loss + second.loss, words.dx + second.dx)
 
 
-class _TokenHead(_Head):
+class _TokenHead(HeadTraining):
     """Token classification: a dense layer over every labelled token."""
 
     label_names = ("labels",)
@@ -321,13 +343,13 @@ class _TokenHead(_Head):
             rate = dropout_rate(self._network.config, *self._network.training.token_rate)
             mask = given.dropout.tokens("head", tokens, x.shape[1], rate)
         dropped = x if mask is None else x * mask
-        logits = self._linear(given, "classifier", dropped)  # [M, C]
+        logits = self.linear(given, "classifier", dropped)  # [M, C]
         loss, dlogits = _cross_entropy(logits, targets, "labels")
-        dx = self._linear_backward(given, "classifier", dlogits, dropped)
+        dx = self.linear_backward(given, "classifier", dlogits, dropped)
         return HeadLoss(loss, dx if mask is None else dx * mask)
 
 
-class _QuestionAnsweringHead(_Head):
+class _QuestionAnsweringHead(HeadTraining):
     """Scores of each token as the first and as the last of the answer; the loss is the mean of both."""
 
     label_names = ("start_positions", "end_positions")
@@ -342,14 +364,14 @@ class _QuestionAnsweringHead(_Head):
         if given.dropout is not None and rate:
             mask = given.dropout.tokens("head", tokens, x.shape[1], dropout_rate(self._network.config, *rate))
         dropped = x if mask is None else x * mask
-        scores = tokens.padded(self._linear(given, "qa_outputs", dropped))  # [B, S, 2]
+        scores = tokens.padded(self.linear(given, "qa_outputs", dropped))  # [B, S, 2]
         loss, parts = 0.0, []
         for index, name in enumerate(self.label_names):
             part, dpart = self._position_loss(np.ascontiguousarray(scores[..., index]), given.labels[name], name)
             loss += part / 2
             parts.append(dpart * np.float32(0.5))
         dscores = np.stack(parts, axis=-1)[tokens.rows, tokens.columns]  # [M, 2]
-        dx = self._linear_backward(given, "qa_outputs", dscores, dropped)
+        dx = self.linear_backward(given, "qa_outputs", dscores, dropped)
         return HeadLoss(loss, dx if mask is None else dx * mask)
 
     @staticmethod
@@ -364,30 +386,50 @@ class _QuestionAnsweringHead(_Head):
         return _cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), name, ignored=length)
 
 
-class _DiscriminatorHead(_Head):
-    """ELECTRA's discriminator: binary cross entropy over the visible tokens."""
+class DiscriminatorTraining(HeadTraining):
+    """ELECTRA's discriminator: binary cross entropy over the visible tokens, times a weight."""
 
     label_names = ("labels",)
 
+    def __init__(self, network: Network, weight: float = 1.0) -> None:
+        super().__init__(network)
+        self._weight = weight
+
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        """Return the positions that the head reads."""
         del labels
         return np.zeros_like(mask)
 
     def run(self, given: HeadInputs) -> HeadLoss:
+        """Compute the loss and the gradients."""
         x, tokens = given.x, given.tokens
         targets = check_targets("labels", given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         name = self._network.config.hidden_act
-        z = self._linear(given, _DENSE, x)  # [M, H]
+        z = self.linear(given, DETECTOR_DENSE, x)  # [M, H]
         t = functional.ACTIVATIONS[name](z)
-        logits = self._linear(given, _PREDICTION, t)  # [M, 1]
+        logits = self.linear(given, DETECTOR_SCORES, t)  # [M, 1]
         loss, dlogits = _binary_cross_entropy(logits[:, 0], targets)
-        dt = self._linear_backward(given, _PREDICTION, dlogits[:, None], t)
+        dlogits *= np.float32(self._weight)
+        dt = self.linear_backward(given, DETECTOR_SCORES, dlogits[:, None], t)
         dz = gradients.activation_backward(dt, z, name)
-        dx = self._linear_backward(given, _DENSE, dz, x)
-        return HeadLoss(loss, dx)
+        dx = self.linear_backward(given, DETECTOR_DENSE, dz, x)
+        return HeadLoss(self._weight * loss, dx)
 
 
 def _first_column(mask: Mask) -> Mask:
     first = np.zeros_like(mask)
     first[:, 0] = True
     return first
+
+
+#: The training side of each kind of head.
+_HEADS: dict[type[Model], Callable[[Any, Network], Head]] = {
+    MaskedLM: lambda model_class, network: MaskedLMTraining(network, masked_lm_names(model_class)),
+    BertForPreTraining: lambda _, network: _PreTrainingHead(network),
+    BertForNextSentencePrediction: lambda _, network: _next_sentence_head(network),
+    SequenceClassification: _sequence_head,
+    MultipleChoice: _choice_head,
+    TokenClassification: lambda _, network: _TokenHead(network),
+    QuestionAnswering: lambda _, network: _QuestionAnsweringHead(network),
+    ElectraForPreTraining: lambda _, network: DiscriminatorTraining(network),
+}

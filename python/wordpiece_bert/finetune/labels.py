@@ -55,7 +55,7 @@ def class_problem(value: Any) -> str | None:
 
     Parameters
     ----------
-    value
+    value : object
         The value, of Python, NumPy or a data frame.
     """
     value = _plain(value)
@@ -79,7 +79,7 @@ def number_problem(value: Any) -> str | None:
 
     Parameters
     ----------
-    value
+    value : object
         The value.
     """
     value = _plain(value)
@@ -97,7 +97,7 @@ def tags_problem(value: Any) -> str | None:
 
     Parameters
     ----------
-    value
+    value : object
         A list of labels of classes, or a string of names with spaces between them.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -113,7 +113,7 @@ def class_labels(labels: Any) -> npt.NDArray[Any]:
 
     Parameters
     ----------
-    labels
+    labels : object
         One label for each row: a list, an array, or a column of pandas, Polars or Arrow. The types of scikit-learn's
         ``classes_`` result, but integers and booleans of pandas with their own missing values stay what they are.
 
@@ -154,7 +154,7 @@ def number_labels(labels: Any) -> npt.NDArray[np.float64]:
 
     Parameters
     ----------
-    labels
+    labels : object
         One number for each row, as for `class_labels`.
 
     Raises
@@ -174,7 +174,7 @@ def class_name(value: Any) -> str:
 
     Parameters
     ----------
-    value
+    value : object
         A label for which `class_problem` is None.
     """
     value = _plain(value)
@@ -186,7 +186,7 @@ def sorted_names(names: Iterable[str]) -> list[str]:
 
     Parameters
     ----------
-    names
+    names : iterable of str
         The names, as often as they occur.
     """
     found = set(names)
@@ -200,9 +200,9 @@ def check_row(row: Any, number: int) -> None:
 
     Parameters
     ----------
-    row
+    row : object
         A row of a data set: a mapping with labels, or anything else, which has none.
-    number
+    number : int
         Its number.
 
     Raises

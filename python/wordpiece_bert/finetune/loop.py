@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -18,31 +17,34 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.progress import Progress, shows_bars
+from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import write_files
+from wordpiece_bert._internal.progress import Progress, shown_progress
 from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError
 from wordpiece_bert.finetune import checkpoints
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, check_rows, fingerprint, rows_of
 from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.engines import engine_of
 from wordpiece_bert.finetune.memory import check_memory
 from wordpiece_bert.finetune.optimizer import clip_factor
+from wordpiece_bert.finetune.parameters import TRAINER
+from wordpiece_bert.finetune.passes import PassOptions
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
-    from wordpiece_bert.bert.base import Model
-    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
-    from wordpiece_bert.finetune.engines import TrainingEngine
-    from wordpiece_bert.finetune.network import Network, Parameters
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.finetune.problem import TrainingProblem
+    from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["StepOutput", "TrainOutput", "TrainingLoop", "shown_progress"]
+__all__ = ["StepOutput", "TrainOutput", "TrainingLoop"]
 
-#: What a trainer trains: a model, or a sentence encoder.
-Trained = TypeVar("Trained", "Model", "SentenceEncoder")
+#: What is trained: a model, two of them, or a sentence encoder.
+Trained = TypeVar("Trained")
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,15 @@ class TrainOutput:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
+@completed_by(TRAINER)
 class TrainingLoop(Generic[Trained]):
-    """The loop of a training, of which `Trainer` and `SentenceTrainer` are the two kinds."""
+    """The loop of a training, of which `Trainer`, `PretrainingTrainer` and `SentenceTrainer` are kinds.
+
+    Parameters
+    ----------
+    problem : TrainingProblem
+        What is trained, and the loss.
+    """
 
     args: TrainingArguments
     train_dataset: Dataset | None
@@ -95,25 +104,27 @@ class TrainingLoop(Generic[Trained]):
 
     def __init__(
         self,
+        problem: TrainingProblem[Trained],
         args: TrainingArguments,
-        parameters: Parameters,
-        network: Network,
         train_dataset: Dataset | None,
         eval_dataset: Dataset | None,
-        engine: TrainingEngine,
+        *,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
         self.args = args
-        self._engine = engine
+        self._problem, self._tokenizer = problem, tokenizer
+        self._model: Trained | None = problem.start
+        self._engine = engine_of(problem.backend, bf16=args.bf16)
         self.train_dataset, self.eval_dataset = train_dataset, eval_dataset
         self.log_history = []
         self.global_step = 0
-        self._parameters = parameters
+        self._parameters = parameters = problem.parameters()
         self._frozen = {name for name in parameters if _matches(name, args.freeze)}
-        self._trained_from = network.lowest_trained(self._frozen)
+        problem.freeze(self._frozen)
         unmatched = [pattern for pattern in args.freeze if not any(_matches(name, [pattern]) for name in parameters)]
         if unmatched:
             raise InputError(f"freeze has {unmatched[0]!r}, but no parameter has this in its name")
-        self._optimizer = engine.optimizer(
+        self._optimizer = self._engine.optimizer(
             {name: array for name, array in parameters.items() if name not in self._frozen},
             lr=args.learning_rate,
             betas=(args.adam_beta1, args.adam_beta2),
@@ -128,41 +139,64 @@ class TrainingLoop(Generic[Trained]):
         self._checkpoint: Path | None = None  # the one that was read or written last
         self._logs = False  # whether entries of the history go to args.log_file
 
-    # --- what the two trainers define
-
-    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:
-        """Return loss and gradients of one micro-batch."""
-        raise NotImplementedError
-
-    def _batch(self, rows: Sequence[Any]) -> Any:
-        """Make a micro-batch of rows."""
-        raise NotImplementedError
-
-    def _write_model(self, output: AtomicFolder) -> None:
-        """Write the files with which the model is loaded."""
-        raise NotImplementedError
-
-    def _description(self) -> dict[str, Any]:
-        """Return what a checkpoint must share with this trainer: the model and the loss."""
-        raise NotImplementedError
-
-    def _config(self) -> BertConfig:
-        """Return the configuration of the encoder."""
-        raise NotImplementedError
-
-    def _sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
-        """Return the tokens of rows, and for how many of them a head computes scores of the vocabulary."""
-        raise NotImplementedError
+    @property
+    def model(self) -> Trained:
+        """What is trained, with the parameters of the moment."""
+        if self._model is None:
+            self._model = self._problem.model(self._parameters)
+        return self._model
 
     def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
-        """Compute loss and metrics over a data set.
+        """Compute loss and metrics over a data set, and add them to the history.
 
         Parameters
         ----------
-        eval_dataset
+        eval_dataset : sequence of dict, optional
             The rows; those of the trainer by default.
+
+        Returns
+        -------
+        dict of str to float
+            ``eval_loss`` and the metrics, as the class describes them.
+
+        Raises
+        ------
+        InputError
+            There are no rows.
         """
+        metrics = self._measured(self._some_rows(self.eval_dataset if eval_dataset is None else eval_dataset))
+        self._log(**metrics)
+        return metrics
+
+    def _measured(self, dataset: Dataset) -> dict[str, float]:
+        """Return the loss and the metrics of a data set, each with the prefix ``eval_``."""
         raise NotImplementedError
+
+    @staticmethod
+    def _some_rows(dataset: Dataset | None) -> Dataset:
+        if dataset is None or len(dataset) == 0:
+            raise InputError("there is nothing to evaluate: the data set is empty or missing")
+        return dataset
+
+    def _batch(self, rows: Sequence[Any]) -> Any:
+        """Make a micro-batch of rows."""
+        return self._problem.batch(rows)
+
+    def save_model(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder that transformers and this package load; for sentence encoders, sentence-transformers.
+
+        Parameters
+        ----------
+        folder : str or PathLike
+            The folder.
+        """
+        with written_folder(folder) as output:
+            self._write_model(output)
+
+    def _write_model(self, output: AtomicFolder) -> None:
+        self._problem.write(self.model, output)
+        if self._tokenizer is not None:
+            write_files(self._tokenizer, output)
 
     # --- steps
 
@@ -171,7 +205,7 @@ class TrainingLoop(Generic[Trained]):
 
         Parameters
         ----------
-        micro_batches
+        micro_batches : sequence
             Batches; the gradient is that of the mean of their losses.
 
         Raises
@@ -184,7 +218,9 @@ class TrainingLoop(Generic[Trained]):
         step, count = self.global_step, len(micro_batches)
         total, gradients = 0.0, dict[str, Any]()
         for number, batch in enumerate(micro_batches):
-            loss, found = self._gradients(batch, KeyedDropout(self.args.seed, step, number))
+            dropout = KeyedDropout(self.args.seed, step, number)
+            options = PassOptions(dropout, self.args.gradient_checkpointing)
+            loss, found = self._problem.gradients(self._parameters, batch, options, self._engine)
             if not math.isfinite(loss):
                 raise NonFiniteError(
                     f"step {step}, micro-batch {number}: the loss is {loss}; the last checkpoint is kept"
@@ -202,7 +238,7 @@ class TrainingLoop(Generic[Trained]):
         rate = self.args.learning_rate * self._schedule(step)
         self._optimizer.step(gradients, lr=rate, scale=clip_factor(norm, self.args.max_grad_norm))
         self.global_step += 1
-        self._changed()
+        self._model = None
         return StepOutput(total, norm, rate)
 
     def train(self, resume_from_checkpoint: str | os.PathLike[str] | bool | None = None) -> TrainOutput:
@@ -210,7 +246,7 @@ class TrainingLoop(Generic[Trained]):
 
         Parameters
         ----------
-        resume_from_checkpoint
+        resume_from_checkpoint : str, PathLike or bool, optional
             The folder of a checkpoint, or True for the newest in `output_dir`. The training resumes from it with the
             same bits as if it had not been interrupted.
 
@@ -242,7 +278,7 @@ class TrainingLoop(Generic[Trained]):
         if self.eval_dataset is not None:
             deque(check_rows(self.eval_dataset), maxlen=0)
         trained = sum(array.size for name, array in self._parameters.items() if name not in self._frozen)
-        check_memory(self._config(), trained, self.train_dataset, self.args, self._sizes)
+        check_memory(self._problem.config, trained, self.train_dataset, self.args, self._problem.sizes)
         if begins:
             checkpoints.remove_all(output)
         self._begin_log()
@@ -360,9 +396,6 @@ class TrainingLoop(Generic[Trained]):
 
     # --- parameters
 
-    def _changed(self) -> None:
-        """Note that the parameters have changed."""
-
     def _set_parameters(self, values: Mapping[str, Array]) -> None:
         if values.keys() != self._parameters.keys():
             raise CheckpointError("the checkpoint has other parameters than the model")
@@ -370,7 +403,7 @@ class TrainingLoop(Generic[Trained]):
             if array.shape != self._parameters[name].shape:
                 raise CheckpointError(f"the checkpoint's {name} has shape {list(array.shape)}, the model's another")
             self._parameters[name][...] = array
-        self._changed()
+        self._model = None
 
     # --- checkpoints
 
@@ -379,7 +412,7 @@ class TrainingLoop(Generic[Trained]):
 
         Parameters
         ----------
-        folder
+        folder : str or PathLike
             The folder.
 
         Raises
@@ -391,7 +424,7 @@ class TrainingLoop(Generic[Trained]):
         state = {
             "step": self.global_step,
             "arguments": self.args.fixed(),
-            "model": self._description(),
+            "model": self._problem.description(),
             "data": self._data,
             "rows": self._rows(),
             "best": self._best,
@@ -406,7 +439,7 @@ class TrainingLoop(Generic[Trained]):
 
         Parameters
         ----------
-        folder
+        folder : str or PathLike
             The folder.
 
         Raises
@@ -416,7 +449,7 @@ class TrainingLoop(Generic[Trained]):
         """
         found = checkpoints.read(Path(folder))
         self._read_rows()
-        for part, own in {"arguments": self.args.fixed(), "model": self._description()}.items():
+        for part, own in {"arguments": self.args.fixed(), "model": self._problem.description()}.items():
             _compare(folder, part, found.state.get(part), own)
         if found.state.get("data") != self._data:
             self._refuse_data(folder, found.state.get("rows"))
@@ -452,27 +485,6 @@ class TrainingLoop(Generic[Trained]):
         if self.args.save_total_limit is not None:
             keep = None if self._best is None else output / self._best["checkpoint"]
             checkpoints.remove_old(output, self.args.save_total_limit, keep)
-
-
-class _Silent(Progress):
-    """Progress that shows nothing."""
-
-    def update(self, done: int, *, texts: int | None = None, tokens: int | None = None) -> None:
-        """Do nothing."""
-
-
-def shown_progress(total: int, unit: str, show: bool | None, *, done: int = 0) -> Progress:
-    """Return progress that is shown if `show` is true, or if it is None and there is a terminal or a notebook.
-
-    Parameters
-    ----------
-    total, unit, done
-        As for `Progress`.
-    show
-        Whether to show it.
-    """
-    visible = shows_bars(sys.stderr) if show is None else show
-    return (Progress if visible else _Silent)(total, unit, done=done)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

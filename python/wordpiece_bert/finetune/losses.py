@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import finite_number, whole_number
+from wordpiece_bert._internal.checks import checked_choice, finite_number, whole_number
 from wordpiece_bert.bert.functional import Array, normalize
-from wordpiece_bert.bert.gradients import linear_backward, normalize_backward
-from wordpiece_bert.bert.losses import log_softmax
+from wordpiece_bert.bert.gradients import cross_entropy, linear_backward, normalize_backward
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,9 +68,9 @@ class Loss(Protocol):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             One label for each example, [B]; None for losses without labels.
         """
 
@@ -83,7 +82,7 @@ class Loss(Protocol):
 
         Parameters
         ----------
-        state
+        state : mapping of str to array_like
             Arrays by name, as `state_dict` returns them.
         """
 
@@ -100,7 +99,7 @@ class _Loss:
 
         Parameters
         ----------
-        state
+        state : mapping of str to array_like
             An empty mapping.
 
         Raises
@@ -120,19 +119,19 @@ class MultipleNegativesRankingLoss(_Loss):
 
     Parameters
     ----------
-    scale
+    scale : float, default 20.0
         The factor of the cosines, above 0: the inverse of a temperature.
-    directions
+    directions : sequence of str, optional
         ``"query_to_doc"``, always; ``"doc_to_query"`` adds the anchors as candidates for each positive;
         ``"query_to_query"`` and ``"doc_to_doc"`` add the other examples' anchors, for the anchor, and their other
         columns, for the positive.
-    partition_mode
+    partition_mode : {"joint", "per_direction"}, default "joint"
         ``"joint"``: one normalizing sum over all candidates of an example; ``"per_direction"``: the mean over the
         directions of the logarithms of their sums.
-    hardness_mode
+    hardness_mode : {"in_batch_negatives", "hard_negatives", "all_negatives"}, optional
         None; or the candidates whose logits get hardness_strength·cosine in addition, as a constant:
         ``"in_batch_negatives"``, ``"hard_negatives"`` (the example's own) or ``"all_negatives"``.
-    hardness_strength
+    hardness_strength : float, default 0.0
         The factor of these cosines.
 
     Raises
@@ -142,7 +141,7 @@ class MultipleNegativesRankingLoss(_Loss):
     """
 
     _DIRECTIONS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")
-    _HARDNESS = (None, "in_batch_negatives", "hard_negatives", "all_negatives")
+    _HARDNESS = ("in_batch_negatives", "hard_negatives", "all_negatives")
 
     def __init__(
         self,
@@ -155,11 +154,13 @@ class MultipleNegativesRankingLoss(_Loss):
         self.scale = finite_number("scale", scale, above=0)
         self.directions = tuple(directions)
         for direction in self.directions:
-            _choice("directions", direction, self._DIRECTIONS)
+            checked_choice("directions", direction, self._DIRECTIONS)
         if "query_to_doc" not in self.directions:
             raise InputError(f"directions is {list(self.directions)}: 'query_to_doc' must be one of them")
-        self.partition_mode = _choice("partition_mode", partition_mode, ("joint", "per_direction"))
-        self.hardness_mode = _choice("hardness_mode", hardness_mode, self._HARDNESS)
+        self.partition_mode = checked_choice("partition_mode", partition_mode, ("joint", "per_direction"))
+        if hardness_mode is not None:
+            checked_choice("hardness_mode", hardness_mode, self._HARDNESS, "None, ")
+        self.hardness_mode = hardness_mode
         self.hardness_strength = finite_number("hardness_strength", hardness_strength)
 
     def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
@@ -167,9 +168,9 @@ class MultipleNegativesRankingLoss(_Loss):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             Ignored.
         """
         del labels
@@ -250,9 +251,9 @@ class CosineSimilarityLoss(_Loss):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             Numbers [B].
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
@@ -270,7 +271,7 @@ class CoSENTLoss(_Loss):
 
     Parameters
     ----------
-    scale
+    scale : float, default 20.0
         The factor of the cosines, above 0.
     """
 
@@ -282,9 +283,9 @@ class CoSENTLoss(_Loss):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             Numbers [B].
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
@@ -302,17 +303,17 @@ class CoSENTLoss(_Loss):
 
 
 class SoftmaxLoss(_Loss):
-    """Cross entropy of a classifier over [u; v; |u − v|], as in Sentence-BERT (Reimers and Gurevych 2019, section 3).
+    """Cross entropy of a classifier over ``[u; v; |u − v|]``, as in Sentence-BERT (Reimers and Gurevych 2019).
 
     Parameters
     ----------
-    embedding_dimension
+    embedding_dimension : int
         D.
-    num_labels
+    num_labels : int
         C, classes.
-    concatenation_sent_rep, concatenation_sent_difference, concatenation_sent_multiplication
-        Whether u and v, |u − v|, and u·v (elementwise) are features.
-    seed
+    concatenation_sent_rep, concatenation_sent_difference, concatenation_sent_multiplication : bool
+        Whether u and v, ``|u − v|``, and u·v (elementwise) are features.
+    seed : int, default 0
         The seed of the classifier's first weights: uniform in ±1/√features, as in torch's Linear.
 
     Raises
@@ -351,9 +352,9 @@ class SoftmaxLoss(_Loss):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             Classes, integers [B].
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
@@ -362,12 +363,7 @@ class SoftmaxLoss(_Loss):
         y = _classes(labels, len(u), self._labels)
         features = self._features(u, v)  # [B, width]
         logits = features @ self._weight.T + self._bias  # [B, C]
-        log_p = log_softmax(logits)
-        rows = np.arange(len(u))
-        loss = float(-log_p[rows, y].mean(dtype=np.float64))
-        dlogits = np.exp(log_p)
-        dlogits[rows, y] -= 1
-        dlogits /= len(u)
+        loss, dlogits = cross_entropy(logits, y)
         dfeatures, dw, db = linear_backward(dlogits, features, self._weight)
         parts = np.split(dfeatures, dfeatures.shape[1] // self._dimension, axis=1)
         du, dv = np.zeros_like(u), np.zeros_like(v)
@@ -401,7 +397,7 @@ class SoftmaxLoss(_Loss):
 
         Parameters
         ----------
-        state
+        state : mapping of str to array_like
             Both arrays, as `state_dict` returns them.
 
         Raises
@@ -424,9 +420,9 @@ class TripletLoss(_Loss):
 
     Parameters
     ----------
-    distance_metric
+    distance_metric : {"euclidean", "cosine", "manhattan"}, default "euclidean"
         ``"euclidean"``, ``"cosine"`` (1 − cosine) or ``"manhattan"``.
-    triplet_margin
+    triplet_margin : float, default 5.0
         The margin, 0 or above.
     """
 
@@ -444,9 +440,9 @@ class TripletLoss(_Loss):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             Ignored.
         """
         del labels
@@ -465,12 +461,12 @@ class ContrastiveLoss(_Loss):
 
     Parameters
     ----------
-    distance_metric
+    distance_metric : {"cosine", "euclidean", "manhattan"}, default "cosine"
         ``"cosine"`` (1 − cosine), ``"euclidean"`` or ``"manhattan"``, the last two with 1e-6 added to each component
         of the difference, as in torch's pairwise_distance.
-    margin
+    margin : float, default 0.5
         The distance from which dissimilar pairs have no loss.
-    size_average
+    size_average : bool, default True
         Whether the loss is the mean of the pairs, not the sum.
     """
 
@@ -490,9 +486,9 @@ class ContrastiveLoss(_Loss):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             Numbers [B].
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
@@ -510,11 +506,11 @@ class MatryoshkaLoss(_Loss):
 
     Parameters
     ----------
-    loss
+    loss : loss of sentence vectors
         The loss of the shortened vectors.
-    matryoshka_dims
+    matryoshka_dims : sequence of int
         The numbers of dimensions.
-    matryoshka_weights
+    matryoshka_weights : sequence of float, optional
         The weight of each; 1 by default.
 
     Raises
@@ -541,9 +537,9 @@ class MatryoshkaLoss(_Loss):
 
         Parameters
         ----------
-        columns
+        columns : sequence of array_like
             Vectors [B, D] for each column.
-        labels
+        labels : array_like, optional
             Those of the inner loss.
         """
         vectors = _columns(columns, 1, None, type(self).__name__)
@@ -571,7 +567,7 @@ class MatryoshkaLoss(_Loss):
 
         Parameters
         ----------
-        state
+        state : mapping of str to array_like
             Arrays by name, as `state_dict` returns them.
         """
         self.loss.load_state_dict(state)
@@ -606,7 +602,7 @@ def _distance(
     metric: str, added: float, least: float
 ) -> Callable[[Array, Array], tuple[Array, Callable[[Array], tuple[Array, Array]]]]:
     """Return a function from u and v [B, D] to their distances [B] and the backward pass of these."""
-    _choice("distance_metric", metric, ("euclidean", "cosine", "manhattan"))
+    checked_choice("distance_metric", metric, ("euclidean", "cosine", "manhattan"))
 
     def cosine(u: Array, v: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
         c, backward = _cosine(u, v, least)
@@ -669,9 +665,3 @@ def _classes(labels: npt.ArrayLike | None, batch: int, count: int) -> npt.NDArra
         bad = int(np.argmax((y < 0) | (y >= count)))
         raise InputError(f"labels[{bad}] is {y[bad]}, outside 0 to {count - 1}")
     return y.astype(np.int64)
-
-
-def _choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
-    if value not in choices:
-        raise InputError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
-    return value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int 
 
     Parameters
     ----------
-    predictions, labels
+    predictions, labels : array_like
         Arrays of one shape.
-    ignored
+    ignored : int, optional
         The label that does not count.
 
     Raises
@@ -49,9 +50,9 @@ def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) 
 
     Parameters
     ----------
-    predictions, labels
+    predictions, labels : array_like
         Arrays of one shape.
-    positive
+    positive : int, default 1
         The class.
     """
     found, right = _pair(predictions, labels)
@@ -67,7 +68,7 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
 
     Parameters
     ----------
-    predictions, labels
+    predictions, labels : sequence of sequence of str
         The tags of each text, in the scheme B-TYPE, I-TYPE, O; I-TYPE after another type begins an entity.
     """
     if [len(row) for row in predictions] != [len(row) for row in labels]:
@@ -98,22 +99,17 @@ def exact_match(predictions: Sequence[str], answers: Sequence[Sequence[str]]) ->
 
     Parameters
     ----------
-    predictions
+    predictions : sequence of str
         One answer for each question.
-    answers
+    answers : sequence of sequence of str
         The accepted answers of each question; an empty list for none.
     """
     return _mean_best(predictions, answers, lambda found, right: float(found == right))
 
 
+@completed_by(exact_match)
 def answer_f1(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> float:
-    """Return the mean F1 of the words of predictions and accepted answers, the best of each question, as SQuAD does.
-
-    Parameters
-    ----------
-    predictions, answers
-        As for `exact_match`.
-    """
+    """Return the mean F1 of the words of predictions and accepted answers, the best of each question, as SQuAD does."""
     return _mean_best(predictions, answers, _word_f1)
 
 
@@ -146,7 +142,7 @@ def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    x, y
+    x, y : array_like
         Numbers [n].
     """
     a, b = _pair(x, y)
@@ -160,7 +156,7 @@ def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    x, y
+    x, y : array_like
         Numbers [n].
     """
     a, b = _pair(x, y)

@@ -10,6 +10,7 @@ from wordpiece_bert.bert.checkpoint.names import POOLER
 from wordpiece_bert.bert.families import Training, family_of, trainable
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.parts import name_in_checkpoint, prefix_of
 from wordpiece_bert.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Network:
 
     Parameters
     ----------
-    model
+    model : Model
         A model of a family that can be trained, with or without a head.
 
     Raises
@@ -54,7 +55,7 @@ class Network:
         self.model_class = type(model)
         self.config: BertConfig = model.config
         if isinstance(model, HeadModel):
-            base, prefix = type(model.base_model), type(model.base_model)._prefix
+            base, prefix = type(model.base_model), prefix_of(type(model.base_model))
         elif isinstance(model, BertModel):
             base, prefix = type(model), ""
         else:
@@ -66,11 +67,15 @@ class Network:
             )
         self.training: Training = training
         names = [*bert_shapes(self.config), *POOLER]
-        self._names = {name: prefix + base._name_in_checkpoint(name, self.config) for name in names}
+        self._names = {name: prefix + name_in_checkpoint(base, name, self.config) for name in names}
 
     def name(self, name: str) -> str:
         """Return the name in this model's checkpoint for one of BERT's names, without prefix."""
         return self._names[name]
+
+    def layer(self, name: str) -> str:
+        """Return the name of one of BERT's dense layers or norms in this model's checkpoint, without ``.weight``."""
+        return self._names[f"{name}.weight"].removesuffix(".weight")
 
     def lowest_trained(self, frozen: Collection[str]) -> int | None:
         """Return the lowest layer that needs a backward pass: None for the embeddings, the number of layers for none.

@@ -1,4 +1,4 @@
-"""AdamW, gradient clipping and learning-rate schedules."""
+"""AdamW and gradient clipping."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wordpiece_bert._internal.checks import finite_number
 from wordpiece_bert.errors import InputError, NonFiniteError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from wordpiece_bert.bert.functional import Array
 
@@ -23,10 +23,6 @@ __all__ = [
     "clip_factor",
     "clip_grad_norm_",
     "decayed",
-    "get_constant_schedule",
-    "get_constant_schedule_with_warmup",
-    "get_cosine_schedule_with_warmup",
-    "get_linear_schedule_with_warmup",
     "gradient_norm",
 ]
 
@@ -36,7 +32,7 @@ def decayed(name: str) -> bool:
 
     Parameters
     ----------
-    name
+    name : str
         The name of the parameter.
 
     Examples
@@ -62,17 +58,17 @@ class AdamW:
 
     Parameters
     ----------
-    parameters
+    parameters : mapping of str to ndarray
         float32 arrays by name; `step` changes them in place.
-    lr
+    lr : float, default 5e-05
         Learning rate η.
-    betas
+    betas : tuple of float, optional
         β₁ and β₂.
-    eps
+    eps : float, default 1e-08
         ε.
-    weight_decay
+    weight_decay : float, default 0.01
         λ, for the parameters that `decayed` names.
-    correct_bias
+    correct_bias : bool, default True
         Whether the moments are divided by 1 − βᵗ.
 
     Attributes
@@ -121,11 +117,11 @@ class AdamW:
 
         Parameters
         ----------
-        gradients
+        gradients : mapping of str to ndarray
             Arrays by the names of the parameters, of their shapes.
-        lr
+        lr : float, optional
             The learning rate of this step; by default that of the optimizer.
-        scale
+        scale : float, default 1.0
             What the gradients are multiplied by first, such as the factor of clipping.
 
         Raises
@@ -177,7 +173,7 @@ class AdamW:
 
         Parameters
         ----------
-        state
+        state : mapping of str to object
             The steps and the moments.
 
         Raises
@@ -216,7 +212,7 @@ def gradient_norm(gradients: Mapping[str, Array]) -> float:
 
     Parameters
     ----------
-    gradients
+    gradients : mapping of str to ndarray
         Arrays by name. The order of the sum is that of the names.
 
     Raises
@@ -247,9 +243,9 @@ def clip_grad_norm_(gradients: Mapping[str, Array] | Iterable[Array], max_norm: 
 
     Parameters
     ----------
-    gradients
+    gradients : mapping of str to ndarray or iterable of ndarray
         Arrays, by name or not; writable.
-    max_norm
+    max_norm : float
         The largest norm; 0 for no clipping.
 
     Returns
@@ -278,57 +274,3 @@ def clip_grad_norm_(gradients: Mapping[str, Array] | Iterable[Array], max_norm: 
         for gradient in named.values():
             gradient *= np.float32(factor)
     return norm
-
-
-def get_constant_schedule() -> Callable[[int], float]:
-    """Return the schedule whose factor is always 1."""
-    return lambda _step: 1.0
-
-
-def get_constant_schedule_with_warmup(num_warmup_steps: int) -> Callable[[int], float]:
-    """Return the schedule that grows from 0 to 1 over the warm-up and then stays.
-
-    Parameters
-    ----------
-    num_warmup_steps
-        w, steps of the warm-up.
-    """
-    return lambda step: step / max(1, num_warmup_steps) if step < num_warmup_steps else 1.0
-
-
-def get_linear_schedule_with_warmup(num_warmup_steps: int, num_training_steps: int) -> Callable[[int], float]:
-    """Return the schedule of BERT's paper: a linear warm-up from 0 to 1, then a linear decay to 0.
-
-    Parameters
-    ----------
-    num_warmup_steps
-        w, steps of the warm-up.
-    num_training_steps
-        T, all steps.
-
-    Returns
-    -------
-    function
-        From the number of a step, counted from 0, to the factor of the learning rate: k/w during the warm-up, then
-        (T − k)/(T − w), and 0 from T on. With a warm-up the first step has the factor 0.
-    """
-    w, total = num_warmup_steps, num_training_steps
-    return lambda step: step / max(1, w) if step < w else max(0.0, (total - step) / max(1, total - w))
-
-
-def get_cosine_schedule_with_warmup(num_warmup_steps: int, num_training_steps: int) -> Callable[[int], float]:
-    """Return the schedule with a linear warm-up and then half a cosine, from 1 to 0.
-
-    Parameters
-    ----------
-    num_warmup_steps, num_training_steps
-        As for `get_linear_schedule_with_warmup`.
-    """
-    w, total = num_warmup_steps, num_training_steps
-
-    def factor(step: int) -> float:
-        if step < w:
-            return step / max(1, w)
-        return max(0.0, 0.5 * (1.0 + math.cos(math.pi * min(1.0, (step - w) / max(1, total - w)))))
-
-    return factor

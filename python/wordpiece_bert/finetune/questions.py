@@ -42,26 +42,43 @@ class _Example(NamedTuple):
     answers: list[tuple[str, int]]  # text and first character; empty if there is no answer
 
 
+class _Window(NamedTuple):
+    """A part of a context, with its question."""
+
+    example: int
+    row: dict[str, Any]
+    offsets: npt.NDArray[np.int32]  # [S, 2] of its tokens in the context; -1 for others
+
+
 class QuestionWindows:
-    """Windows over contexts, by number: a data set for a `Trainer`.
+    """Windows over contexts, by number: a data set for a `Trainer`, as `question_windows` makes it.
+
+    Parameters
+    ----------
+    contexts : list of str
+        The context of each example.
+    answers : list of list of str
+        The accepted answers of each example; an empty list if there is none.
+    windows : list
+        The windows.
 
     Attributes
     ----------
     examples : list of int
         The example of each window.
     answers : list of list of str
-        The accepted answers of each example; an empty list if there is none.
+        As passed.
     """
 
     examples: list[int]
     answers: list[list[str]]
 
-    def __init__(self) -> None:
-        self.examples = []
-        self.answers = []
-        self._contexts: list[str] = []
-        self._rows: list[dict[str, Any]] = []
-        self._offsets: list[npt.NDArray[np.int32]] = []
+    def __init__(self, contexts: list[str], answers: list[list[str]], windows: list[_Window]) -> None:
+        self.examples = [window.example for window in windows]
+        self.answers = answers
+        self._contexts = contexts
+        self._rows = [window.row for window in windows]
+        self._offsets = [window.offsets for window in windows]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -69,7 +86,7 @@ class QuestionWindows:
     def __getitem__(self, index: int) -> dict[str, Any]:
         return self._rows[index]
 
-    def predicted(self, start_logits: Array, end_logits: Array, *, longest: int = LONGEST_ANSWER) -> list[str]:
+    def predicted(self, start_logits: Array, end_logits: Array, *, max_answer_len: int = LONGEST_ANSWER) -> list[str]:
         """Return the best answer of each example, from the logits of all windows.
 
         The best span has the largest sum of its first token's start logit and its last token's end logit. If some
@@ -80,7 +97,7 @@ class QuestionWindows:
         ----------
         start_logits, end_logits : ndarray
             The predictions of a `Trainer` for these windows, [windows, S].
-        longest : int, default 30
+        max_answer_len : int, default 30
             The longest answer in tokens.
 
         Returns
@@ -95,14 +112,14 @@ class QuestionWindows:
         """
         if len(start_logits) != len(self) or len(end_logits) != len(self):
             raise InputError(f"there are {len(self)} windows, but logits of {len(start_logits)} and {len(end_logits)}")
-        longest = whole_number("longest", longest, 1)
+        max_answer_len = whole_number("max_answer_len", max_answer_len, 1)
         best = [(-np.inf, "")] * len(self.answers)
         null = [np.inf] * len(self.answers)
         for example, offsets, starts, ends in zip(self.examples, self._offsets, start_logits, end_logits, strict=True):
             size = len(offsets)
             sums = starts[:size, None] + ends[None, :size]  # [S, S]
             null[example] = min(null[example], float(sums[0, 0]))
-            allowed = allowed_spans(offsets[:, 0] >= 0, longest)
+            allowed = allowed_spans(offsets[:, 0] >= 0, max_answer_len)
             if allowed.any():
                 flat = int(np.where(allowed, sums, -np.inf).argmax())
                 first, last = divmod(flat, size)
@@ -114,28 +131,26 @@ class QuestionWindows:
             "" if may_be_none and nothing > score else text for (score, text), nothing in zip(best, null, strict=True)
         ]
 
-    def _add(self, example: int, one: _Example, encoding: Encoding) -> None:
-        """Add the window of an encoding, labelled by the first answer."""
-        inside = np.array([side == 1 for side in encoding.sequence_ids])
-        offsets = np.where(inside[:, None], np.array(encoding.offsets, np.int32).reshape(-1, 2), -1).astype(np.int32)
-        start = end = 0  # [CLS]
-        if one.answers:
-            text, first = one.answers[0]
-            last = first + len(text) - 1  # its last character
-            begins = np.flatnonzero(inside & (offsets[:, 0] <= first) & (first < offsets[:, 1]))
-            ends = np.flatnonzero(inside & (offsets[:, 0] <= last) & (last < offsets[:, 1]))
-            if len(begins) and len(ends):
-                start, end = int(begins[0]), int(ends[-1])
-        self._rows.append(
-            {
-                "input_ids": np.array(encoding.ids, np.int32),
-                "token_type_ids": np.array(encoding.type_ids, np.int32),
-                "start_positions": start,
-                "end_positions": end,
-            }
-        )
-        self._offsets.append(offsets)
-        self.examples.append(example)
+
+def _window(example: int, one: _Example, encoding: Encoding) -> _Window:
+    """Return the window of an encoding, labelled by the first answer."""
+    inside = np.array([side == 1 for side in encoding.sequence_ids])
+    offsets = np.where(inside[:, None], np.array(encoding.offsets, np.int32).reshape(-1, 2), -1).astype(np.int32)
+    start = end = 0  # [CLS]
+    if one.answers:
+        text, first = one.answers[0]
+        last = first + len(text) - 1  # its last character
+        begins = np.flatnonzero(inside & (offsets[:, 0] <= first) & (first < offsets[:, 1]))
+        ends = np.flatnonzero(inside & (offsets[:, 0] <= last) & (last < offsets[:, 1]))
+        if len(begins) and len(ends):
+            start, end = int(begins[0]), int(ends[-1])
+    row = {
+        "input_ids": np.array(encoding.ids, np.int32),
+        "token_type_ids": np.array(encoding.type_ids, np.int32),
+        "start_positions": start,
+        "end_positions": end,
+    }
+    return _Window(example, row, offsets)
 
 
 def question_windows(
@@ -188,19 +203,17 @@ def question_windows(
     special = tokenizer.num_special_tokens_to_add(pair=True)
     max_length = whole_number("max_length", max_length, special + 2)
     doc_stride = whole_number("doc_stride", doc_stride, 0)
-    longest = min(LONGEST_QUESTION, (max_length - special) // 2)
-    asked, cut = _cut(tokenizer, list(map(str, questions)), longest)
+    max_question_len = min(LONGEST_QUESTION, (max_length - special) // 2)
+    asked, cut = _cut(tokenizer, list(map(str, questions)), max_question_len)
     if cut:
-        message = f"{cut:,} of {len(asked):,} questions are longer than {longest} tokens and were truncated"
+        message = f"{cut:,} of {len(asked):,} questions are longer than {max_question_len} tokens and were truncated"
         warn(message, TrainingWarning)
     examples = [
         _Example(str(context), _answers(number, str(context), answer, None if starts is None else starts[number]))
         for number, (context, answer) in enumerate(zip(contexts, answers, strict=True))
     ]
-    windows = QuestionWindows()
-    windows.answers = [[text for text, _ in one.answers] for one in examples]
-    windows._contexts = [one.context for one in examples]
-    least_room = max_length - special - longest
+    windows: list[_Window] = []
+    least_room = max_length - special - max_question_len
     for first in range(0, len(examples), _BLOCK):
         block = examples[first : first + _BLOCK]
         encoded = tokenizer.encodings(
@@ -212,9 +225,9 @@ def question_windows(
             truncation_side="right",
         )
         for number, (one, encoding) in enumerate(zip(block, encoded, strict=True), first):
-            for window in [encoding, *encoding.overflowing]:
-                windows._add(number, one, window)
-    return windows
+            windows += [_window(number, one, part) for part in (encoding, *encoding.overflowing)]
+    accepted = [[text for text, _ in one.answers] for one in examples]
+    return QuestionWindows([one.context for one in examples], accepted, windows)
 
 
 def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
@@ -257,14 +270,14 @@ def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
     return columns
 
 
-def _cut(tokenizer: Tokenizer, questions: list[str], longest: int) -> tuple[list[str], int]:
-    """Return the questions, truncated to `longest` tokens, and how many were."""
+def _cut(tokenizer: Tokenizer, questions: list[str], max_length: int) -> tuple[list[str], int]:
+    """Return the questions, truncated to `max_length` tokens, and how many were."""
     encoded = tokenizer.encodings(questions, add_special_tokens=False, truncation=False, padding=False)
     cut = [
-        question if len(encoding) <= longest else question[: encoding.offsets[longest - 1][1]]
+        question if len(encoding) <= max_length else question[: encoding.offsets[max_length - 1][1]]
         for question, encoding in zip(questions, encoded, strict=True)
     ]
-    return cut, sum(len(encoding) > longest for encoding in encoded)
+    return cut, sum(len(encoding) > max_length for encoding in encoded)
 
 
 def _answers(row: int, context: str, value: Any, start: Any) -> list[tuple[str, int]]:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
+from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.network import Gradients, Network, affine, dropout_rate
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array, Ids
-    from wordpiece_bert.finetune.dropout import KeyedDropout
+    from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
 __all__ = ["RustEncoderPass", "new_workspace"]
@@ -55,18 +58,19 @@ def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> 
     )
 
 
+@completed_by(EncoderPass)
 class RustEncoderPass:
     """One forward pass over a batch, and its backward pass; as `encoder.EncoderPass`.
+
+    The parameters are float32, stored row by row, and dropout is None or keyed.
 
     Parameters
     ----------
     workspace
         From `new_workspace`; used by one pass at a time.
-    network, parameters, tokens, dropout, gradient_checkpointing, trained_from
-        As for `encoder.EncoderPass`. The parameters are float32, stored row by row.
-    threads
+    threads : int, optional
         How many threads; None for the default. The bits do not depend on it.
-    release
+    release : callable
         Called after the backward pass, when another pass may use `workspace`.
 
     Attributes
@@ -81,19 +85,19 @@ class RustEncoderPass:
         network: Network,
         parameters: Mapping[str, Array],
         tokens: Tokens,
-        dropout: KeyedDropout | None = None,
+        options: PassOptions,
         *,
-        gradient_checkpointing: bool = False,
-        trained_from: int | None = None,
         threads: int | None = None,
         release: Callable[[], None],
     ) -> None:
         self._workspace, self._network, self._threads, self._release = workspace, network, threads, release
-        self._tokens, self._trained_from = tokens, trained_from
+        self._tokens, self._trained_from = tokens, options.trained_from
+        dropout = options.dropout
+        assert dropout is None or isinstance(dropout, KeyedDropout), "given masks are for NumPy"
         config = network.config
         # The parameters of each layer, and the layers that have their own.
         names = [
-            tuple(self._affine_name(f"encoder.layer.{i}.{part}") for part in _PARTS)
+            tuple(self._network.layer(f"encoder.layer.{i}.{part}") for part in _PARTS)
             for i in range(config.encoder_layers)
         ]
         self._layers = list(dict.fromkeys(names))
@@ -104,8 +108,8 @@ class RustEncoderPass:
                 np.ascontiguousarray(words, np.float32),
                 parameters[self._table_name("position")],
                 parameters[self._table_name("token_type")] if config.type_vocab_size else None,
-                affine(parameters, self._affine_name("embeddings.LayerNorm")),
-                affine(parameters, self._affine_name("embeddings.projection")) if config.has_projection else None,
+                affine(parameters, self._network.layer("embeddings.LayerNorm")),
+                affine(parameters, self._network.layer("embeddings.projection")) if config.has_projection else None,
             ),
             [[affine(parameters, name) for name in layer] for layer in self._layers],
             uses,
@@ -123,13 +127,10 @@ class RustEncoderPass:
                 _unsigned(tokens.columns),
             ),
             None if dropout is None else (*dropout.key, *rates),
-            trained_from,
-            gradient_checkpointing,
+            options.trained_from,
+            options.gradient_checkpointing,
             threads,
         )
-
-    def _affine_name(self, name: str) -> str:
-        return self._network.name(f"{name}.weight").removesuffix(".weight")
 
     def _table_name(self, kind: str) -> str:
         return self._network.name(f"embeddings.{kind}_embeddings.weight")
@@ -196,9 +197,9 @@ class RustEncoderPass:
         gradient.add(self._table_name("position"), positions)
         if types is not None:
             gradient.add(self._table_name("token_type"), types)
-        gradient.add_affine(self._affine_name("embeddings.LayerNorm"), *norm)
+        gradient.add_affine(self._network.layer("embeddings.LayerNorm"), *norm)
         if projection is not None:
-            gradient.add_affine(self._affine_name("embeddings.projection"), *projection)
+            gradient.add_affine(self._network.layer("embeddings.projection"), *projection)
 
 
 def _empty(pair: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.parts import with_vocabulary, write_files
 from wordpiece_bert.bert.functional import normalize, pool
 from wordpiece_bert.bert.gradients import normalize_backward
 from wordpiece_bert.bert.inputs import check_inputs
+from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.finetune.engines import NumpyTraining
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
-from wordpiece_bert.sentence.folder import Normalize
+from wordpiece_bert.sentence.dense.base import transformer_of
+from wordpiece_bert.sentence.folders.modules import Normalize
+from wordpiece_bert.subword import wordpiece
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    import numpy.typing as npt
-
-    from wordpiece_bert.bert.functional import Array, Mask, PoolingMode
-    from wordpiece_bert.finetune.dropout import Dropout
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.losses import Loss
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.finetune.passes import PassOptions
+    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
-__all__ = ["LOSS_PREFIX", "SentenceNetwork"]
+__all__ = ["LOSS_PREFIX", "SentenceProblem"]
 
 #: The prefix of the names of a loss's own parameters, among those of the encoder.
 LOSS_PREFIX = "loss."
 
 
-class SentenceNetwork:
-    """What training knows of a sentence encoder besides the numbers of its parameters.
+class SentenceProblem:
+    """The loss of a sentence encoder over columns of texts.
 
     Parameters
     ----------
-    encoder
-        The encoder. After the pooling it may have a normalization, but no dense layers or norms with weights.
+    encoder : SentenceEncoder
+        The encoder to start from. After the pooling it may have a normalization, but no dense layers or norms with
+        weights.
+    loss : Loss
+        The loss, whose own parameters are trained in place.
 
     Raises
     ------
@@ -46,78 +51,65 @@ class SentenceNetwork:
         The encoder has a module whose gradient is not here.
     """
 
-    def __init__(self, encoder: SentenceEncoder) -> None:
-        folder = encoder._folder
+    def __init__(self, encoder: SentenceEncoder, loss: Loss) -> None:
+        body = transformer_of(encoder)
+        folder = body.folder
         if folder.layers is not None:
             raise ConfigError("an encoder that pools a weighted mean of layers cannot be trained here")
-        self._normalizes = 0
+        for mode in folder.pooling.modes:
+            if POOLINGS[mode].gradient is None:
+                raise ConfigError(f"an encoder with the pooling {mode} cannot be trained here")
         for module in folder.modules:
             if not isinstance(module, Normalize):
                 raise ConfigError(f"an encoder with a module {type(module).__name__} cannot be trained here")
-            self._normalizes += 1
-        self.encoder = encoder
-        self.network = Network(encoder._model)
-        self._modes = folder.pooling.modes
+        self.start, self._loss = encoder, loss
+        self._model = body.model
+        self._network = Network(self._model)
+        self._normalizes, self._modes = len(folder.modules), folder.pooling.modes
+        self.config, self.backend = self._model.config, self._model.backend
+        self._trained_from: int | None = None
 
     def parameters(self) -> Parameters:
-        """Return the parameters of the encoder's model, read-only."""
-        return self.network.parameters(self.encoder._model)
+        """Return copies of the encoder's parameters, and the loss's own ones."""
+        copies = {name: array.copy() for name, array in self._network.parameters(self._model).items()}
+        return copies | {LOSS_PREFIX + name: array for name, array in self._loss.state_dict().items()}
 
-    def compute(
-        self,
-        parameters: Parameters,
-        columns: Sequence[Sequence[str]],
-        labels: npt.ArrayLike | None,
-        loss: Loss,
-        dropout: Dropout | None = None,
-        *,
-        gradient_checkpointing: bool = False,
-        trained_from: int | None = None,
-        engine: TrainingEngine | None = None,
-    ) -> tuple[float, Gradients]:
+    def freeze(self, frozen: Collection[str]) -> None:
+        """Set which parameters are not trained."""
+        self._trained_from = self._network.lowest_trained(frozen)
+
+    def batch(self, rows: Sequence[Any]) -> dict[str, Any]:
+        """Return the columns of texts and the labels of rows."""
+        labels = [row["label"] for row in rows] if "label" in rows[0] else None
+        names = [name for name in rows[0] if name != "label"]
+        return {"columns": [[row[name] for row in rows] for name in names], "labels": labels}
+
+    def gradients(
+        self, parameters: Parameters, batch: Any, options: PassOptions, engine: TrainingEngine
+    ) -> tuple[float, Mapping[str, Array]]:
         """Return the loss of a batch, and the gradients of the encoder's and the loss's parameters.
 
-        Parameters
-        ----------
-        parameters
-            The parameters of the model.
-        columns
-            Lists of texts of one length, one for each column.
-        labels
-            One for each example; None for losses without labels.
-        loss
-            The loss over the vectors.
-        dropout, gradient_checkpointing, trained_from
-            As for `EncoderPass`.
-        engine
-            What computes the encoder; by default NumPy.
+        A batch is ``{"columns": lists of texts of one length, "labels": one for each example, or None}``.
         """
-        columns = [list(column) for column in columns]
+        columns = [list(column) for column in batch["columns"]]
         sizes = {len(column) for column in columns}
         if len(sizes) != 1 or sizes == {0}:
             raise InputError(
                 f"columns must be lists of texts of one length above 0, not of {[len(c) for c in columns]}"
             )
-        (batch,) = sizes
         texts = [text for column in columns for text in column]
-        inputs = self.encoder.tokenizer(texts, truncation=True, max_length=self.encoder.max_seq_length, padding=True)
+        tokenizer = wordpiece(self.start.tokenizer, "the training of an encoder")
+        inputs = tokenizer(texts, truncation=True, max_length=self.start.max_seq_length, padding=True)
         checked = check_inputs(
-            self.network.config, inputs["input_ids"], inputs["attention_mask"], inputs["token_type_ids"], None, None
+            self.config, inputs["input_ids"], inputs["attention_mask"], inputs["token_type_ids"], None, None
         )
         tokens = lay_out(checked, np.zeros(checked.shape, np.bool_))
-        encoder = (engine or NumpyTraining()).encode(
-            self.network,
-            parameters,
-            tokens,
-            dropout,
-            gradient_checkpointing=gradient_checkpointing,
-            trained_from=trained_from,
-        )
+        encoder = engine.encode(self._network, parameters, tokens, options._replace(trained_from=self._trained_from))
         mask = np.asarray(inputs["attention_mask"]) != 0  # [rows, S]
         vectors = [_pool(encoder.x, tokens, mask, self._modes)]  # [rows, D]
         for _ in range(self._normalizes):
             vectors.append(normalize(vectors[-1]))
-        found = loss.value_and_grad([vectors[-1][k * batch : (k + 1) * batch] for k in range(len(columns))], labels)
+        found = self._loss.value_and_grad(np.split(vectors[-1], len(columns)), batch.get("labels"))
         gradient = Gradients({LOSS_PREFIX + name: array for name, array in found.gradients.items()})
         dvectors = np.concatenate(found.embeddings)  # [rows, D]
         for x in reversed(vectors[:-1]):
@@ -125,34 +117,43 @@ class SentenceNetwork:
         encoder.backward(_pool_backward(dvectors, encoder.x, tokens, self._modes), gradient)
         return found.loss, gradient
 
+    def model(self, parameters: Parameters) -> SentenceEncoder:
+        """Return an encoder with copies of the parameters."""
+        model = self._model
+        weights = {name: array.copy() for name, array in parameters.items() if not name.startswith(LOSS_PREFIX)}
+        trained = type(model)(model.config, weights, backend=model.backend, dtype=model.dtype)
+        return with_vocabulary(self.start, lambda _: trained, lambda tokenizer: tokenizer)
 
-def _pool(x: Array, tokens: Tokens, mask: Mask, modes: Sequence[PoolingMode]) -> Array:
+    def write(self, model: SentenceEncoder, output: AtomicFolder) -> None:
+        """Write the files of `SentenceEncoder.save_pretrained`."""
+        write_files(model, output)
+
+    def description(self) -> dict[str, Any]:
+        """Return the configuration and the class of the loss."""
+        return {"class": "SentenceEncoder", "config": self.config.to_dict(), "loss": type(self._loss).__name__}
+
+    def sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
+        """Return the tokens of rows; none has scores of the vocabulary."""
+        encoder = self.start
+        texts = [text for column in self.batch(rows)["columns"] for text in column]
+        return len(encoder.tokenizer.encode_batch(texts, truncation=True, max_length=encoder.max_seq_length).ids), 0
+
+
+def _pool(x: Array, tokens: Tokens, mask: Mask, modes: Sequence[str]) -> Array:
     """[M, H] -> [B, modes · H], as `functional.pool`."""
     padded = tokens.padded(x)  # [B, S, H]
     return np.concatenate([pool(padded, mask, mode) for mode in modes], axis=1)
 
 
-def _pool_backward(dy: Array, x: Array, tokens: Tokens, modes: Sequence[PoolingMode]) -> Array:
-    """Gradients of `_pool`: [B, modes · H] -> [M, H].
-
-    The visible tokens of a row come first and in order. The mean gives dy/n to each of n tokens, the weighted mean
-    i·dy/Σi to the i-th; the first or last token gets dy, and the maximum gives each dimension to its largest token.
-    """
+def _pool_backward(dy: Array, x: Array, tokens: Tokens, modes: Sequence[str]) -> Array:
+    """Gradients of `_pool`: [B, modes · H] -> [M, H]. The visible tokens of a row come first and in order."""
     dx = np.zeros_like(x)
     for mode, part in zip(modes, np.split(dy, len(modes), axis=1), strict=True):
+        gradient = POOLINGS[mode].gradient
+        assert gradient is not None
         for row, drow in enumerate(part):
             keys = tokens.keys(row)
-            n = keys.stop - keys.start
-            if mode == "cls":
-                dx[keys.start] += drow
-            elif mode == "lasttoken":
-                dx[keys.stop - 1] += drow
-            elif mode == "max":
-                dx[keys.start + x[keys].argmax(axis=0), np.arange(x.shape[1])] += drow
-            else:
-                weights = np.ones(n, x.dtype)
-                if mode == "weightedmean":  # counted from the first visible place, over masked ones too
-                    weights = (tokens.columns[keys] - tokens.columns[keys.start] + 1).astype(x.dtype)
-                divisor = np.sqrt(weights.sum()) if mode == "mean_sqrt_len_tokens" else weights.sum()
-                dx[keys] += (weights / divisor)[:, None] * drow
+            # Counted from the first visible place, over masked ones too.
+            positions = tokens.columns[keys] - tokens.columns[keys.start] + 1
+            dx[keys] += gradient(drow, x[keys], positions)
     return dx

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
 from wordpiece_bert.bert.checkpoint.names import draw_weights
 from wordpiece_bert.bert.families import class_named, family_of, trainable
+from wordpiece_bert.bert.parts import layout_of
 from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ __all__ = ["model_for"]
 ProblemType = Literal["regression", "single_label_classification", "multi_label_classification"]
 
 
+@completed_by(FITTING)
 def model_for(
     name: str | os.PathLike[str],
     kind: Literal[
@@ -47,20 +51,13 @@ def model_for(
 
     Parameters
     ----------
-    name
-        A model's name or folder, as for `wordpiece_bert.hub.find_model`.
-    kind
-        The head.
-    labels
+    kind : str
+        The head: ``"SequenceClassification"``, ``"TokenClassification"``, ``"QuestionAnswering"``,
+        ``"MultipleChoice"``, ``"MaskedLM"`` or ``"PreTraining"``.
+    labels : sequence of str, optional
         The names of the labels; None for those of the configuration.
-    problem_type
+    problem_type : str, optional
         The loss of a head for sequences.
-    seed
-        The seed of a drawn head.
-    download
-        Whether to download a model that is not in the Hugging Face cache.
-    backend
-        The engine that evaluates.
 
     Raises
     ------
@@ -84,7 +81,7 @@ def model_for(
         own = replace(config, id2label=dict(enumerate(labels)))
     if problem_type is not None:
         own = replace(own, problem_type=problem_type)
-    layout = model_class._layout(own)
+    layout = layout_of(model_class, own)
     fresh = layout.head.keys() - layout.tied.keys()
     if own.id2label != config.id2label or not fresh <= tensors.keys():
         tensors = {name: array for name, array in tensors.items() if name not in fresh}

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from wordpiece_bert.bert.heads.bert import BertForPreTraining
-from wordpiece_bert.bert.heads.kinds import MaskedLM
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.finetune.batches import Dataset, pad_collate, rows_of
-from wordpiece_bert.finetune.engines import engine_of
-from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.batches import Dataset, pad_collate, row_blocks
 from wordpiece_bert.finetune.loop import TrainingLoop
-from wordpiece_bert.finetune.memory import row_sizes
-from wordpiece_bert.finetune.network import Network
+from wordpiece_bert.finetune.parameters import TRAINER
+from wordpiece_bert.finetune.problem import ModelProblem
 
 if TYPE_CHECKING:
     import os
@@ -24,12 +20,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.base import Model
-    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
-    from wordpiece_bert.finetune.dropout import KeyedDropout
+    from wordpiece_bert.finetune.problem import Collate, HeadFactory, TrainingProblem
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["EvalPrediction", "Trainer"]
@@ -54,24 +48,11 @@ class EvalPrediction:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
+@completed_by(TRAINER)
 class Trainer(TrainingLoop["Model"]):
     """Trains a model with a head.
 
-    Parameters
-    ----------
-    model
-        The model to start from; it does not change.
-    args
-        The settings.
-    train_dataset, eval_dataset
-        Rows by number, such as a list of dicts with ``input_ids`` and labels. If the training rows have a method
-        `set_epoch`, it is called before each epoch with its number.
-    data_collator
-        A function from a list of rows to a batch; `pad_collate` by default.
-    compute_metrics
-        A function from an `EvalPrediction` to a dict of metrics.
-    tokenizer
-        Written with the model by `save_model` and into checkpoints.
+    `evaluate` returns ``eval_loss``, and what `compute_metrics` returned, each with the prefix ``eval_``.
 
     Attributes
     ----------
@@ -102,19 +83,20 @@ class Trainer(TrainingLoop["Model"]):
         compute_metrics: Callable[[EvalPrediction], Mapping[str, float]] | None = None,
         *,
         tokenizer: Tokenizer | None = None,
+        loss_head: HeadFactory | None = None,
     ) -> None:
-        self._network = Network(model)
-        self._model: Model | None = model
-        self._backend, self._dtype = model.backend, model.dtype
-        self._tokenizer = tokenizer
-        parameters = {name: array.copy() for name, array in self._network.parameters(model).items()}
-        engine = engine_of(model.backend, bf16=args.bf16)
-        super().__init__(args, parameters, self._network, train_dataset, eval_dataset, engine)
-        pad = model.config.pad_token_id or 0
-        self._collate = data_collator or (lambda rows: pad_collate(rows, pad))
+        problem = self._new_problem(model, data_collator, loss_head)
+        super().__init__(problem, args, train_dataset, eval_dataset, tokenizer=tokenizer)
         self._compute_metrics = compute_metrics
 
+    def _new_problem(
+        self, model: Model, collate: Collate | None, loss_head: HeadFactory | None
+    ) -> TrainingProblem[Any]:
+        pad = model.config.pad_token_id or 0
+        return ModelProblem(model, collate or (lambda rows: pad_collate(rows, pad)), loss_head)
+
     @classmethod
+    @completed_by(TRAINER)
     def from_checkpoint(
         cls,
         folder: str | os.PathLike[str],
@@ -126,54 +108,25 @@ class Trainer(TrainingLoop["Model"]):
         compute_metrics: Callable[[EvalPrediction], Mapping[str, float]] | None = None,
         *,
         tokenizer: Tokenizer | None = None,
+        loss_head: HeadFactory | None = None,
     ) -> Self:
-        """Make a trainer and restore a checkpoint.
-
-        Parameters
-        ----------
-        folder
-            The checkpoint.
-        model, args, train_dataset, eval_dataset, data_collator, compute_metrics, tokenizer
-            As for the class.
-        """
-        trainer = cls(model, args, train_dataset, eval_dataset, data_collator, compute_metrics, tokenizer=tokenizer)
+        """Make a trainer and restore a checkpoint."""
+        datasets = train_dataset, eval_dataset
+        trainer = cls(model, args, *datasets, data_collator, compute_metrics, tokenizer=tokenizer, loss_head=loss_head)
         trainer.load_checkpoint(folder)
         return trainer
 
-    @property
-    def model(self) -> Model:
-        """A model with the parameters of the moment."""
-        if self._model is None:
-            weights = {name: array.copy() for name, array in self._parameters.items()}
-            make = self._network.model_class
-            self._model = make(self._network.config, weights, backend=self._backend, dtype=self._dtype)
-        return self._model
-
-    def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
-        """Compute loss and metrics over a data set, and add them to the history.
-
-        Parameters
-        ----------
-        eval_dataset
-            The rows; those of the trainer by default.
-
-        Returns
-        -------
-        dict of str to float
-            ``eval_loss``, and what `compute_metrics` returned, each with the prefix ``eval_``.
-        """
-        metrics = self.predict(self.eval_dataset if eval_dataset is None else eval_dataset, "eval").metrics
-        self._log(**metrics)
-        return metrics
+    def _measured(self, dataset: Dataset) -> dict[str, float]:
+        return self.predict(dataset, "eval").metrics
 
     def predict(self, test_dataset: Dataset | None, metric_key_prefix: str = "test") -> EvalPrediction:
         """Run the model over a data set.
 
         Parameters
         ----------
-        test_dataset
+        test_dataset : sequence of dict
             The rows, with labels.
-        metric_key_prefix
+        metric_key_prefix : str, default "test"
             The prefix of the metrics' names.
 
         Returns
@@ -186,12 +139,12 @@ class Trainer(TrainingLoop["Model"]):
         InputError
             There are no rows.
         """
-        if test_dataset is None or len(test_dataset) == 0:
-            raise InputError("there is nothing to evaluate: the data set is empty or missing")
-        model, size = self.model, self.args.per_device_eval_batch_size
+        dataset, model = self._some_rows(test_dataset), self.model
+        if not callable(model):
+            raise InputError(f"predict() runs one model, and {type(model).__name__} has two: call one of them")
         losses, weights, logits, labels = [], [], [], []
-        for start in range(0, len(test_dataset), size):
-            batch = dict(self._collate(rows_of(test_dataset, range(start, min(start + size, len(test_dataset))))))
+        for rows in row_blocks(dataset, self.args.per_device_eval_batch_size):
+            batch = dict(self._problem.batch(rows))
             out = model(**batch)
             if out.loss is not None:
                 losses.append(float(out.loss))
@@ -205,53 +158,6 @@ class Trainer(TrainingLoop["Model"]):
             metrics |= {name: float(value) for name, value in self._compute_metrics(found).items()}
         named = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
         return EvalPrediction(found.predictions, found.label_ids, named)
-
-    def save_model(self, folder: str | os.PathLike[str]) -> None:
-        """Write a folder that transformers and this package load.
-
-        Parameters
-        ----------
-        folder
-            The folder.
-        """
-        from wordpiece_bert._internal.atomic_folder import AtomicFolder
-
-        with AtomicFolder(Path(folder)) as output:
-            output.begin()
-            self._write_model(output)
-            output.commit()
-
-    def _write_model(self, output: AtomicFolder) -> None:
-        self.model._write_files(output)
-        if self._tokenizer is not None:
-            self._tokenizer._write_files(output)
-
-    def _description(self) -> dict[str, Any]:
-        return {"class": self._network.model_class.__name__, "config": self._network.config.to_dict()}
-
-    def _config(self) -> BertConfig:
-        return self._network.config
-
-    def _sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
-        return row_sizes(rows, scores=issubclass(self._network.model_class, MaskedLM | BertForPreTraining))
-
-    def _changed(self) -> None:
-        self._model = None
-
-    def _batch(self, rows: Sequence[Any]) -> Mapping[str, npt.ArrayLike]:
-        return self._collate(rows)
-
-    def _gradients(self, batch: Any, dropout: KeyedDropout) -> tuple[float, Mapping[str, Array]]:
-        found = compute(
-            self._network,
-            self._parameters,
-            batch,
-            dropout,
-            gradient_checkpointing=self.args.gradient_checkpointing,
-            trained_from=self._trained_from,
-            engine=self._engine,
-        )
-        return found.loss, found.gradients
 
 
 def _logits(out: Any) -> list[Array]:

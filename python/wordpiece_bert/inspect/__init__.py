@@ -11,6 +11,7 @@ several views into one file.
 ['un', '##afford', '##able']
 """
 
+from wordpiece_bert.inspect import views as _views  # noqa: F401 - registers the kinds
 from wordpiece_bert.inspect.attention import attention, neurons, rollout
 from wordpiece_bert.inspect.language import logit_lens, predictions
 from wordpiece_bert.inspect.patterns import HABITS, patterns

@@ -47,21 +47,21 @@ def attention(
 
     Parameters
     ----------
-    source
+    source : Trace or array_like
         What `trace` returns; or the weights after the softmax, numbers [L, N, S, S] or L arrays [1, N, S, S], as
         ``output_attentions=True`` returns them here, in transformers and in torch.
-    tokens
+    tokens : sequence of str, optional
         S tokens; not with a `Trace`, which has them.
-    sentence_ids
+    sentence_ids : sequence of int, optional
         For each token 0 or 1, the text of a pair, or None for a special token. By default all are of one text, except
         ``[CLS]``, ``[SEP]`` and their like.
-    value_norms
+    value_norms : array_like, optional
         ‖f(x_j)‖ of each layer and head, [L, N, S], for the norm-weighted form α·‖f(x_j)‖ (Kobayashi et al. 2020,
         "Attention is Not Only a Weight").
-    layer, head, token
+    layer, head, token : int
         What is selected at first: the index of a layer, of a head and of a query token. The picture of the view shows
         this head; without a layer it shows all heads.
-    title
+    title : str, default "Attention"
         A line above the view.
 
     Returns
@@ -110,7 +110,7 @@ def rollout(attentions: npt.ArrayLike) -> Array:
 
     Parameters
     ----------
-    attentions
+    attentions : array_like
         The weights after the softmax, [L, N, S, S].
 
     Returns
@@ -147,24 +147,24 @@ def neurons(
 
     Parameters
     ----------
-    source
+    source : Trace, optional
         What `trace` returns; or None, and the next three arguments.
-    tokens
+    tokens : sequence of str, optional
         S tokens.
-    queries, keys
+    queries, keys : array_like, optional
         The vectors of each head, [L, N, S, d].
-    layers
+    layers : sequence of int, optional
         The indices of the layers to show; by default all.
-    layer, head, query, key
+    layer, head, query, key : int, default 0
         What is selected at first: the indices of a layer, a head and a pair of tokens.
-    title
+    title : str, default "Queries and keys"
         A line above the view.
 
     Returns
     -------
     View
         Arrays ``queries`` and ``keys``, [layers, N, S, d], and ``bias`` [layers, N, S, S] for a model whose scores are
-        more than q·k/√d (MPNet's relative positions).
+        more than q·k/√d (the relative positions of MPNet, Jina-BERT and DeBERTa, the windows of ModernBERT).
     """
     bias = None
     if source is not None:
@@ -187,7 +187,7 @@ def neurons(
     arrays = {"queries": q, "keys": k}
     encodings: dict[str, Encoding] = {"queries": "columns", "keys": "columns"}
     if bias is not None:
-        arrays["bias"] = np.broadcast_to(bias, (len(q), *bias.shape))
+        arrays["bias"] = bias[chosen]
         encodings["bias"] = "half"
     return View("neurons", title, {"tokens": names, "layers": chosen, "focus": focus}, arrays, encodings)
 

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.trace import encode
 from wordpiece_bert.inspect.view import View
 from wordpiece_bert.tasks.loading import loaded
 
 if TYPE_CHECKING:
-    from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
     from wordpiece_bert.tasks.loading import Source
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["BATCH", "logit_lens", "predictions"]
 
@@ -29,6 +30,7 @@ BATCH = 32
 DECODED = 128
 
 
+@completed_by(VIEWING)
 def predictions(
     source: Source,
     text: str,
@@ -43,18 +45,16 @@ def predictions(
 
     Parameters
     ----------
-    source
+    source : Loaded, str or PathLike
         A model with a masked-language head and its tokenizer, as `wordpiece_bert.tasks.load` returns them, or the
         model's name or folder.
-    text, pair
+    text, pair : str
         The text, with or without mask tokens, and the second text of a pair.
-    top_k
+    top_k : int, optional
         How many words to show for each position.
-    mask_each
+    mask_each : bool, default False
         Whether to mask each token in turn, one run of the model for each, so that the model cannot copy it.
-    max_length
-        The most tokens, special tokens included. By default the most that the model accepts.
-    title
+    title : str, optional
         A line above the view.
 
     Returns
@@ -84,6 +84,7 @@ def predictions(
     return View("predictions", title, data, {"probabilities": values, "own": own})
 
 
+@completed_by(predictions)
 def logit_lens(
     source: Source,
     text: str,
@@ -96,11 +97,6 @@ def logit_lens(
     """Show what each layer would predict: the masked-language head over the vectors of every layer.
 
     nostalgebraist (2020), "interpreting GPT: the logit lens".
-
-    Parameters
-    ----------
-    source, text, pair, top_k, max_length, title
-        As for `predictions`.
 
     Returns
     -------
@@ -119,7 +115,7 @@ def logit_lens(
     return View("lens", title, data, {"probabilities": np.stack(values), "own": np.stack(own)})
 
 
-def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, Tokenizer]:
+def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, AnyTokenizer]:
     model, tokenizer = loaded(source)
     if not isinstance(model, (MaskedLM, BertForPreTraining)):
         raise InputError(f"this view needs a model with a masked-language head, not {type(model).__name__}")
@@ -127,7 +123,7 @@ def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, 
 
 
 def _best(
-    model: MaskedLM | BertForPreTraining, tokenizer: Tokenizer, vectors: Array, ids: list[int], top_k: int
+    model: MaskedLM | BertForPreTraining, tokenizer: AnyTokenizer, vectors: Array, ids: list[int], top_k: int
 ) -> tuple[list[list[str]], Array, Array]:
     """Return the best tokens [S][k], their probabilities [S, k] and those of the tokens that are there, [S]."""
     words, values, own = [], [], []
@@ -141,7 +137,7 @@ def _best(
     return words, np.concatenate(values), np.concatenate(own)
 
 
-def _masked_one_by_one(model: MaskedLM | BertForPreTraining, encoding: Encoding, mask: int) -> Array:
+def _masked_one_by_one(model: MaskedLM | BertForPreTraining, encoding: AnyEncoding, mask: int) -> Array:
     """Return for each position its vector in the row in which it is masked, [S, H]; special tokens stay."""
     ids = np.array(encoding.ids)
     rows = np.repeat(ids[None], len(ids), axis=0)

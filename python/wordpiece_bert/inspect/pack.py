@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_float32, as_numbers
+from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ def as_finite(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ..
 
     Parameters
     ----------
-    name
+    name : str
         What to call it in a message.
-    values
+    values : array_like
         Numbers, or anything that `numpy.asarray` accepts, a CPU tensor among them.
-    dimensions
+    dimensions : tuple of int
         The allowed numbers of dimensions.
 
     Raises
@@ -93,9 +94,9 @@ def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:
 
     Parameters
     ----------
-    array
+    array : ndarray
         Finite numbers, [..., rows, columns] or [columns]. For ``rows`` not negative; for ``unit`` between −1 and 1.
-    encoding
+    encoding : Encoding
         One of `ENCODINGS`.
     """
     if encoding == "half" and np.abs(array).max(initial=0) > LARGEST_HALF:
@@ -114,9 +115,9 @@ def are_softmax_of(
 
     Parameters
     ----------
-    weights
+    weights : ndarray of float32
         [L, N, S, S].
-    queries, keys
+    queries, keys : ndarray of float32
         [L, N, S, d], which the page stores as ``columns``.
     """
     if queries.shape[:3] != weights.shape[:3] or not queries.size:
@@ -124,10 +125,8 @@ def are_softmax_of(
     for head in np.ndindex(*weights.shape[:2]):
         q, k = (_rounded(array[head]) for array in (queries, keys))
         scores = q @ k.T / np.float32(math.sqrt(q.shape[-1]))  # [S, S]
-        found = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        found /= found.sum(axis=-1, keepdims=True)
         # A little less than 1/255, because the page adds the products in another order.
-        if (np.abs(found - weights[head]) > weights[head].max(axis=-1, keepdims=True) / 260).any():
+        if (np.abs(softmax(scores) - weights[head]) > weights[head].max(axis=-1, keepdims=True) / 260).any():
             return False
     return True
 

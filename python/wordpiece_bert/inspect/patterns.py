@@ -56,11 +56,11 @@ def patterns(
 
     Parameters
     ----------
-    source
+    source : Trace, sequence of Trace or array_like
         What `trace` returns, or several of them, whose measures are averaged; or weights as `attention` takes them.
-    tokens, sentence_ids, word_ids
+    tokens, sentence_ids, word_ids : sequence, optional
         For weights: S tokens, the text of each token (0, 1 or None), and the word of each token.
-    title
+    title : str, default "Patterns"
         A line above the view.
 
     Returns

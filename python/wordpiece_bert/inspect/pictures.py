@@ -8,17 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.drawing import INK, SOFT, Drawing, text_width
+from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, colour, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from wordpiece_bert.bert.functional import Array
 
     Data = Mapping[str, Any]
     Arrays = Mapping[str, Array]
 
-__all__ = ["draw"]
+__all__ = [
+    "attention",
+    "embedding_map",
+    "lens",
+    "neurons",
+    "patterns",
+    "positions",
+    "predictions",
+    "saliency",
+    "similarity",
+    "tokens",
+]
 
 EDGE = 24
 TOP = 56  # below the title
@@ -26,12 +38,6 @@ WIDTH = 860
 #: Rows of tokens, and rows and columns of a heat map with texts, that a picture shows; a page shows all.
 MOST_TOKENS = 64
 LINE = "#0072b2"
-GREY = "#eef1f4"
-
-
-def draw(kind: str, title: str, data: Data, arrays: Arrays) -> Drawing:
-    """Return the picture of a view."""
-    return _PICTURES[kind](title, data, arrays)
 
 
 def _begin(width: float, height: float, title: str) -> Drawing:
@@ -47,7 +53,8 @@ def _short(text: str, most: int = 28) -> str:
 # --- tokens
 
 
-def _tokens(title: str, data: Data, arrays: Arrays) -> Drawing:
+def tokens(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``tokens``."""
     del arrays
     rows: list[list[tuple[float, dict[str, Any]]]] = []
     for entry in data["tokenizers"]:
@@ -104,12 +111,13 @@ def _chip(drawing: Drawing, x: float, y: float, token: dict[str, Any]) -> None:
 # --- attention
 
 
-def _attention(title: str, data: Data, arrays: Arrays) -> Drawing:
-    return _all_heads(title, data, arrays) if data["focus"] is None else _one_head(title, data, arrays)
+def attention(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``attention``."""
+    return _all_heads(title, arrays["thumbnails"]) if data["focus"] is None else _one_head(title, data, arrays)
 
 
-def _all_heads(title: str, data: Data, arrays: Arrays) -> Drawing:
-    thumbnails = arrays["thumbnails"]
+def _all_heads(title: str, thumbnails: Array) -> Drawing:
+
     layers, heads = thumbnails.shape[:2]
     cell = max(26.0, min(72.0, (WIDTH - 2 * EDGE - 40) / heads - 6))
     drawing = _begin(2 * EDGE + 40 + heads * (cell + 6), TOP + 26 + layers * (cell + 6) + 30, title)
@@ -161,7 +169,8 @@ def _one_head(title: str, data: Data, arrays: Arrays) -> Drawing:
     return drawing
 
 
-def _neurons(title: str, data: Data, arrays: Arrays) -> Drawing:
+def neurons(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``neurons``."""
     focus = data["focus"]
     q = arrays["queries"][focus["layer"], focus["head"], focus["query"]]
     keys = arrays["keys"][focus["layer"], focus["head"]]
@@ -171,8 +180,7 @@ def _neurons(title: str, data: Data, arrays: Arrays) -> Drawing:
     scores = keys @ q / math.sqrt(len(q))
     if "bias" in arrays:
         scores = scores + arrays["bias"][focus["layer"], focus["head"], focus["query"]]
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
+    weights = softmax(scores)
     drawing = _begin(WIDTH, TOP + 62 + 34 * len(shown), title)
     tokens, layer = data["tokens"], data["layers"][focus["layer"]]
     name = f"Layer {layer}, head {focus['head']}, query “{tokens[focus['query']]}”"
@@ -195,11 +203,11 @@ def _neurons(title: str, data: Data, arrays: Arrays) -> Drawing:
 
 def _cube(values: Array) -> Array:
     """Return values between −1 and 1 with small ones made larger, so that their colours can be told apart."""
-    shown: Array = np.sign(values) * np.sqrt(np.abs(values))
-    return shown
+    return np.sign(values) * np.sqrt(np.abs(values))
 
 
-def _patterns(title: str, data: Data, arrays: Arrays) -> Drawing:
+def patterns(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``patterns``."""
     del arrays
     labels = data["labels"]
     cell = max(46.0, min(66.0, (WIDTH - 2 * EDGE - 30) / len(labels[0])))
@@ -233,7 +241,8 @@ _ABBREVIATED = {
 # --- language
 
 
-def _predictions(title: str, data: Data, arrays: Arrays) -> Drawing:
+def predictions(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``predictions``."""
     tokens, words = data["tokens"][:MOST_TOKENS], data["words"]
     p, own = arrays["probabilities"], arrays["own"]
     most = min(6, p.shape[1])
@@ -258,7 +267,8 @@ def _word_cell(drawing: Drawing, x: float, y: float, width: float, word: str, va
     drawing.text(x + width - 4, y + 16, f"{value:.2f}", size=9, anchor="end", fill=ink)
 
 
-def _lens(title: str, data: Data, arrays: Arrays) -> Drawing:
+def lens(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``lens``."""
     p = arrays["probabilities"][:, : MOST_TOKENS // 4, 0]  # [L + 1, S]
     layers, length = p.shape
     drawing = _begin(2 * EDGE + 40 + 92 * length, TOP + 60 + 28 * layers, title)
@@ -274,7 +284,8 @@ def _lens(title: str, data: Data, arrays: Arrays) -> Drawing:
     return drawing
 
 
-def _saliency(title: str, data: Data, arrays: Arrays) -> Drawing:
+def saliency(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``saliency``."""
     effect = arrays["effect"]
     tokens = data["tokens"][:MOST_TOKENS]
     signed = data["signed"]
@@ -298,7 +309,8 @@ def _saliency(title: str, data: Data, arrays: Arrays) -> Drawing:
 # --- vectors
 
 
-def _similarity(title: str, data: Data, arrays: Arrays) -> Drawing:
+def similarity(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``similarity``."""
     values = arrays["similarity"][: MOST_TOKENS // 2, : MOST_TOKENS // 2]
     rows, columns = values.shape
     labels = [_short(text, 34) for text in data["rows"][:rows]]
@@ -321,7 +333,8 @@ def _similarity(title: str, data: Data, arrays: Arrays) -> Drawing:
     return drawing
 
 
-def _map(title: str, data: Data, arrays: Arrays) -> Drawing:
+def embedding_map(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``map``."""
     points = arrays["points"]
     drawing = _begin(WIDTH, 600, title)
     if not len(points):
@@ -344,7 +357,8 @@ def _map(title: str, data: Data, arrays: Arrays) -> Drawing:
     return drawing
 
 
-def _positions(title: str, data: Data, arrays: Arrays) -> Drawing:
+def positions(title: str, data: Data, arrays: Arrays) -> Drawing:
+    """Return the picture of a view of the kind ``positions``."""
     drawing = _begin(WIDTH, TOP + 2 * 330 + 16, title)
     panels = (
         ("learned", "Learned: cosine of positions"),
@@ -362,17 +376,3 @@ def _positions(title: str, data: Data, arrays: Arrays) -> Drawing:
         EDGE, TOP + 2 * 330 + 6, f"{data['count']} positions, {data['width']} numbers each", size=11, fill=SOFT
     )
     return drawing
-
-
-_PICTURES: dict[str, Callable[[str, Data, Arrays], Drawing]] = {
-    "attention": _attention,
-    "lens": _lens,
-    "map": _map,
-    "neurons": _neurons,
-    "patterns": _patterns,
-    "positions": _positions,
-    "predictions": _predictions,
-    "saliency": _saliency,
-    "similarity": _similarity,
-    "tokens": _tokens,
-}

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_choice, whole_number
+from wordpiece_bert._internal.choices import SALIENCY_METHODS, SaliencyMethod
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.families import family_of, trainable
 from wordpiece_bert.bert.functional import sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
@@ -19,23 +21,20 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.inspect.language import BATCH
+from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.trace import encode
 from wordpiece_bert.inspect.view import View
 from wordpiece_bert.tasks.loading import loaded
 
 if TYPE_CHECKING:
-    from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
     from wordpiece_bert.tasks.loading import Source
-    from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["METHODS", "saliency"]
+__all__ = ["saliency"]
 
-Method = Literal["occlusion", "gradient", "input_x_gradient", "integrated_gradients"]
 Replace = Literal["mask", "remove"]
 
-#: The methods of `saliency`.
-METHODS: tuple[Method, ...] = get_args(Method)
 _REPLACE: tuple[Replace, ...] = get_args(Replace)
 #: Tokens that go through the backward pass at once: 0.4 GB of activations for BERT-base.
 GRADIENT_TOKENS = 1024
@@ -43,13 +42,14 @@ GRADIENT_TOKENS = 1024
 _SIGNED = "Blue tokens raise the logit, orange tokens lower it."
 
 
+@completed_by(VIEWING)
 def saliency(
     source: Source,
     text: str,
     pair: str | None = None,
     *,
     label: str | int | None = None,
-    method: Method = "occlusion",
+    method: SaliencyMethod = "occlusion",
     replace: Replace = "mask",
     steps: int = 50,
     max_length: int | None = None,
@@ -87,8 +87,6 @@ def saliency(
         leaves the token out; integrated gradients start from a word vector of zeros.
     steps : int, default 50
         The points of integrated gradients, by the Gauss-Legendre rule.
-    max_length : int, optional
-        The most tokens, special tokens included. By default the most that the model accepts.
     title : str, default "Saliency"
         A line above the view.
 
@@ -107,7 +105,7 @@ def saliency(
     model, tokenizer = loaded(source)
     if not isinstance(model, SequenceClassification):
         raise InputError(f"saliency needs a model for sequence classification, not {type(model).__name__}")
-    method = checked_choice("method", method, METHODS)
+    method = checked_choice("method", method, SALIENCY_METHODS)
     replace = checked_choice("replace", replace, _REPLACE)
     steps = whole_number("steps", steps, 1, 10_000)
     replaces = method in ("occlusion", "integrated_gradients")
@@ -146,7 +144,7 @@ def saliency(
     return View("saliency", title, data, {"effect": effect, "scores": scores})
 
 
-def _places(encoding: Encoding) -> list[int]:
+def _places(encoding: AnyEncoding) -> list[int]:
     """Return the positions of the tokens that are not special."""
     return [i for i, side in enumerate(encoding.sequence_ids) if side is not None]
 
@@ -155,7 +153,7 @@ def _places(encoding: Encoding) -> list[int]:
 
 
 def _occlusion(
-    model: SequenceClassification, encoding: Encoding, score: float, chosen: int, mask: int | None
+    model: SequenceClassification, encoding: AnyEncoding, score: float, chosen: int, mask: int | None
 ) -> tuple[Array, str, str]:
     """Return the effects [S], a heading and a note; without a mask token the tokens are left out."""
     ids, types, places = encoding.ids, encoding.token_type_ids, _places(encoding)
@@ -204,7 +202,7 @@ def _label_index(label: str | int | None, labels: list[str], scores: Array) -> i
 class _Logit:
     """The logit of one label as a function of the word vectors of a text, and its gradient."""
 
-    def __init__(self, model: SequenceClassification, encoding: Encoding, chosen: int) -> None:
+    def __init__(self, model: SequenceClassification, encoding: AnyEncoding, chosen: int) -> None:
         self._model, self._types, self._chosen = model, np.array(encoding.token_type_ids), chosen
         self._network = Network(model)
         # The mean squared error of regression is the loss whose gradient with respect to the logits can be chosen.
@@ -215,8 +213,7 @@ class _Logit:
 
     def values(self, vectors: Array) -> Array:
         """Return the logits of rows of word vectors: [n, S, E] -> [n]."""
-        logits: Array = self._logits(vectors)[:, self._chosen]
-        return logits
+        return self._logits(vectors)[:, self._chosen]
 
     def gradients(self, vectors: Array) -> Array:
         """Return the gradients of the logits of rows of word vectors: [n, S, E] -> [n, S, E]."""
@@ -230,8 +227,7 @@ class _Logit:
         return found.tokens.padded(found.de)
 
     def _logits(self, vectors: Array) -> Array:
-        logits: Array = self._model(inputs_embeds=vectors, token_type_ids=self._rows(len(vectors))).logits
-        return logits
+        return self._model(inputs_embeds=vectors, token_type_ids=self._rows(len(vectors))).logits
 
     def _rows(self, count: int) -> Ids:
         return np.repeat(self._types[None], count, axis=0)
@@ -252,7 +248,7 @@ def _first_order(logit: _Logit, *, signed: bool) -> tuple[Array, str, str]:
 
 
 def _integrated(
-    logit: _Logit, encoding: Encoding, mask: int | None, tokenizer: Tokenizer, steps: int
+    logit: _Logit, encoding: AnyEncoding, mask: int | None, tokenizer: AnyTokenizer, steps: int
 ) -> tuple[Array, str, str]:
     """Return (e − e') · ∫₀¹ ∂S/∂e(e' + α(e − e')) dα, [S], a heading and a note."""
     vectors, places = logit.vectors, _places(encoding)

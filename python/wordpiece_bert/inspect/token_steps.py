@@ -1,43 +1,45 @@
 """How a text became ids, step by step: clean-up, accents, ideographs, words, the longest match, special tokens.
 
-The steps are computed again here, character by character, from the settings and the vocabulary of a tokenizer; what
-they give is compared with the tokenizer's own answer, and the view says whether they agree.
+All steps are those of the tokenizer's core: it normalizes a text, and each character by each step alone, it splits the
+result into words, and the pieces of a word are the tokens of the encoding. Only of a word that is unknown are the
+pieces found here, up to the one that the vocabulary does not have.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wordpiece_bert import _core
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.view import View
 from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from wordpiece_bert._core import BertNormalizer, Encoding
+    from wordpiece_bert._core import BertNormalizer
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["tokens"]
 
-# The blocks of ideographs that BERT sets apart, as in Google's released code.
-_IDEOGRAPHS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
+# The steps of BERT's normalizer, in its order, with what a step that changes a character did to it.
+_STEPS = {
+    "clean_text": "space",
+    "tokenize_chinese_chars": "set apart",
+    "strip_accents": "accent",
+    "lowercase": "lower case",
+}
 
 
 def tokens(
-    tokenizer: Tokenizer,
+    tokenizer: AnyTokenizer,
     text: str,
     pair: str | None = None,
     *,
-    beside: Tokenizer | None = None,
+    beside: AnyTokenizer | None = None,
     names: tuple[str, str] | None = None,
     max_length: int | None = None,
     title: str = "Tokens",
@@ -46,18 +48,18 @@ def tokens(
 
     Parameters
     ----------
-    tokenizer
+    tokenizer : Tokenizer
         The tokenizer. Of one that is not WordPiece, as `tasks.load` returns for RoBERTa, the tokens are shown without
         the steps.
-    text, pair
+    text, pair : str
         The text, and the second text of a pair.
-    beside
+    beside : Tokenizer, optional
         A second tokenizer for the same text.
-    names
+    names : tuple of str, optional
         What to call the two tokenizers.
-    max_length
+    max_length : int, optional
         The most tokens, special tokens included: the rest is cut, and shown as cut. By default as the tokenizer is set.
-    title
+    title : str, default "Tokens"
         A line above the view.
 
     Returns
@@ -83,7 +85,7 @@ def tokens(
     return View("tokens", title, {"texts": [text] if pair is None else [text, pair], "tokenizers": entries})
 
 
-def _entry(tokenizer: Tokenizer, name: str, text: str, pair: str | None, max_length: int | None) -> dict[str, Any]:
+def _entry(tokenizer: AnyTokenizer, name: str, text: str, pair: str | None, max_length: int | None) -> dict[str, Any]:
     """Return everything about one tokenizer."""
     options: dict[str, Any] = {} if max_length is None else {"truncation": True, "max_length": max_length}
     final = tokenizer.encode(text, pair, **options)
@@ -91,11 +93,11 @@ def _entry(tokenizer: Tokenizer, name: str, text: str, pair: str | None, max_len
     unknown, steps = tokenizer.unk_token, None
     facts: dict[str, Any] = {"pipeline": None, "settings": {}, "prefix": ""}
     if isinstance(tokenizer, Tokenizer):
-        core = tokenizer._inner
+        core = core_of(tokenizer)
         normalizer, unknown = core.bert_normalizer, core.unk_token
         facts = {"pipeline": core.pipeline, "settings": _settings(normalizer), "prefix": core.continuing_subword_prefix}
         if normalizer is not None and core.pre_tokenizer_type == "BertPreTokenizer":
-            steps = _Steps(tokenizer, normalizer)
+            steps = _Steps(tokenizer, core)
     texts = [text] if pair is None else [text, pair]
     sides = [] if steps is None else [_side(steps, whole, index, one) for index, one in enumerate(texts)]
     return {
@@ -123,7 +125,7 @@ def _settings(normalizer: BertNormalizer | None) -> dict[str, bool | None]:
     }
 
 
-def _rows(encoding: Encoding, unknown: str | None) -> list[dict[str, Any]]:
+def _rows(encoding: AnyEncoding, unknown: str | None) -> list[dict[str, Any]]:
     """Return the tokens as rows of a table."""
     columns = zip(
         encoding.tokens,
@@ -154,7 +156,7 @@ def _rows(encoding: Encoding, unknown: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _cut(whole: Encoding, final: Encoding) -> list[dict[str, Any]]:
+def _cut(whole: AnyEncoding, final: AnyEncoding) -> list[dict[str, Any]]:
     """Return the tokens of the texts that are not in the final row."""
     kept = {(s, o, i) for s, o, i in zip(final.sequence_ids, final.offsets, final.ids, strict=True)}
     return [
@@ -164,19 +166,26 @@ def _cut(whole: Encoding, final: Encoding) -> list[dict[str, Any]]:
     ]
 
 
+class _Word(NamedTuple):
+    """The tokens of a word, or an added token."""
+
+    ids: list[int]
+    tokens: list[str]
+    start: int
+    end: int
+
+
 class _Steps:
     """The steps of BERT's tokenization, with a record of what each did."""
 
-    def __init__(self, tokenizer: Tokenizer, normalizer: BertNormalizer) -> None:
-        self.normalizer = normalizer
-        self.settings = _settings(normalizer)
-        self.vocab = tokenizer.get_vocab(with_added_tokens=False)
+    def __init__(self, tokenizer: Tokenizer, core: _core.Tokenizer) -> None:
+        self.core = core
+        self.settings = _settings(core.bert_normalizer)
         self.known: dict[str, tuple[str, list[str]]] = {}
-        self.longest_token = max(map(len, self.vocab), default=0)
-        self.added = {token.content for token in tokenizer.added_tokens.values()}
-        core = tokenizer._inner
+        self.added = tokenizer.added_tokens
         self.prefix, self.unknown = core.continuing_subword_prefix, core.unk_token
-        self.longest_word = core.max_input_chars_per_word
+        self.vocab = core.vocab(with_added_tokens=False)
+        self.longest_token = max(map(len, self.vocab), default=0)
 
     def character(self, c: str) -> tuple[str, list[str]]:
         """Return what a character becomes, and the names of the steps that changed it."""
@@ -187,30 +196,34 @@ class _Steps:
 
     def _character(self, c: str) -> tuple[str, list[str]]:
         done, now = [], c
-        if self.settings["clean_text"]:
-            if c in "\0\ufffd" or _is_control(c):
-                return "", ["removed"]
-            if c != " " and _is_space(c):
-                return " ", ["space"]
-        if self.settings["tokenize_chinese_chars"] and _is_ideograph(c):
-            now, done = f" {c} ", ["set apart"]
-        if self.settings["strip_accents"]:
-            bare = "".join(one for one in unicodedata.normalize("NFD", now) if unicodedata.category(one) != "Mn")
-            if bare != now:
-                now, done = bare, [*done, "accent" if bare else "accent removed"]
-        if self.settings["lowercase"]:
-            lower = "".join(one.lower() for one in now)
-            if lower != now:
-                now, done = lower, [*done, "lower case"]
+        for step, name in _STEPS.items():
+            after = _normalizer(step).words(now)[0] if self.settings[step] else now
+            if after != now:
+                removed = "removed" if step == "clean_text" else f"{name} removed"
+                done.append(name if after else removed)
+            now = after
         return now, done
 
-    def pieces(self, word: str) -> tuple[list[dict[str, Any]], str]:
-        """Return the pieces of a word by the longest match, with what was tried, and why it is unknown, if it is."""
-        if len(word) > self.longest_word:
-            return [], f"it has {len(word)} characters, more than {self.longest_word}"
+    def pieces(self, tokens: list[str], word: str) -> tuple[list[dict[str, Any]], str]:
+        """Return the pieces of a word with their characters in it, and why it is unknown, if it is."""
+        if tokens == [self.unknown]:
+            return self._tried(word)
+        found, start = [], 0
+        for token in tokens:
+            end = start + len(token) - (len(self.prefix) if start else 0)
+            found.append({"token": token, "start": start, "end": end})
+            start = end
+        return found, ""
+
+    def _tried(self, word: str) -> tuple[list[dict[str, Any]], str]:
+        """Return the pieces that an unknown word begins with, one without a token, and why the word is unknown."""
+        if word == self.unknown:
+            return [{"token": word, "start": 0, "end": len(word)}], ""
+        if len(word) > self.core.max_input_chars_per_word:
+            return [], f"it has {len(word)} characters, more than {self.core.max_input_chars_per_word}"
         found: list[dict[str, Any]] = []
         start = 0
-        while start < len(word):
+        while True:
             prefix = self.prefix if start else ""
             # No token is longer than the longest, so a word of any length costs a bounded time per character.
             for end in range(min(len(word), start + self.longest_token), start, -1):
@@ -221,88 +234,85 @@ class _Steps:
                 return found, f"no token of the vocabulary begins {prefix + word[start:]!r}"
             found.append({"token": prefix + word[start:end], "start": start, "end": end})
             start = end
-        return found, ""
 
 
-def _side(steps: _Steps, encoding: Encoding, index: int, text: str) -> dict[str, Any]:
+@cache
+def _normalizer(step: str) -> _core.Tokenizer:
+    """Return a core that normalizes with one step of BERT's normalizer alone."""
+    steps = dict.fromkeys(_STEPS, False) | {step: True}
+    return _core.Tokenizer.from_vocab(
+        ["[UNK]"],
+        {"unk_token": "[UNK]"},
+        _core.BertNormalizer(**steps),
+        strict=False,
+        continuing_subword_prefix="##",
+        max_input_chars_per_word=1,
+    )[0]
+
+
+def _side(steps: _Steps, encoding: AnyEncoding, index: int, text: str) -> dict[str, Any]:
     """Return the steps of one text."""
-    # Each attribute of an encoding makes a list anew: read once, not for each token.
-    columns = zip(encoding.sequence_ids, encoding.tokens, encoding.offsets, strict=True)
-    spans = [(token, *span) for side, token, span in columns if side == index]
-    added = [(s, e, t) for t, s, e in spans if t in steps.added and text[s:e].strip() == t]
-    changes, words = [], []
-    cursor = 0
-    normalized = ""
-    for start, end, token in [*added, (len(text), len(text), None)]:
-        part, here = _normalize(steps, text, cursor, start)
-        changes += here
-        normalized += "".join(now for now, _ in part)
-        words += _words(steps, part)
-        if token is not None:
-            words.append({"word": token, "start": start, "end": end, "added": True, "pieces": [], "unknown": ""})
+    changes: list[dict[str, Any]] = []
+    words: list[dict[str, Any]] = []
+    normalized, cursor, agrees = "", 0, True
+    waiting: list[_Word] = []
+    for one in [*_encoded_words(encoding, index), None]:
+        added = one is not None and _is_added(steps, one, text)
+        if one is not None and not added:
+            waiting.append(one)
+            continue
+        # The words up to an added token, or to the end, are normalized and split together.
+        start = len(text) if one is None else one.start
+        changes += _changes(steps, text, cursor, start)
+        part, split = steps.core.words(text[cursor:start])
+        normalized += part
+        agrees = agrees and len(split) == len(waiting)
+        for word, found in zip(split, waiting, strict=False):
+            pieces, why = steps.pieces(found.tokens, word)
+            span = {"start": found.start, "end": found.end}
+            words.append({"word": word, **span, "added": False, "pieces": pieces, "unknown": why})
+            agrees = agrees and bool(why or (pieces and pieces[-1]["end"] == len(word)))
+        waiting = []
+        if one is not None:
+            [token] = one.tokens
+            span = {"start": one.start, "end": one.end}
+            words.append({"word": token, **span, "added": True, "pieces": [], "unknown": ""})
             normalized += token
-        cursor = max(end, cursor)
-    expected: list[str] = []
-    for word in words:
-        if word["added"]:
-            expected.append(word["word"])
-        elif word["unknown"]:
-            expected.append(steps.unknown)
-        else:
-            expected += [piece["token"] for piece in word["pieces"]]
-    agrees = expected == [token for token, _, _ in spans]
+            cursor = max(one.end, cursor)
     return {"text": text, "normalized": normalized, "changes": changes, "words": words, "agrees": agrees}
 
 
-def _normalize(steps: _Steps, text: str, start: int, end: int) -> tuple[list[tuple[str, int]], list[dict[str, Any]]]:
-    """Return the characters after normalization, each with the index it comes from, and the list of changes."""
-    part, changes = [], []
+def _encoded_words(encoding: AnyEncoding, index: int) -> list[_Word]:
+    """Return the words of one text with their tokens, as they are in an encoding."""
+    # Each attribute of an encoding makes a list anew: read once, not for each token.
+    columns = zip(
+        encoding.sequence_ids, encoding.word_ids, encoding.ids, encoding.tokens, encoding.offsets, strict=True
+    )
+    own = [column[1:] for column in columns if column[0] == index]
+    found = []
+    for _, group in groupby(own, key=lambda column: column[0]):
+        _, ids, tokens, spans = zip(*group, strict=True)
+        found.append(_Word(list(ids), list(tokens), min(start for start, _ in spans), max(end for _, end in spans)))
+    return found
+
+
+def _is_added(steps: _Steps, word: _Word, text: str) -> bool:
+    """Return whether a token was found in the text as it is, before the text was split."""
+    if len(word.ids) > 1 or word.ids[0] not in steps.added:
+        return False
+    # The token of unknown words is one itself.
+    content = steps.added[word.ids[0]].content
+    return content != steps.unknown or text[word.start : word.end].strip() == content
+
+
+def _changes(steps: _Steps, text: str, start: int, end: int) -> list[dict[str, Any]]:
+    """Return the characters that normalization changes."""
+    changes = []
     for index in range(start, end):
         c = text[index]
         now, done = steps.character(c)
-        part += [(one, index) for one in now]
         if done:
-            name = unicodedata.name(c, "") or f"U+{ord(c):04X}"
             code = f"U+{ord(c):04X}"
+            name = unicodedata.name(c, "") or code
             changes.append({"index": index, "from": c, "to": now, "steps": done, "name": name, "code": code})
-    return part, changes
-
-
-def _words(steps: _Steps, part: list[tuple[str, int]]) -> list[dict[str, Any]]:
-    """Split normalized characters at white space and around punctuation, and match each word."""
-    groups: list[list[tuple[str, int]]] = []
-    open_word = False
-    for c, index in part:
-        if _is_space(c):
-            open_word = False
-        elif _is_punctuation(c):
-            groups.append([(c, index)])
-            open_word = False
-        elif open_word:
-            groups[-1].append((c, index))
-        else:
-            groups.append([(c, index)])
-            open_word = True
-    words = []
-    for group in groups:
-        word = "".join(c for c, _ in group)
-        pieces, why = steps.pieces(word)
-        span = {"start": group[0][1], "end": group[-1][1] + 1}
-        words.append({"word": word, **span, "added": False, "pieces": pieces, "unknown": why})
-    return words
-
-
-def _is_space(c: str) -> bool:
-    return c in "\t\n\r" or (c.isspace() and unicodedata.category(c) in {"Zs", "Zl", "Zp", "Cc"})
-
-
-def _is_control(c: str) -> bool:
-    return c not in "\t\n\r" and unicodedata.category(c) in {"Cc", "Cf", "Cn", "Co", "Cs"}
-
-
-def _is_punctuation(c: str) -> bool:
-    return ("!" <= c <= "~" and not c.isalnum()) or unicodedata.category(c).startswith("P")
-
-
-def _is_ideograph(c: str) -> bool:
-    return any(first <= ord(c) <= last for first, last in _IDEOGRAPHS)
+    return changes

@@ -9,22 +9,28 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import fields_html
-from wordpiece_bert.bert.base import Model, _read
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert.base import Model, read
+from wordpiece_bert.bert.disentangled import disentangled_scores, relative_table, relative_terms
 from wordpiece_bert.bert.engines.numpy import layer_heads
-from wordpiece_bert.bert.functional import relative_position_bias
+from wordpiece_bert.bert.functional import linear_bias, relative_position_bias, visible_keys
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.parts import name_in_checkpoint, weight_names, weights_of
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.tasks.loading import loaded, longest_row
 
 if TYPE_CHECKING:
-    from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
     from wordpiece_bert.tasks.loading import Source
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["Trace", "encode", "encoder_of", "run_trace", "stored_weight", "trace"]
+
+#: What is added to the score of a key beyond a window: its weight is 0, and float16 has the number.
+_BEYOND = np.float32(-60_000.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,7 +62,8 @@ class Trace:
     value_norms: Array
     #: Whether the text was truncated to the longest row that the model accepts.
     truncated: bool
-    #: What the model adds to the scores q·kᵀ/√d, [N, S, S]; None but for MPNet.
+    #: What the model adds to the scores q·kᵀ/√d, [L, N, S, S], in MPNet, Jina-BERT and DeBERTa, or −60,000 for keys
+    #: beyond the window of a layer in ModernBERT; None for other models.
     position_bias: Array | None = None
 
     def __repr__(self) -> str:
@@ -67,17 +74,16 @@ class Trace:
         return fields_html(repr(self), {one.name: getattr(self, one.name) for one in fields(self)})
 
 
+@completed_by(VIEWING)
 def trace(source: Source, text: str, pair: str | None = None, *, max_length: int | None = None) -> Trace:
     """Run one text, or a pair, through a model and keep what happens inside.
 
     Parameters
     ----------
-    source
+    source : Loaded, str or PathLike
         A model and its tokenizer, as `wordpiece_bert.tasks.load` returns them, or a model's name or folder.
-    text, pair
+    text, pair : str
         The text, and the second text of a pair.
-    max_length
-        The most tokens, special tokens included. By default the most that the model accepts.
 
     Returns
     -------
@@ -94,7 +100,7 @@ def trace(source: Source, text: str, pair: str | None = None, *, max_length: int
     return run_trace(model, encode(model, tokenizer, text, pair, max_length))
 
 
-def encode(model: Model, tokenizer: Tokenizer, text: str, pair: str | None, max_length: int | None) -> Encoding:
+def encode(model: Model, tokenizer: AnyTokenizer, text: str, pair: str | None, max_length: int | None) -> AnyEncoding:
     """Encode a text or a pair for a view, truncated to `max_length` and to the longest row of the model.
 
     Raises
@@ -127,10 +133,10 @@ def encoder_of(model: Model) -> BertModel:
 
 def stored_weight(encoder: BertModel, name: str) -> Array:
     """Return a weight in float32, by BERT's name for it."""
-    return widen(_read(encoder._weights[encoder._name_in_checkpoint(name, encoder.config)]))
+    return widen(read(weights_of(encoder)[name_in_checkpoint(type(encoder), name, encoder.config)]))
 
 
-def run_trace(model: Model, encoding: Encoding) -> Trace:
+def run_trace(model: Model, encoding: AnyEncoding) -> Trace:
     """Run one encoding through a model and keep what happens inside."""
     encoder = encoder_of(model)
     out = encoder(
@@ -138,7 +144,11 @@ def run_trace(model: Model, encoding: Encoding) -> Trace:
     )
     assert out.attentions is not None
     assert out.hidden_states is not None
-    hidden = np.stack([state[0] for state in out.hidden_states])  # [L + 1, S, H]
+    states = [state[0] for state in out.hidden_states]
+    if len(states) == len(out.attentions):  # of NeoBERT, those of the layers alone, before the last norm
+        words = stored_weight(encoder, "embeddings.word_embeddings.weight")
+        states = [words[np.array(encoding.ids)], *states[:-1], out.last_hidden_state[0]]
+    hidden = np.stack(states)  # [L + 1, S, H]
     positions = encoder.config.default_positions(np.array([encoding.ids]), len(encoding))
     inner = [_heads(encoder, layer, hidden[layer], positions) for layer in range(len(out.attentions))]
     queries, keys, norms = (np.stack(parts) for parts in zip(*inner, strict=True))
@@ -154,25 +164,61 @@ def run_trace(model: Model, encoding: Encoding) -> Trace:
         keys=keys,
         value_norms=norms,
         truncated=encoding.truncated,
-        position_bias=_position_bias(encoder, len(encoding)),
+        position_bias=_position_bias(encoder, queries, keys),
     )
 
 
-def _position_bias(encoder: BertModel, length: int) -> Array | None:
-    """Return MPNet's bias [N, S, S]; None for other models."""
-    if not encoder.config.relative_attention_num_buckets:
+def _position_bias(encoder: BertModel, queries: Array, keys: Array) -> Array | None:
+    """Return what is added to the scores q·kᵀ/√d, [L, N, S, S]; None for models that add nothing."""
+    config = encoder.config
+    layers, heads, length, _ = queries.shape
+    shape = (layers, heads, length, length)
+    if config.disentangled is not None:
+        return np.stack(
+            [_relative_scores(encoder, index, q, k) for index, (q, k) in enumerate(zip(queries, keys, strict=True))]
+        )
+    if config.alibi_slopes is not None:
+        return np.broadcast_to(linear_bias(length, config.alibi_slopes)[0], shape)
+    if config.relative_attention_num_buckets:
+        table = stored_weight(encoder, "encoder.relative_attention_bias.weight")  # [buckets, N]
+        return np.broadcast_to(relative_position_bias(length, table)[0], shape)
+    windows = [config.layer_positions(layer).window for layer in range(layers)]
+    if all(window is None or window >= length - 1 for window in windows):
         return None
-    table = stored_weight(encoder, "encoder.relative_attention_bias.weight")  # [buckets, N]
-    bias: Array = relative_position_bias(length, table)[0]
-    return bias
+    each = [visible_keys(length, None, window) for window in windows]  # [1, 1, S, S], or None for all
+    beyond = [
+        np.zeros((1, 1, length, length), np.float32) if near is None else np.where(near, np.float32(0), _BEYOND)
+        for near in each
+    ]
+    return np.broadcast_to(np.concatenate(beyond), shape)
+
+
+def _relative_scores(encoder: BertModel, layer: int, q: Array, k: Array) -> Array:
+    """Return what the scores of a layer of DeBERTa are more than q·kᵀ/√d, [N, S, S]."""
+    kind = encoder.config.disentangled
+    assert kind is not None, "checked by the caller"
+
+    def part(prefix: str) -> dict[str, Array]:
+        names = [name for name in weight_names(encoder) if name.startswith(prefix)]
+        return {name.removeprefix(prefix): stored_weight(encoder, name) for name in names}
+
+    terms = None
+    if kind.has_terms:
+        tables = {name: part(f"encoder.{name}.") for name in ("rel_embeddings", "LayerNorm")}
+        table = relative_table(tables, kind, encoder.config.layer_norm_eps)  # [2K, H]
+        names = ("key", "query", "pos_key_proj", "pos_query_proj")
+        attention = {name: part(f"encoder.layer.{layer}.attention.self.{name}.") for name in names}
+        terms = relative_terms(table, attention, kind)
+    scores: Array = disentangled_scores(q[None], k[None], terms, kind)[0]
+    return scores - q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1]))
 
 
 def _heads(encoder: BertModel, layer: int, x: Array, positions: Ids) -> tuple[Array, Array, Array]:
     """Return queries and keys [N, S, d] and the norms of the projected values [N, S] of a layer with the input x."""
     prefix = f"encoder.layer.{layer}."
-    names = [name for name in encoder._shapes(encoder.config) if name.startswith(prefix)]
+    names = [name for name in weight_names(encoder) if name.startswith(prefix)]
     weights = {name.removeprefix(prefix): stored_weight(encoder, name) for name in names}
-    q, k, v = (part[0] for part in layer_heads(x[None], weights, encoder.config, positions))  # [N, S, d]
+    q, k, v = (part[0] for part in layer_heads(layer, x[None], weights, encoder.config, positions))  # [N, S, d]
     output = weights["attention.output.dense.weight"]  # [H, N·d]
     columns = output.reshape(len(output), len(v), -1)  # [H, N, d]
     norms = np.stack([np.sqrt(np.square(v[n] @ columns[:, n].T).sum(axis=-1)) for n in range(len(v))])  # [N, S]

@@ -40,13 +40,13 @@ def similarity(
 
     Parameters
     ----------
-    vectors
+    vectors : array_like
         One vector for each text, [A, H].
-    labels
+    labels : sequence of str
         A texts.
-    others, other_labels
+    others, other_labels : array_like and sequence of str, optional
         The vectors [B, H] and texts of the columns; by default those of the rows.
-    title
+    title : str, default "Similarity"
         A line above the view.
 
     Returns
@@ -69,11 +69,11 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
 
     Parameters
     ----------
-    a, b
+    a, b : Trace
         What `trace` returns for the two texts.
-    layer
+    layer : int, optional
         The index of the layer whose vectors are compared, 0 for the embeddings; by default the last.
-    title
+    title : str, default "Token similarity"
         A line above the view.
 
     Returns
@@ -98,16 +98,16 @@ def embedding_map(
 
     Parameters
     ----------
-    vectors
+    vectors : array_like
         One vector for each text, [n, H].
-    texts
+    texts : sequence of str
         n texts.
-    groups
+    groups : sequence of str, optional
         The group of each text, shown by colour and shape.
-    method
+    method : str or callable, default "pca"
         ``"pca"``, the two directions of largest variance, computed by NumPy; ``"umap"`` or ``"tsne"``, where
         umap-learn or scikit-learn is installed; or a function from vectors [n, H] to points [n, 2].
-    title
+    title : str, default "Map"
         A line above the view.
 
     Returns
@@ -152,11 +152,11 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
 
     Parameters
     ----------
-    source
+    source : Model or array_like
         A model with learned position embeddings, or a table [P, H].
-    most
+    most : int, default 512
         How many positions to show.
-    title
+    title : str, default "Positions"
         A line above the view.
 
     Returns

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, PALETTE
+from wordpiece_bert.inspect.kinds import KINDS, kind_named
 from wordpiece_bert.inspect.pack import Encoding, Packed, are_softmax_of, pack, pack_text
-from wordpiece_bert.inspect.pictures import draw
 
 if TYPE_CHECKING:
     import os
@@ -26,24 +26,11 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.drawing import Drawing
 
-__all__ = ["Page", "View", "page"]
+__all__ = ["Page", "View", "page", "page_file"]
 
-#: The scripts of the page, in the order in which they are joined. Each is readable by itself.
-SCRIPTS = (
-    "core.js",
-    "colours.js",
-    "arrays.js",
-    "widgets.js",
-    "attention.js",
-    "attention_draw.js",
-    "tokens.js",
-    "neurons.js",
-    "patterns.js",
-    "heatmap.js",
-    "language.js",
-    "map.js",
-    "main.js",
-)
+#: The scripts of the page before and after those of the kinds of views. Each is readable by itself.
+FIRST_SCRIPTS = ("core.js", "colours.js", "arrays.js", "widgets.js")
+LAST_SCRIPT = "main.js"
 SUFFIXES = (".html", ".json", ".png", ".svg")
 #: Characters of Python's texts that UTF-8 does not have.
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -62,15 +49,15 @@ class View:
 
     Parameters
     ----------
-    kind
-        Which part of the page shows it, such as ``"attention"``.
-    title
+    kind : str
+        How it is shown, such as ``"attention"``: the name of a registered `wordpiece_bert.inspect.kinds.Kind`.
+    title : str
         A line above it.
-    data
+    data : mapping of str to object
         What is shown besides the arrays: values that JSON has.
-    arrays
+    arrays : mapping of str to ndarray of float32, optional
         Arrays by name; float32 unless a function documents another dtype.
-    encodings
+    encodings : mapping of str to Encoding, optional
         How each array is stored in a page; ``"single"`` where nothing is given.
 
     Attributes
@@ -118,7 +105,7 @@ class View:
 
     def drawing(self) -> Drawing:
         """Return the picture of this view, which `save` writes as SVG or PNG."""
-        return draw(self.kind, self.title, self.data, self.arrays)
+        return kind_named(self.kind).draw(self.title, self.data, self.arrays)
 
     def to_json(self) -> str:
         """Return the view as a JSON object: ``kind``, ``title``, ``data`` and ``arrays``, nested lists of numbers.
@@ -144,7 +131,7 @@ class View:
 
         Parameters
         ----------
-        path
+        path : str or PathLike
             The name's end chooses the format: ``.html``, the interactive page; ``.svg`` or ``.png``, a picture;
             ``.json``, the values. PNG needs matplotlib, the extra ``plot``.
 
@@ -198,9 +185,9 @@ class Page:
 
     Parameters
     ----------
-    views
+    views : iterable of View
         At least one view.
-    title
+    title : str, default "Looking inside"
         The title of the page.
 
     Attributes
@@ -229,6 +216,7 @@ class Page:
         shown: list[dict[str, Any]] = []
         computed = self._computed()
         for index, view in enumerate(self.views):
+            kind = kind_named(view.kind)
             arrays = {}
             for name, packed in view.packed(without={"attention"} if index in computed else set()).items():
                 arrays[name] = packed.spec | {"first": len(blobs)}
@@ -239,13 +227,15 @@ class Page:
                 part, length = pack_text(text)
                 data = {"packed": len(blobs), "length": length}
                 blobs.append(part)
-            shown.append({"kind": view.kind, "title": view.title, "data": data, "arrays": arrays})
+            named = {"kind": view.kind, "label": kind.label, "title": view.title}
+            picture = {} if kind.script else {"picture": view.to_svg()}
+            shown.append({**named, "data": data, "arrays": arrays, **picture})
         for index, source in computed.items():
             spec = {name: shown[source]["arrays"][name] for name in ("queries", "keys")}
             shape = list(self.views[index].arrays["attention"].shape)
             shown[index]["arrays"]["attention"] = {"encoding": "softmax", "shape": shape, **spec}
         content = _script_json({"title": self.title, "views": shown, "colours": _COLOURS})
-        script, style = _script(), _file("page.css")
+        script, style = _script(), page_file("page.css")
         policy = (
             f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
             "base-uri 'none'; form-action 'none'"
@@ -290,7 +280,7 @@ class Page:
 
         Parameters
         ----------
-        path
+        path : str or PathLike
             A name that ends in ``.html`` or ``.json``. Pictures are written view by view, by `View.save`.
 
         Raises
@@ -347,12 +337,15 @@ def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
     return suffix
 
 
-def _file(name: str) -> str:
+def page_file(name: str) -> str:
+    """Return a script or the style sheet of the page."""
     return resources.files("wordpiece_bert.inspect").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _script() -> str:
-    return '"use strict";\n(() => {\n' + "\n".join(map(_file, SCRIPTS)) + "\n})();\n"
+    kinds = dict.fromkeys(kind.script for kind in KINDS.values() if kind.script)  # some have one in common
+    parts = [*map(page_file, FIRST_SCRIPTS), *kinds, page_file(LAST_SCRIPT)]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
 
 
 def _digest(text: str) -> str:

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.parameters import ENCODING
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.options import Strategy
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["embed", "embed_texts", "encode", "encode_texts", "ids_to_arrow", "vectors_to_arrow"]
@@ -32,6 +36,7 @@ Data = TypeVar("Data", "pyarrow.Table", "pyarrow.RecordBatch")
 _MOST_VALUES = (1 << 31) - 1
 
 
+@completed_by(COLUMNS, ENCODING)
 def encode(
     data: Data,
     column: str,
@@ -49,14 +54,6 @@ def encode(
     ----------
     data : pyarrow.Table or pyarrow.RecordBatch
         The data.
-    column : str
-        The column of texts.
-    tokenizer : Tokenizer, str or os.PathLike
-        The tokenizer, or the name or folder of a model.
-    pair : str, optional
-        The column of the second texts of pairs.
-    max_length, truncation, add_special_tokens, threads
-        As for `Tokenizer.encode_batch`.
 
     Returns
     -------
@@ -74,24 +71,19 @@ def encode(
     for name in (column, pair):
         if name is not None:
             checked_texts(data.column(name), f"the column {name!r}")
-    fields = encode_texts(
-        data.column(column),
-        tokenizer,
-        None if pair is None else data.column(pair),
-        max_length=max_length,
-        truncation=truncation,
-        add_special_tokens=add_special_tokens,
-        threads=threads,
-    )
+    options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
+    pairs = None if pair is None else data.column(pair)
+    fields = encode_texts(data.column(column), tokenizer, pairs, **vars(options))
     for name, values in zip(ENCODED, fields, strict=True):
         data = data.append_column(name, values)
     return data
 
 
+@completed_by(COLUMNS, SentenceEncoder.encode)
 def embed(
     data: Data,
     column: str,
-    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+    model: DenseEncoder | str | os.PathLike[str] = "minilm",
     *,
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
@@ -103,12 +95,6 @@ def embed(
     ----------
     data : pyarrow.Table or pyarrow.RecordBatch
         The data.
-    column : str
-        The column of texts.
-    model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The encoder, or its name or folder.
-    prompt_name, normalize_embeddings, truncate_dim
-        As for `SentenceEncoder.encode`.
 
     Returns
     -------
@@ -124,13 +110,8 @@ def embed(
     """
     check_columns(data.schema.names, [column], EMBEDDED)
     checked_texts(data.column(column), f"the column {column!r}")
-    fields = embed_texts(
-        data.column(column),
-        model,
-        prompt_name=prompt_name,
-        normalize_embeddings=normalize_embeddings,
-        truncate_dim=truncate_dim,
-    )
+    options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
+    fields = embed_texts(data.column(column), model, **vars(options))
     for name, values in zip(EMBEDDED, fields, strict=True):
         data = data.append_column(name, values)
     return data
@@ -141,6 +122,7 @@ ENCODED = ("ids", "length", "truncated")
 EMBEDDED = ("vector", "truncated")
 
 
+@completed_by(COLUMNS, ENCODING)
 def encode_texts(
     texts: pyarrow.Array | pyarrow.ChunkedArray,
     tokenizer: Tokenizer | str | os.PathLike[str],
@@ -157,12 +139,8 @@ def encode_texts(
     ----------
     texts : pyarrow.Array or pyarrow.ChunkedArray
         The texts.
-    tokenizer : Tokenizer, str or os.PathLike
-        The tokenizer, or the name or folder of a model.
     pairs : pyarrow.Array or pyarrow.ChunkedArray, optional
         The second texts of pairs.
-    max_length, truncation, add_special_tokens, threads
-        As for `Tokenizer.encode_batch`.
 
     Returns
     -------
@@ -178,22 +156,19 @@ def encode_texts(
     if pairs is not None:
         columns.append(checked_texts(pairs, "pairs"))
     valid, given = _valid(columns)
-    rows = tokenizer_of(tokenizer).encode_batch(
-        given[0] if pairs is None else pa.table(dict(zip("ab", given, strict=True))),
-        max_length=max_length,
-        truncation=truncation,
-        add_special_tokens=add_special_tokens,
-        threads=threads,
-    )
+    items = given[0] if pairs is None else pa.table(dict(zip("ab", given, strict=True)))
+    options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
+    rows = options.encode(tokenizer_of(tokenizer), items)
     lengths = _spread(rows.lengths.astype(np.int32), valid)
     null = None if valid is None else ~valid
     ids = _lists(rows.ids.view(np.int32), lengths, null)
     return ids, pa.array(lengths, mask=null), pa.array(_spread(rows.truncated, valid), mask=null)
 
 
+@completed_by(COLUMNS, SentenceEncoder.encode)
 def embed_texts(
     texts: pyarrow.Array | pyarrow.ChunkedArray,
-    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+    model: DenseEncoder | str | os.PathLike[str] = "minilm",
     *,
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
@@ -205,10 +180,6 @@ def embed_texts(
     ----------
     texts : pyarrow.Array or pyarrow.ChunkedArray
         The texts.
-    model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The encoder, or its name or folder.
-    prompt_name, normalize_embeddings, truncate_dim
-        As for `SentenceEncoder.encode`.
 
     Returns
     -------
@@ -220,13 +191,8 @@ def embed_texts(
     pa = import_package("pyarrow", "arrow")
     encoder = encoder_of(model)
     valid, [given] = _valid([checked_texts(texts, "texts")])
-    vectors, truncated = encoder.encode(
-        given,
-        prompt_name=prompt_name,
-        normalize_embeddings=normalize_embeddings,
-        truncate_dim=truncate_dim,
-        return_truncated=True,
-    )
+    options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
+    vectors, truncated = options.encode(encoder, given)
     null = None if valid is None else ~valid
     return vectors_to_arrow(_spread(vectors, valid), null), pa.array(_spread(truncated, valid), mask=null)
 

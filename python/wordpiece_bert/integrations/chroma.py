@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
-from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.parts import source_of
 
 _chromadb = import_package("chromadb", "chroma")
 _functions = import_package("chromadb.utils.embedding_functions", "chroma")
@@ -21,23 +24,17 @@ __all__ = ["WordPieceEmbeddingFunction"]
 EmbeddingFunction: Any = _chromadb.EmbeddingFunction
 
 
+@completed_by(GIVEN)
 class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
     """The embedding function of a collection of Chroma, which stores its name and model.
 
     A program that opens such a collection imports this module first; without it, Chroma raises an error that names the
     function, ``wordpiece_bert.integrations.chroma``.
-
-    Parameters
-    ----------
-    model : SentenceEncoder, str or os.PathLike, optional
-        The encoder, or its name or folder; by default ``"minilm"``.
-    model_name : str or os.PathLike, optional
-        Another name of `model`.
     """
 
     def __init__(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -85,11 +82,12 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         InputError
             The encoder comes from no folder, so that Chroma could not make it again.
         """
-        if not isinstance(self.model, SentenceEncoder):
+        if not isinstance(self.model, DenseEncoder):
             return {"model": os.fspath(self.model)}
-        if self.model._source is None:
+        source = source_of(self.model)
+        if source is None:
             raise InputError("the encoder comes from no folder, which Chroma stores: save it, and pass the folder")
-        return {"model": self.model._source.folder}
+        return {"model": source.folder}
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> WordPieceEmbeddingFunction:

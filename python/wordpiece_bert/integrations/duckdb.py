@@ -5,25 +5,30 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import embed_texts, encode_texts
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.options import EmbeddingOptions, EncodingOptions
+from wordpiece_bert.parameters import ENCODING
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
 
     from wordpiece_bert.options import Strategy
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["register"]
 
 
+@completed_by(ENCODING, SentenceEncoder.encode)
 def register(
     connection: Any,
     *,
     tokenizer: Tokenizer | str | os.PathLike[str] | None = None,
-    model: SentenceEncoder | str | os.PathLike[str] | None = None,
+    model: DenseEncoder | str | os.PathLike[str] | None = None,
     max_length: int | None = None,
     truncation: bool | Strategy | None = None,
     add_special_tokens: bool = True,
@@ -41,16 +46,10 @@ def register(
     ----------
     connection : duckdb.DuckDBPyConnection
         The connection; the module ``duckdb`` itself for its default connection.
-    tokenizer : Tokenizer, str or os.PathLike, optional
-        The tokenizer, or the name or folder of a model.
-    model : SentenceEncoder, str or os.PathLike, optional
-        The encoder, or its name or folder.
-    max_length, truncation, add_special_tokens
-        As for `Tokenizer.encode_batch`.
-    prompt_name, normalize_embeddings, truncate_dim
-        As for `SentenceEncoder.encode`.
-    prefix : str, default "wordpiece_"
-        What the names of the functions begin with.
+    tokenizer, model : optional
+        The tokenizer and the encoder, or their names or folders; one of them at least.
+    prefix : str
+        What the names of the functions begin with, ``"wordpiece_"`` by default.
 
     Raises
     ------
@@ -68,30 +67,17 @@ def register(
         loaded = tokenizer_of(tokenizer)
 
         def encoded(texts: Any) -> Any:
-            return encode_texts(
-                texts,
-                loaded,
-                max_length=max_length,
-                truncation=truncation,
-                add_special_tokens=add_special_tokens,
-            )
+            options = EncodingOptions(max_length, truncation, add_special_tokens)
+            return encode_texts(texts, loaded, **vars(options))
 
         functions["encode"] = (lambda texts: encoded(texts)[0], "INTEGER[]")
         functions["length"] = (lambda texts: encoded(texts)[1], "INTEGER")
     if model is not None:
-        encoder = encoder_of(model)
-        width = encoder.dimension if truncate_dim is None else truncate_dim
-
-        def embedded(texts: Any) -> Any:
-            return embed_texts(
-                texts,
-                encoder,
-                prompt_name=prompt_name,
-                normalize_embeddings=normalize_embeddings,
-                truncate_dim=truncate_dim,
-            )[0]
-
-        functions["embed"] = (embedded, f"FLOAT[{width}]")
+        encoder, embedding = encoder_of(model), EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
+        functions["embed"] = (
+            lambda texts: embed_texts(texts, encoder, **vars(embedding))[0],
+            f"FLOAT[{embedding.width(encoder)}]",
+        )
     for name, (function, kind) in functions.items():
         with contextlib.suppress(duckdb.InvalidInputException):  # there is none
             connection.remove_function(prefix + name)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.integrations.loading import encoder_of, given_model
+from wordpiece_bert.integrations.options import GIVEN
 
 if TYPE_CHECKING:
     import os
@@ -12,25 +14,18 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
 
 __all__ = ["TextEmbedder"]
 
 
+@completed_by(GIVEN)
 class TextEmbedder:
-    """Sentence vectors by the method `embed`; a class for a library also derives from its own base.
-
-    Parameters
-    ----------
-    model : SentenceEncoder, str or os.PathLike, optional
-        The encoder, or its name or folder; by default ``"minilm"``.
-    model_name : str or os.PathLike, optional
-        Another name of `model`.
-    """
+    """Sentence vectors by the method `embed`; a class for a library also derives from its own base."""
 
     def __init__(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
     ) -> None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
-from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 _haystack = import_package("haystack", "haystack")
 _serialization = import_package("haystack.core.serialization", "haystack")
@@ -27,7 +30,7 @@ __all__ = ["WordPieceDocumentEmbedder", "WordPieceTextEmbedder"]
 class _Embedder:
     """What both components share: the model, what surrounds each text, and how a pipeline is saved."""
 
-    model: SentenceEncoder | str | os.PathLike[str]
+    model: DenseEncoder | str | os.PathLike[str]
 
     def warm_up(self) -> None:
         """Load the model, if it is named and not loaded."""
@@ -41,7 +44,7 @@ class _Embedder:
         InputError
             The model is an object; only a name can be saved.
         """
-        if isinstance(self.model, SentenceEncoder):
+        if isinstance(self.model, DenseEncoder):
             raise InputError("only a component with the name of a model can be saved, not one with an encoder")
         options = {name: value for name, value in vars(self).items() if name in self._saved}
         saved: dict[str, Any] = _haystack.default_to_dict(self, model=os.fspath(self.model), **options)
@@ -63,15 +66,12 @@ class _Embedder:
 
 
 @_haystack.component
+@completed_by(GIVEN)
 class WordPieceTextEmbedder(_Embedder):
     """The vector of a query.
 
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, optional
-        The encoder, or its name or folder; by default ``"minilm"``.
-    model_name : str or os.PathLike, optional
-        Another name of `model`.
     prefix, suffix : str, default ""
         What is put before and after the text.
     """
@@ -80,7 +80,7 @@ class WordPieceTextEmbedder(_Embedder):
 
     def __init__(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         prefix: str = "",
@@ -133,19 +133,14 @@ class WordPieceTextEmbedder(_Embedder):
 
 
 @_haystack.component
+@completed_by(GIVEN, SentenceEncoder.encode)
 class WordPieceDocumentEmbedder(_Embedder):
     """Documents with their vectors.
 
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, optional
-        The encoder, or its name or folder; by default ``"minilm"``.
-    model_name : str or os.PathLike, optional
-        Another name of `model`.
     prefix, suffix : str, default ""
         What is put before and after each text.
-    batch_size : int, default 32
-        As for `SentenceEncoder.encode`.
     progress_bar : bool, default True
         Whether to show a progress bar.
     meta_fields_to_embed : list of str, optional
@@ -159,7 +154,7 @@ class WordPieceDocumentEmbedder(_Embedder):
 
     def __init__(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         prefix: str = "",
@@ -206,13 +201,9 @@ class WordPieceDocumentEmbedder(_Embedder):
         return {"documents": [replace(document, embedding=vector) for document, vector in pairs]}
 
     @_haystack.component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
+    @completed_by(run)
     async def run_async(self, documents: list[Document]) -> dict[str, Any]:
         """Return copies of documents with vectors, without blocking the event loop.
-
-        Parameters
-        ----------
-        documents : list of haystack.Document
-            As for `run`.
 
         Returns
         -------

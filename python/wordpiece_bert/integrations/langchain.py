@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
+from wordpiece_bert.integrations.options import GIVEN
 
 Embeddings: Any = import_package("langchain_core.embeddings", "langchain").Embeddings
 
 if TYPE_CHECKING:
     import os
 
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
 
 __all__ = ["WordPieceEmbeddings"]
 
 
+@completed_by(GIVEN)
 class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
-    """The `Embeddings` of LangChain: for vector stores, retrievers and so on.
-
-    Parameters
-    ----------
-    model : SentenceEncoder, str or os.PathLike, optional
-        The encoder, or its name or folder; by default ``"minilm"``.
-    model_name : str or os.PathLike, optional
-        Another name of `model`.
-    """
+    """The `Embeddings` of LangChain: for vector stores, retrievers and so on."""
 
     def __init__(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
     ) -> None:

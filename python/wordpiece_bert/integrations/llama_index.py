@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.asynchronous import run_in_thread
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
-from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.sentence.dense.base import DenseEncoder
 
 _loading = import_package("llama_index.core.embeddings.loading", "llama-index")
 BaseEmbedding: Any = import_package("llama_index.core.embeddings", "llama-index").BaseEmbedding
@@ -23,24 +25,21 @@ __all__ = ["WordPieceEmbedding"]
 _UNNAMED = "wordpiece-bert"
 
 
+@completed_by(GIVEN)
 class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
     """The embedding model of LlamaIndex: ``Settings.embed_model = WordPieceEmbedding("minilm")``.
 
     Parameters
     ----------
-    model : SentenceEncoder, str or os.PathLike, optional
-        The encoder, or its name or folder; by default ``"minilm"``.
-    model_name : str or os.PathLike, optional
-        Another name of `model`.
     embed_batch_size : int, default 256
         How many texts LlamaIndex passes at once.
     callback_manager, num_workers, embeddings_cache, rate_limiter : optional
-        As for LlamaIndex's `BaseEmbedding`.
+        What LlamaIndex's `BaseEmbedding` is given.
     """
 
     def __init__(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] | None = None,
+        model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         embed_batch_size: int = 256,
@@ -56,7 +55,7 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
             )
         given = given_model(model, model_name)
         encoder = encoder_of(given)
-        name = _UNNAMED if isinstance(given, SentenceEncoder) else os.fspath(given)
+        name = _UNNAMED if isinstance(given, DenseEncoder) else os.fspath(given)
         fields = {
             "callback_manager": callback_manager,
             "num_workers": num_workers,

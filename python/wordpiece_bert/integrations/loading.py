@@ -6,11 +6,14 @@ import importlib
 import os
 import threading
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError, MissingPackageError
-from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
 
 __all__ = ["encoder_of", "given_model", "import_package", "tokenizer_of"]
 
@@ -44,8 +47,8 @@ def import_package(module: str, extra: str) -> Any:
 
 
 def given_model(
-    model: SentenceEncoder | str | os.PathLike[str] | None, model_name: str | os.PathLike[str] | None
-) -> SentenceEncoder | str | os.PathLike[str]:
+    model: DenseEncoder | str | os.PathLike[str] | None, model_name: str | os.PathLike[str] | None
+) -> DenseEncoder | str | os.PathLike[str]:
     """Return the model that a class for a framework was given by one of two names, or ``"minilm"``.
 
     Raises
@@ -70,7 +73,7 @@ def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
         return _load_tokenizer(os.fspath(tokenizer))
 
 
-def encoder_of(model: SentenceEncoder | str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
+def encoder_of(model: DenseEncoder | str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
     """Return a sentence encoder, or that of a name, which is loaded once in a process.
 
     Parameters
@@ -80,10 +83,8 @@ def encoder_of(model: SentenceEncoder | str | os.PathLike[str], threads: int | N
     threads : int, optional
         The number of threads of an encoder that is loaded here.
     """
-    if isinstance(model, SentenceEncoder):
-        return model
     if not isinstance(model, str | os.PathLike):
-        raise InputError(f"model must be a SentenceEncoder or the name of a model, not {type(model).__name__}")
+        return sentence_encoder(model, "model")
     with _lock:
         return _load_encoder(os.fspath(model), threads)
 

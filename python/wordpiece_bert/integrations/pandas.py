@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import checked_texts, embed_texts, encode_texts
 from wordpiece_bert.integrations.loading import import_package
+from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.parameters import ENCODING
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
 
     from wordpiece_bert.options import Strategy
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["WordPieceAccessor"]
@@ -36,6 +40,7 @@ class WordPieceAccessor:
     def __init__(self, series: Any) -> None:
         self._series = series
 
+    @completed_by(COLUMNS, ENCODING)
     def encode(
         self,
         tokenizer: Tokenizer | str | os.PathLike[str],
@@ -46,13 +51,6 @@ class WordPieceAccessor:
         threads: int | None = None,
     ) -> Any:
         """Encode texts to ids.
-
-        Parameters
-        ----------
-        tokenizer : Tokenizer, str or os.PathLike
-            The tokenizer, or the name or folder of a model.
-        max_length, truncation, add_special_tokens, threads
-            As for `Tokenizer.encode_batch`.
 
         Returns
         -------
@@ -65,32 +63,20 @@ class WordPieceAccessor:
         InputError
             The series has values that are no texts, or an option is wrong.
         """
-        fields = encode_texts(
-            self._texts(),
-            tokenizer,
-            max_length=max_length,
-            truncation=truncation,
-            add_special_tokens=add_special_tokens,
-            threads=threads,
-        )
+        options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
+        fields = encode_texts(self._texts(), tokenizer, **vars(options))
         return self._frame(dict(zip(("ids", "length", "truncated"), fields, strict=True)))
 
+    @completed_by(COLUMNS, SentenceEncoder.encode)
     def embed(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+        model: DenseEncoder | str | os.PathLike[str] = "minilm",
         *,
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
     ) -> Any:
         """Turn texts into sentence vectors.
-
-        Parameters
-        ----------
-        model : SentenceEncoder, str or os.PathLike, default "minilm"
-            The encoder, or its name or folder.
-        prompt_name, normalize_embeddings, truncate_dim
-            As for `SentenceEncoder.encode`.
 
         Returns
         -------
@@ -103,13 +89,8 @@ class WordPieceAccessor:
         InputError
             As for `encode`.
         """
-        fields = embed_texts(
-            self._texts(),
-            model,
-            prompt_name=prompt_name,
-            normalize_embeddings=normalize_embeddings,
-            truncate_dim=truncate_dim,
-        )
+        options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
+        fields = embed_texts(self._texts(), model, **vars(options))
         return self._frame(dict(zip(("vector", "truncated"), fields, strict=True)))
 
     def _texts(self) -> Any:

@@ -15,16 +15,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import not_text
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.parameters import ENCODING
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
     from wordpiece_bert.options import Strategy
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["WordPieceNamespace"]
@@ -44,6 +48,7 @@ class WordPieceNamespace:
     def __init__(self, texts: Any) -> None:
         self._texts = texts
 
+    @completed_by(COLUMNS, ENCODING)
     def encode(
         self,
         tokenizer: Tokenizer | str | os.PathLike[str],
@@ -55,27 +60,16 @@ class WordPieceNamespace:
     ) -> Any:
         """Encode texts to ids.
 
-        Parameters
-        ----------
-        tokenizer : Tokenizer, str or os.PathLike
-            The tokenizer, or the name or folder of a model.
-        max_length, truncation, add_special_tokens, threads
-            As for `Tokenizer.encode_batch`.
-
         Returns
         -------
         polars.Expr or polars.Series
             List(UInt32).
         """
-        options = {
-            "max_length": max_length,
-            "truncation": truncation,
-            "add_special_tokens": add_special_tokens,
-            "threads": threads,
-        }
+        options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
         function = partial(_encode, tokenizer=tokenizer_of(tokenizer), options=options)
         return self._map(function, _polars.List(_polars.UInt32))
 
+    @completed_by(COLUMNS, ENCODING)
     def encode_fields(
         self,
         tokenizer: Tokenizer | str | os.PathLike[str],
@@ -87,31 +81,20 @@ class WordPieceNamespace:
     ) -> Any:
         """Encode texts to ids, with their number and whether the text was truncated.
 
-        Parameters
-        ----------
-        tokenizer : Tokenizer, str or os.PathLike
-            The tokenizer, or the name or folder of a model.
-        max_length, truncation, add_special_tokens, threads
-            As for `Tokenizer.encode_batch`.
-
         Returns
         -------
         polars.Expr or polars.Series
             Struct of ``ids``, List(UInt32), ``length``, UInt32, and ``truncated``, Boolean.
         """
-        options = {
-            "max_length": max_length,
-            "truncation": truncation,
-            "add_special_tokens": add_special_tokens,
-            "threads": threads,
-        }
+        options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
         function = partial(_encode_fields, tokenizer=tokenizer_of(tokenizer), options=options)
         ids = _polars.List(_polars.UInt32)
         return self._map(function, _polars.Struct({"ids": ids, "length": _polars.UInt32, "truncated": _polars.Boolean}))
 
+    @completed_by(COLUMNS, SentenceEncoder.encode)
     def embed(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+        model: DenseEncoder | str | os.PathLike[str] = "minilm",
         *,
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
@@ -119,25 +102,14 @@ class WordPieceNamespace:
     ) -> Any:
         """Turn texts into sentence vectors.
 
-        Parameters
-        ----------
-        model : SentenceEncoder, str or os.PathLike, default "minilm"
-            The encoder, or its name or folder.
-        prompt_name, normalize_embeddings, truncate_dim
-            As for `SentenceEncoder.encode`.
-
         Returns
         -------
         polars.Expr or polars.Series
             Array(Float32, d).
         """
         encoder = encoder_of(model)
-        width = encoder.dimension if truncate_dim is None else truncate_dim
-        options = {
-            "prompt_name": prompt_name,
-            "normalize_embeddings": normalize_embeddings,
-            "truncate_dim": truncate_dim,
-        }
+        options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
+        width = options.width(encoder)
         function = partial(_embed, encoder=encoder, width=width, options=options)
         return self._map(function, _polars.Array(_polars.Float32, width))
 
@@ -170,12 +142,12 @@ def _with_nulls(texts: Any, function: Callable[[Any], Any]) -> Any:
     return found.gather(_polars.select(_polars.when(valid).then(place)).to_series()).alias(texts.name)
 
 
-def _encode(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) -> Any:
-    return _polars.Series(tokenizer.encode_batch(texts, **options))
+def _encode(texts: Any, tokenizer: Tokenizer, options: EncodingOptions) -> Any:
+    return _polars.Series(options.encode(tokenizer, texts))
 
 
-def _encode_fields(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) -> Any:
-    rows = tokenizer.encode_batch(texts, **options)
+def _encode_fields(texts: Any, tokenizer: Tokenizer, options: EncodingOptions) -> Any:
+    rows = options.encode(tokenizer, texts)
     columns = {
         "ids": _polars.Series(rows),
         "length": _polars.Series(rows.lengths, dtype=_polars.UInt32),
@@ -184,8 +156,8 @@ def _encode_fields(texts: Any, tokenizer: Tokenizer, options: dict[str, Any]) ->
     return _polars.DataFrame(columns).to_struct()
 
 
-def _embed(texts: Any, encoder: SentenceEncoder, width: int, options: dict[str, Any]) -> Any:
-    vectors = encoder.encode(texts, **options)
+def _embed(texts: Any, encoder: SentenceEncoder, width: int, options: EmbeddingOptions) -> Any:
+    vectors, _ = options.encode(encoder, texts)
     return _polars.Series(vectors, dtype=_polars.Array(_polars.Float32, width))
 
 

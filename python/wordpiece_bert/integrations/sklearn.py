@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.parameters import ENCODING
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 import_package("sklearn", "sklearn")
 
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
-    from wordpiece_bert.sentence.windows import Combination
+    from wordpiece_bert.sentence.dense.base import DenseEncoder
+    from wordpiece_bert.sentence.dense.windows import Combination
     from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["SentenceEmbedder", "WordPieceVectorizer"]
@@ -61,6 +64,7 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         return True
 
 
+@completed_by(ENCODING)
 class WordPieceVectorizer(_TextTransformer):
     """Texts to the counts of their tokens, as a sparse matrix with a column for each id of the vocabulary.
 
@@ -76,8 +80,6 @@ class WordPieceVectorizer(_TextTransformer):
         Whether special tokens, such as [CLS], are counted.
     max_length : int, optional
         The number of tokens of a text after which it is truncated.
-    threads : int, optional
-        As for `Tokenizer.encode_batch`.
     dtype : dtype_like, default "int64"
         The type of the counts.
 
@@ -154,6 +156,7 @@ class WordPieceVectorizer(_TextTransformer):
         return np.array([f"id{i}" if token is None else token for i, token in enumerate(tokens)], object)
 
 
+@completed_by(SentenceEncoder.encode)
 class SentenceEmbedder(_TextTransformer):
     """Texts to sentence vectors.
 
@@ -161,15 +164,13 @@ class SentenceEmbedder(_TextTransformer):
     ----------
     model : SentenceEncoder, str or os.PathLike, default "minilm"
         The encoder, or its name or folder; a name is loaded once in each process.
-    prompt_name, normalize_embeddings, truncate_dim, windows, stride
-        As for `SentenceEncoder.encode`.
     threads : int, optional
         The number of threads of a model that is loaded by name.
     """
 
     def __init__(
         self,
-        model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+        model: DenseEncoder | str | os.PathLike[str] = "minilm",
         *,
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
@@ -189,13 +190,9 @@ class SentenceEmbedder(_TextTransformer):
     def _load(self) -> SentenceEncoder:
         return encoder_of(self.model, self.threads)
 
+    @completed_by(WordPieceVectorizer.transform)
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Turn texts into vectors.
-
-        Parameters
-        ----------
-        X : iterable of str
-            The texts: a list, an array, a series, or a data frame with one column.
 
         Returns
         -------

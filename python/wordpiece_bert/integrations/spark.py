@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.checks import check_instance, whole_number
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations import arrow
 from wordpiece_bert.integrations.loading import encoder_of, import_package
+from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.pretraining.batches import example_batches
-from wordpiece_bert.sentence.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.spark import check_text_columns, count_words
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.options import Strategy
     from wordpiece_bert.pretraining import Masking
+    from wordpiece_bert.pretraining.parameters import Objective, OnError, SentenceRule
 
 __all__ = ["count_words", "embed", "encode", "pretraining_examples"]
 
@@ -37,6 +43,7 @@ _ROWS = 1024
 _CHARACTERS = 1 << 18
 
 
+@completed_by(COLUMNS, ENCODING)
 def encode(
     frame: DataFrame,
     column: str,
@@ -53,14 +60,8 @@ def encode(
     ----------
     frame : pyspark.sql.DataFrame
         The data frame.
-    column : str
-        The column of texts. A null has null results.
     tokenizer : Tokenizer, str or os.PathLike
         The tokenizer, which is sent to the workers once, or the name or folder of a model that they have.
-    pair : str, optional
-        The column of the second texts of pairs.
-    max_length, truncation, add_special_tokens
-        As for `Tokenizer.encode_batch`.
 
     Returns
     -------
@@ -75,26 +76,19 @@ def encode(
         There is no such column, or its type is not text, or there is one of these names already, or an option is wrong.
     """
     _check_frame(frame, [column, pair], arrow.ENCODED)
-    options = {
-        "pair": pair,
-        "max_length": max_length,
-        "truncation": truncation,
-        "add_special_tokens": add_special_tokens,
-        "threads": 1,  # Spark runs one task per core
-    }
+    options = EncodingOptions(max_length, truncation, add_special_tokens, threads=1)  # Spark runs one task per core
     given = tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer)
-    if isinstance(given, Tokenizer):  # reports wrong options here, not in a task
-        given.encode_batch(
-            [], max_length=max_length, truncation=truncation, add_special_tokens=add_special_tokens, threads=1
-        )
-    function = partial(_encode_batches, column=column, tokenizer=given, options=options)
+    if isinstance(given, Tokenizer):
+        options.encode(given, [])  # reports wrong options here, not in a task
+    function = partial(_encode_batches, column=column, pair=pair, tokenizer=given, options=options)
     return _mapped(frame, function, {"ids": "array<int>", "length": "int", "truncated": "boolean"})
 
 
+@completed_by(COLUMNS, SentenceEncoder.encode)
 def embed(
     frame: DataFrame,
     column: str,
-    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
+    model: DenseEncoder | str | os.PathLike[str] = "minilm",
     *,
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
@@ -106,12 +100,8 @@ def embed(
     ----------
     frame : pyspark.sql.DataFrame
         The data frame.
-    column : str
-        The column of texts. A null has null results.
     model : SentenceEncoder, str or os.PathLike, default "minilm"
         The name or folder of a model, which every worker must have; or an encoder that was loaded from one.
-    prompt_name, normalize_embeddings, truncate_dim
-        As for `SentenceEncoder.encode`.
 
     Returns
     -------
@@ -128,21 +118,19 @@ def embed(
     """
     _check_frame(frame, [column], arrow.EMBEDDED)
     name = model
-    if isinstance(model, SentenceEncoder):
-        if model._source is None:
+    if isinstance(model, DenseEncoder):
+        source = source_of(model)
+        if source is None:
             raise InputError(
                 "the encoder comes from no folder, and tasks have none of its weights: save it, and pass the folder"
             )
-        name = model._source.folder
-    options = {
-        "prompt_name": prompt_name,
-        "normalize_embeddings": normalize_embeddings,
-        "truncate_dim": truncate_dim,
-    }
+        name = source.folder
+    options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
     function = partial(_embed_batches, column=column, model=os.fspath(name), options=options)  # type: ignore[arg-type]
     return _mapped(frame, function, {"vector": "array<float>", "truncated": "boolean"})
 
 
+@completed_by(example_batches)
 def pretraining_examples(
     frame: DataFrame,
     column: str,
@@ -150,7 +138,7 @@ def pretraining_examples(
     *,
     id_column: str,
     partitions: int | None = None,
-    objective: Literal["nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"] = "nsp",
+    objective: Objective = "nsp",
     max_length: int = 128,
     short_seq_prob: float = 0.1,
     min_sentences: int = 1,
@@ -160,8 +148,8 @@ def pretraining_examples(
     dupe_factor: int = 1,
     masking: Masking | None = None,
     seed: int = 0,
-    sentences: Literal["lines", "split"] = "lines",
-    errors: Literal["strict", "replace", "skip"] = "strict",
+    sentences: SentenceRule = "lines",
+    errors: OnError = "strict",
 ) -> DataFrame:
     """Make pre-training examples of a column of documents, deterministically by the ids of the documents.
 
@@ -182,11 +170,6 @@ def pretraining_examples(
     partitions : int, optional
         The number of partitions, by default that of Spark's shuffles (``spark.sql.shuffle.partitions``). Random second
         segments are of the same partition, so it is part of what determines the rows.
-    objective, max_length, short_seq_prob, min_sentences, packing, packing_window, max_sequences_per_row, dupe_factor, \
-masking, seed
-        As for `wordpiece_bert.pretraining.build_examples`.
-    sentences, errors
-        As for `wordpiece_bert.pretraining.store_batches`.
 
     Returns
     -------
@@ -253,18 +236,18 @@ def _mapped(frame: DataFrame, function: Any, columns: dict[str, str]) -> DataFra
 
 
 def _encode_batches(
-    batches: Iterable[Any], column: str, tokenizer: Tokenizer | str, options: dict[str, Any]
+    batches: Iterable[Any], column: str, pair: str | None, tokenizer: Tokenizer | str, options: EncodingOptions
 ) -> Iterator[Any]:
     for batch in _slices(batches, column):
-        yield arrow.encode(batch, column, tokenizer, **options)
+        yield arrow.encode(batch, column, tokenizer, pair=pair, **vars(options))
 
 
-def _embed_batches(batches: Iterable[Any], column: str, model: str, options: dict[str, Any]) -> Iterator[Any]:
+def _embed_batches(batches: Iterable[Any], column: str, model: str, options: EmbeddingOptions) -> Iterator[Any]:
     import pyarrow as pa
 
     encoder = encoder_of(model, threads=1)
     for batch in _slices(batches, column):
-        found = arrow.embed(batch, column, encoder, **options)
+        found = arrow.embed(batch, column, encoder, **vars(options))
         # Spark reads lists, and none of a fixed size.
         index = found.schema.get_field_index("vector")
         yield found.set_column(index, "vector", found.column("vector").cast(pa.list_(pa.float32())))

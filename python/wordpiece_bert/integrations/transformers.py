@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert import _core
+from wordpiece_bert._tokenizer.saving import restored
 from wordpiece_bert.errors import InputError, TokenizerFormatError, VocabError
 from wordpiece_bert.integrations.loading import import_package
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
@@ -59,8 +59,8 @@ def accelerate(tokenizer: Any) -> Any:
     cls: Any = type(tokenizer)
     accelerated = copy.deepcopy(tokenizer)
     accelerated.__class__ = cls if getattr(cls, "_is_accelerated", False) else _accelerated_class(cls)
-    accelerated._accelerator = None
-    accelerated._core_tokenizer()  # reports what is not supported now
+    vars(accelerated).pop("_accelerator", None)
+    accelerated.wordpiece_tokenizer()  # reports what is not supported now
     return accelerated
 
 
@@ -72,7 +72,7 @@ def _accelerated_class(cls: Any) -> Any:
         _is_accelerated = True
         _accelerator: Tokenizer | None = None
 
-        def _core_tokenizer(self) -> Tokenizer:
+        def wordpiece_tokenizer(self) -> Tokenizer:
             """Return the tokenizer of this package; it is made again after tokens were added."""
             if self._accelerator is None:
                 self._accelerator = _convert(self)
@@ -113,11 +113,7 @@ def _accelerated_class(cls: Any) -> Any:
 def _convert(tokenizer: Any) -> Tokenizer:
     """Return a tokenizer of transformers as one of this package."""
     # What the last call of theirs has set is no part of the tokenizer.
-    content = json.loads(tokenizer._tokenizer.to_str()) | {"truncation": None, "padding": None}
-    try:
-        core = _core.Tokenizer.restore(json.dumps(content))
-    except (TokenizerFormatError, VocabError) as error:
-        raise type(error)(f"{type(tokenizer).__name__} cannot be accelerated: {error}") from error
+    content = json.loads(tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
     roles = {role: getattr(tokenizer, role, None) for role in SPECIAL_TOKEN_ROLES}
     limit = tokenizer.model_max_length
     settings = FolderSettings(
@@ -128,7 +124,10 @@ def _convert(tokenizer: Any) -> Tokenizer:
         model_input_names=tuple(tokenizer.model_input_names),
         clean_up_tokenization_spaces=bool(tokenizer.clean_up_tokenization_spaces),
     )
-    return Tokenizer._build(core, settings)
+    try:
+        return restored(Tokenizer, json.dumps(content), settings)
+    except (TokenizerFormatError, VocabError) as error:
+        raise type(error)(f"{type(tokenizer).__name__} cannot be accelerated: {error}") from error
 
 
 def _is_plain(text: Any, text_pair: Any, options: dict[str, Any]) -> bool:
@@ -154,7 +153,7 @@ def _encode(tokenizer: Any, text: Any, text_pair: Any, options: dict[str, Any]) 
     tensors = options.get("return_tensors")
     tensors = getattr(tensors, "value", tensors)
     split = options.get("split_special_tokens")
-    inputs: BatchEncoding = tokenizer._core_tokenizer()(
+    inputs: BatchEncoding = tokenizer.wordpiece_tokenizer()(
         text,
         pair,
         add_special_tokens=options.get("add_special_tokens", True),

@@ -10,28 +10,41 @@ The procedure is that of Devlin et al., "BERT" (2019), section 3.1 and appendice
 function of a seed and of what they are for, so that threads, processes and machines give the same bytes.
 """
 
-from wordpiece_bert.pretraining.batches import example_batches, store_batches
-from wordpiece_bert.pretraining.build import build_token_store
-from wordpiece_bert.pretraining.dataset import PretrainingDataset, epoch_order
-from wordpiece_bert.pretraining.examples import build_examples
-from wordpiece_bert.pretraining.masking import MaskedTokens, Masking
-from wordpiece_bert.pretraining.pairs import PairExample, collate, next_sentence_pairs
-from wordpiece_bert.pretraining.report import ExamplesReport
-from wordpiece_bert.pretraining.store import TokenStore, merge_token_stores
+from wordpiece_bert._internal.lazy import lazy_names
 
-__all__ = [
-    "ExamplesReport",
-    "MaskedTokens",
-    "Masking",
-    "PairExample",
-    "PretrainingDataset",
-    "TokenStore",
-    "build_examples",
-    "build_token_store",
-    "collate",
-    "epoch_order",
-    "example_batches",
-    "merge_token_stores",
-    "next_sentence_pairs",
-    "store_batches",
-]
+TYPE_CHECKING = False  # as in the package `wordpiece_bert`
+if TYPE_CHECKING:
+    from wordpiece_bert.pretraining.batches import example_batches as example_batches
+    from wordpiece_bert.pretraining.batches import store_batches as store_batches
+    from wordpiece_bert.pretraining.build import build_token_store as build_token_store
+    from wordpiece_bert.pretraining.dataset import PretrainingDataset as PretrainingDataset
+    from wordpiece_bert.pretraining.dataset import epoch_order as epoch_order
+    from wordpiece_bert.pretraining.examples import build_examples as build_examples
+    from wordpiece_bert.pretraining.masking import MaskedTokens as MaskedTokens
+    from wordpiece_bert.pretraining.masking import Masking as Masking
+    from wordpiece_bert.pretraining.pairs import PairExample as PairExample
+    from wordpiece_bert.pretraining.pairs import collate as collate
+    from wordpiece_bert.pretraining.pairs import next_sentence_pairs as next_sentence_pairs
+    from wordpiece_bert.pretraining.report import ExamplesReport as ExamplesReport
+    from wordpiece_bert.pretraining.store import TokenStore as TokenStore
+    from wordpiece_bert.pretraining.store import merge_token_stores as merge_token_stores
+
+# The module of each name, imported when the name is first used: the command reads the options before it needs NumPy.
+_MODULES = {
+    "ExamplesReport": "report",
+    "MaskedTokens": "masking",
+    "Masking": "masking",
+    "PairExample": "pairs",
+    "PretrainingDataset": "dataset",
+    "TokenStore": "store",
+    "build_examples": "examples",
+    "build_token_store": "build",
+    "collate": "pairs",
+    "epoch_order": "dataset",
+    "example_batches": "batches",
+    "merge_token_stores": "store",
+    "next_sentence_pairs": "pairs",
+    "store_batches": "batches",
+}
+
+__getattr__, __dir__ = lazy_names(globals(), _MODULES)

@@ -6,31 +6,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus.parquet import import_pyarrow, strings_of
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.dataset import PAIR_LABELS
 from wordpiece_bert.pretraining.document_ids import ids_of_column
+from wordpiece_bert.pretraining.parameters import ERRORS, ROWS, RUN, SENTENCES, STORING
 from wordpiece_bert.pretraining.row_options import RowOptions
+from wordpiece_bert.pretraining.sinks.tables import arrow_schema, record_batch
 from wordpiece_bert.pretraining.store import TokenStore
-from wordpiece_bert.pretraining.tables import example_schema, record_batch
+from wordpiece_bert.pretraining.store_writer import StoreWriter
+from wordpiece_bert.pretraining.storing_options import StoringOptions
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from wordpiece_bert.pretraining.masking import Masking
+    from wordpiece_bert.pretraining.parameters import Objective, OnError, SentenceRule
+    from wordpiece_bert.pretraining.schema import RowSchema
 
 __all__ = ["ExampleBatches", "StoreBatches", "example_batches", "store_batches"]
 
 # Documents of a record batch of tokens.
 _DOCUMENTS = 4096
-_TYPES = {"input_ids": "array<int>", "token_type_ids": "array<tinyint>", "labels": "array<int>"}
 
 
 @dataclass(frozen=True)
@@ -74,29 +78,28 @@ class ExampleBatches:
     @property
     def schema(self) -> str:
         """The schema of the result, as Spark writes it."""
-        packed = self.options.packing is not None
-        label = PAIR_LABELS.get(self.options.objective)
-        fields = [f"{name} {_TYPES[name]}" for name in ("input_ids", "token_type_ids")]
-        if label is not None:
-            fields.append(f"{label} {'array<tinyint>' if packed else 'tinyint'}")
-        if self.options.masking is not None:
-            fields.append("labels array<int>")
-        if packed:
-            fields += ["position_ids array<int>", "cu_seqlens array<int>"]
+        schema, fields = _schema_of(self.options), []
+        for name in schema.columns:
+            entry = "tinyint" if name in ("token_type_ids", schema.label) else "int"
+            fields.append(f"{name} {entry if name == schema.label and not schema.packed else f'array<{entry}>'}")
         return ", ".join(fields)
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Make the examples of a partition: its documents are one shard."""
         options = self.options
-        label = PAIR_LABELS.get(options.objective)
-        schema = example_schema(label=label, masked=options.masking is not None, packed=options.packing is not None)
+        schema = _schema_of(options)
+        arrow = arrow_schema(schema)
         with _store_of(self, batches) as store:
             for pass_number in range(0 if store is None else options.dupe_factor):
                 assert store is not None
                 for shard in store.shards:
                     builder = options.builder(shard, pass_number, 1)
                     while (block := builder.next_block()) is not None:
-                        yield record_batch(block, schema, label)
+                        yield record_batch(block, schema, arrow)
+
+
+def _schema_of(options: RowOptions) -> RowSchema:
+    return options.schema(np.dtype(np.uint32))
 
 
 @contextmanager
@@ -104,61 +107,39 @@ def _store_of(mapper: StoreBatches | ExampleBatches, batches: Iterable[Any]) -> 
     """Tokenize the documents of a partition into a temporary store of one shard; None if there are none with tokens."""
     pyarrow = import_pyarrow("Arrow batches")
     with TemporaryDirectory(prefix="wordpiece-bert-") as folder:
-        path = Path(folder) / "tokens"
-        writer = _core.TokenStoreWriter(
-            mapper.tokenizer._inner,
-            str(path),
-            fingerprint="",
-            vocab_size=len(mapper.tokenizer),
-            options="{}",
-            file_numbers=[0],
-            documents="value",
-            split=mapper.sentences == "split",
-            abbreviations=None,
-            dtype=None,
-            shard_tokens=1 << 62,
-            threads=1,
-        )
-        rows = 0
-        for batch in batches:
-            if batch.num_columns != 2:
-                raise InputError(
-                    f"the columns must be an id and a text, not {', '.join(batch.schema.names)}: select them"
-                )
-            ids, texts = ids_of_column(batch.column(0), "ids"), batch.column(1)
-            block = _core.TextBlock.from_arrow("batch", rows, [strings_of(pyarrow, texts)], mapper.errors)
-            if len(block) < len(ids):  # nulls were skipped
-                ids = ids[np.asarray(texts.is_valid())]
-            rows += batch.num_rows
-            writer.add(block, input_index=0, ids=ids)
-        # The last document is counted when the store is finished.
-        if rows == 0:
-            yield None
-            return
-        try:
-            writer.finish()
-        except InputError:
+        options = StoringOptions(column="text", sentences=mapper.sentences, shard_tokens=1 << 62)
+        builder = options.builder(mapper.tokenizer, [0], 1)
+        path, rows = Path(folder), 0
+        with StoreWriter(path, builder, mapper.tokenizer, "", {}) as writer:
+            for batch in batches:
+                if batch.num_columns != 2:
+                    raise InputError(
+                        f"the columns must be an id and a text, not {', '.join(batch.schema.names)}: select them"
+                    )
+                ids, texts = ids_of_column(batch.column(0), "ids"), batch.column(1)
+                block = _core.TextBlock.from_arrow("batch", rows, [strings_of(pyarrow, texts)], mapper.errors)
+                if len(block) < len(ids):  # nulls were skipped
+                    ids = ids[np.asarray(texts.is_valid())]
+                rows += batch.num_rows
+                writer.add(block, input_index=0, ids=ids)
             if writer.counts["tokens"]:
-                raise
-            yield None
-            return
-        yield TokenStore(path)
+                writer.finish()
+                yield TokenStore(path)
+            else:
+                yield None
 
 
+@completed_by(STORING, RUN)
 def store_batches(
     tokenizer: Tokenizer,
     *,
-    sentences: Literal["lines", "split"] = "lines",
-    errors: Literal["strict", "replace", "skip"] = "strict",
+    sentences: SentenceRule = "lines",
+    errors: OnError = "strict",
 ) -> StoreBatches:
     """Return a function that tokenizes documents in Arrow record batches, for ``DataFrame.mapInArrow``.
 
     Parameters
     ----------
-    tokenizer : Tokenizer
-        The tokenizer.
-    sentences : {"lines", "split"}, default "lines"
-        What a sentence is, as in `build_token_store`.
     errors : {"strict", "replace", "skip"}, default "strict"
         What to do with a text that is null.
 
@@ -174,15 +155,16 @@ def store_batches(
         An argument is wrong.
     """
     check_instance("tokenizer", tokenizer, Tokenizer)
-    checked_choice("sentences", sentences, ("lines", "split"))
-    checked_choice("errors", errors, ("strict", "replace", "skip"))
+    checked_choice("sentences", sentences, SENTENCES)
+    checked_choice("errors", errors, ERRORS)
     return StoreBatches(tokenizer, sentences, errors)
 
 
+@completed_by(ROWS, STORING, RUN)
 def example_batches(
     tokenizer: Tokenizer,
     *,
-    objective: Literal["nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"] = "nsp",
+    objective: Objective = "nsp",
     max_length: int = 128,
     short_seq_prob: float = 0.1,
     min_sentences: int = 1,
@@ -192,8 +174,8 @@ def example_batches(
     dupe_factor: int = 1,
     masking: Masking | None = None,
     seed: int = 0,
-    sentences: Literal["lines", "split"] = "lines",
-    errors: Literal["strict", "replace", "skip"] = "strict",
+    sentences: SentenceRule = "lines",
+    errors: OnError = "strict",
 ) -> ExampleBatches:
     """Return a function that makes examples of documents in Arrow record batches, for ``DataFrame.mapInArrow``.
 
@@ -203,13 +185,10 @@ def example_batches(
 
     Parameters
     ----------
-    tokenizer : Tokenizer
-        The tokenizer.
-    objective, max_length, short_seq_prob, min_sentences, packing, packing_window, max_sequences_per_row, dupe_factor, \
-masking, seed
-        As for `build_examples`.
-    sentences, errors
-        As for `store_batches`.
+    masking : Masking, optional
+        Mask rows.
+    errors : {"strict", "replace", "skip"}, default "strict"
+        What to do with a text that is null.
 
     Returns
     -------
@@ -228,8 +207,7 @@ masking, seed
     >>> parts.mapInArrow(examples, examples.schema).write.parquet("examples")  # doctest: +SKIP
     """
     mapper = store_batches(tokenizer, sentences=sentences, errors=errors)
-    options = RowOptions.checked(
-        tokenizer,
+    options = RowOptions(
         objective=objective,
         max_length=max_length,
         short_seq_prob=short_seq_prob,
@@ -240,5 +218,5 @@ masking, seed
         dupe_factor=dupe_factor,
         masking=masking,
         seed=seed,
-    )
+    ).checked(tokenizer)
     return ExampleBatches(mapper.tokenizer, sentences, errors, options)

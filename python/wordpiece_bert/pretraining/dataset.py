@@ -25,8 +25,10 @@ from wordpiece_bert.pretraining.index import (
     whole,
 )
 from wordpiece_bert.pretraining.masking import Masking, checked_seed
+from wordpiece_bert.pretraining.parameters import OBJECTIVES, PAIR_LABELS
+from wordpiece_bert.pretraining.parts import lines_of, rules_of
 from wordpiece_bert.pretraining.report import ExamplesReport
-from wordpiece_bert.pretraining.row_options import LONGEST_ROW, OBJECTIVES
+from wordpiece_bert.pretraining.row_options import LONGEST_ROW
 
 if TYPE_CHECKING:
     import os
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES_FORMAT", "PAIR_LABELS", "PretrainingDataset", "epoch_order"]
 
 EXAMPLES_FORMAT = "wordpiece-bert examples"
-#: The name of the label of each objective that has one.
-PAIR_LABELS = {"nsp": "next_sentence_label", "sop": "sentence_order_label"}
 
 Row = dict[str, Any]
 
@@ -296,7 +296,7 @@ class PretrainingDataset:
             length=length,
             multiple_of=multiple_of,
             flatten=flatten,
-            masking=None if self.masking is None else self.masking._rules,
+            masking=None if self.masking is None else rules_of(self.masking),
             seed=self.seed,
             epoch=self.epoch,
         )
@@ -431,7 +431,7 @@ class PretrainingDataset:
         )
 
     def _repr_html_(self) -> str:
-        return table_html(repr(self), ("", ""), self.report._lines())
+        return table_html(repr(self), ("", ""), lines_of(self.report))
 
 
 def _restored(path: Path, arguments: dict[str, Any]) -> PretrainingDataset:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus import parquet
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +61,7 @@ def ids_of_column(values: Any, where: str, first_row: int = 0) -> npt.NDArray[np
     raise InputError(f"{where}: ids are {kind}, but must be integers or strings")
 
 
+@completed_by(READING)
 def column_ids(
     name: str, column: str, id_column: str, errors: str
 ) -> Iterator[tuple[_core.TextBlock, float, npt.NDArray[np.uint64]]]:
@@ -70,8 +73,6 @@ def column_ids(
         The path of the file.
     column, id_column : str
         The columns with the texts and the ids.
-    errors : str
-        As for `TextReader`.
 
     Yields
     ------

@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wordpiece_bert._internal.progress import Progress, shows_bars
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import READING
 from wordpiece_bert.pretraining.build import fingerprint_of
-from wordpiece_bert.pretraining.dataset import PAIR_LABELS
-from wordpiece_bert.pretraining.example_folder import ExampleFolder
-from wordpiece_bert.pretraining.example_stream import ExampleStream
+from wordpiece_bert.pretraining.example_run import ExampleRun
+from wordpiece_bert.pretraining.formats import format_of
+from wordpiece_bert.pretraining.parameters import PAIR_LABELS, ROWS, RUN
+from wordpiece_bert.pretraining.parts import tokenizer_of
 from wordpiece_bert.pretraining.report import ExamplesReport
 from wordpiece_bert.pretraining.row_options import RowOptions
 from wordpiece_bert.pretraining.store import TokenStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from wordpiece_bert.pretraining.masking import Masking
+    from wordpiece_bert.pretraining.parameters import Objective
     from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["FORMATS", "build_examples"]
-
-FORMATS = ("npy", "arrow", "parquet", "jsonl", "mds", "tfrecord")
-_SUFFIXES = {
-    ".arrow": "arrow",
-    ".parquet": "parquet",
-    ".jsonl": "jsonl",
-    ".mds": "mds",
-    ".tfrecord": "tfrecord",
-    ".tfrecords": "tfrecord",
-}
+__all__ = ["build_examples"]
 
 
+@completed_by(ROWS, RUN, READING)
 def build_examples(
     store: TokenStore | str | os.PathLike[str],
     output: str | os.PathLike[str],
     tokenizer: Tokenizer,
     *,
-    objective: Literal["nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"] = "nsp",
+    objective: Objective = "nsp",
     max_length: int = 128,
     short_seq_prob: float = 0.1,
     min_sentences: int = 1,
@@ -78,36 +70,9 @@ def build_examples(
         A folder (``"npy"``, ``"mds"``) or a file.
     tokenizer : Tokenizer
         The tokenizer of the store.
-    objective : {"nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"}, default "nsp"
-        How rows are made: pairs of segments of which the second is random (BERT) or swapped with the first (ALBERT) in
-        half of the rows; sentences that fill a row, across documents (RoBERTa) or of one document; rows of equal
-        length; or a document a row, cut.
-    max_length : int, default 128
-        The largest number of tokens of a sequence, special ones included.
-    short_seq_prob : float, default 0.1
-        The share of pairs that aim at a random smaller number of tokens.
-    min_sentences : int, default 1
-        The sentences that a pair with a next-sentence label is made of at least, where the document has as many. With
-        1, as in BERT, a long sentence alone forces a random second segment.
-    packing : bool or int, default False
-        Put several sequences in a row: of `max_length` tokens (True), or of this many.
-    packing_window : int, default 4096
-        The number of sequences that are packed together.
-    max_sequences_per_row : int, optional
-        The largest number of sequences in a packed row.
-    dupe_factor : int, default 1
-        The number of passes over the store, each with other random choices.
-    masking : Masking, optional
-        Mask rows now. By default `PretrainingDataset` masks them when they are read.
-    seed : int, default 0
-        The seed of all random choices, from 0 to 2⁶⁴ - 1.
     format : {"npy", "arrow", "parquet", "jsonl", "mds", "tfrecord"}, optional
         By default that of the suffix of `output`, or ``"npy"``. TFRecord files have the features of BERT's own script,
         and need `masking` with `max_predictions`.
-    threads : int, optional
-        Number of threads; by default all CPUs that this process may use.
-    show_progress_bar : bool, optional
-        By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
 
     Returns
     -------
@@ -127,8 +92,7 @@ def build_examples(
     start = time.perf_counter()
     opened = store if isinstance(store, TokenStore) else TokenStore(store)
     path = Path(output)
-    options = RowOptions.checked(
-        tokenizer,
+    options = RowOptions(
         objective=objective,
         max_length=max_length,
         short_seq_prob=short_seq_prob,
@@ -139,15 +103,12 @@ def build_examples(
         dupe_factor=dupe_factor,
         masking=masking,
         seed=seed,
-    )
-    kind = _format_of(path, format)
-    _check_format(kind, options)
+    ).checked(tokenizer)
+    kind = format_of(path, format)
+    kind.load().check(options)
     _check_store(opened, options, tokenizer, path)
-    with _progress(opened, options, show=show_progress_bar) as show:
-        if kind == "npy":
-            tally = ExampleFolder(path, opened, options).build(threads, show)
-        else:
-            tally = ExampleStream(path, kind, opened, options).build(threads, show)
+    with shown_progress(opened.tokens * options.dupe_factor, "token", show_progress_bar) as bar:
+        tally = ExampleRun(path, kind, opened, options).build(threads, bar.update)
     fields = tally.report(options) | {
         "output": str(path),
         "options": options.recorded(),
@@ -157,26 +118,6 @@ def build_examples(
         "seconds": time.perf_counter() - start,
     }
     return ExamplesReport.from_dict(fields)
-
-
-def _format_of(path: Path, given: object) -> str:
-    if given is None:
-        return _SUFFIXES.get(path.suffix, "npy")
-    if given not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {given!r:.80}")
-    return str(given)
-
-
-def _check_format(kind: str, options: RowOptions) -> None:
-    if kind != "tfrecord":
-        return
-    if options.masking is None or options.masking._options["max_predictions"] is None:
-        raise InputError(
-            "format='tfrecord' has the features of BERT's own script, which are masked: pass "
-            "masking=Masking(tokenizer, max_predictions=20), or choose another format"
-        )
-    if options.packing is not None:
-        raise InputError("format='tfrecord' has one sequence a row: pass packing=False, or choose another format")
 
 
 def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, path: Path) -> None:
@@ -189,8 +130,8 @@ def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, p
     masking = options.masking
     if (
         masking is not None
-        and masking._tokenizer is not tokenizer
-        and fingerprint_of(masking._tokenizer) != fingerprint
+        and tokenizer_of(masking) is not tokenizer
+        and fingerprint_of(tokenizer_of(masking)) != fingerprint
     ):
         raise InputError("masking has another tokenizer than the examples; make it with the same")
     if os.path.realpath(path) == os.path.realpath(store.path):
@@ -209,22 +150,7 @@ def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, p
         )
     alone = sum(shard.documents == 1 for shard in store.shards)
     if options.objective == "nsp" and alone:
-        message = (
+        warn(
             f"{store.path}: {alone} of {len(store.shards)} shards have one document, so no second segment is random "
             "there; larger shards (shard_tokens) have more"
         )
-        warn(message)
-
-
-class _progress:  # noqa: N801 - a context manager
-    """Shows the tokens written so far; its value is called with them."""
-
-    def __init__(self, store: TokenStore, options: RowOptions, *, show: bool | None) -> None:
-        self._bar = Progress(store.tokens * options.dupe_factor, "token")
-        self._visible = show is not False and (show or shows_bars(sys.stderr))
-
-    def __enter__(self) -> Callable[[int], None]:
-        return self._bar.update if self._visible else lambda _: None
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()

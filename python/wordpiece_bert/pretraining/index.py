@@ -16,6 +16,8 @@ from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     import numpy.typing as npt
 
     from wordpiece_bert._internal.safe_json import JsonObject
@@ -25,7 +27,9 @@ __all__ = [
     "JOURNAL",
     "MAX_INDEX_BYTES",
     "check_file",
+    "checksum",
     "ids_dtype",
+    "is_intact",
     "open_array",
     "path_of",
     "read_index",
@@ -183,17 +187,48 @@ def verify_file(folder: Path, file: JsonObject) -> None:
         They are not those of the index.
     """
     check_file(folder, file)
-    path, crc = path_of(folder, file), 0
+    path = path_of(folder, file)
     try:
         with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                crc = zlib.crc32(chunk, crc)
+            found = f"{checksum(stream, file['bytes']) or 0:08x}"
     except OSError as cause:
         raise InputError(f"{path}: cannot be read: {cause.strerror}") from cause
-    if f"{crc:08x}" != file["crc32"]:
+    if found != file["crc32"]:
         raise InputError(
-            f"{path}: its CRC-32 is {crc:08x}, but {folder / INDEX} says {file['crc32']}; the file was changed"
+            f"{path}: its CRC-32 is {found}, but {folder / INDEX} says {file['crc32']}; the file was changed"
         )
+
+
+def is_intact(folder: Path, file: object, name: str) -> bool:
+    """Whether what a journal says of a file is about the file of this name, and the file is as it was written."""
+    if not isinstance(file, dict) or file.get("name") != name:
+        return False
+    try:
+        verify_file(folder, file)
+    except (InputError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def checksum(stream: BinaryIO, size: int, before: int = 0) -> int | None:
+    """Return the CRC-32 of the next bytes of a file, or None if there are fewer.
+
+    Parameters
+    ----------
+    stream : binary file
+        The file.
+    size : int
+        The number of bytes.
+    before : int, default 0
+        The checksum of what precedes them.
+    """
+    crc = before
+    while size > 0:
+        chunk = stream.read(min(size, _CHUNK))
+        if not chunk:
+            return None
+        crc, size = zlib.crc32(chunk, crc), size - len(chunk)
+    return crc
 
 
 def open_array(folder: Path, file: JsonObject, dtype: npt.DTypeLike, length: int | None = None) -> npt.NDArray[Any]:

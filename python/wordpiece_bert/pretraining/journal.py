@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -11,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_bytes
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.dataset import EXAMPLES_FORMAT
 from wordpiece_bert.pretraining.index import MAX_INDEX_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from wordpiece_bert._internal.safe_json import JsonObject
-    from wordpiece_bert.pretraining.row_options import RowOptions
-    from wordpiece_bert.pretraining.store import TokenStore
 
-__all__ = ["Journal", "compare_headers", "examples_header"]
+__all__ = ["Journal", "compare_headers"]
 
 
 class Journal:
@@ -67,24 +64,42 @@ class Journal:
             return found[0], found[1:]
         return ({} if lines and lines[0].endswith(b"\n") else None), []
 
-    def begin(self) -> None:
-        """Write a new journal with the header alone.
+    def resume(
+        self, output: Path, intact: Callable[[list[JsonObject]], int], *, replaces: bool = False
+    ) -> list[JsonObject]:
+        """Return the lines of an earlier run whose parts are on the disk, without the header; drop the others.
+
+        The file has the header and these lines then, and is created if it was not there.
+
+        Parameters
+        ----------
+        output : Path
+            The output, for messages.
+        intact : callable
+            Called with the lines; returns how many of them, from the first on, are to be kept.
+        replaces : bool, default False
+            Whether to begin anew if another call has begun the output.
 
         Raises
         ------
+        InputError
+            Another call has begun the output, or the header is damaged.
         OSError
             The file cannot be written.
         """
-        self._ends = []
-        self.path.unlink(missing_ok=True)
-        self.append(self.header)
-
-    def keep(self, count: int) -> None:
-        """Resume after the first `count` lines that `read` returned, without the header; later ones are dropped."""
-        end = self._ends[count]
-        del self._ends[count + 1 :]
+        header, entries = self.read()
+        if header is not None and not replaces:
+            compare_headers(output, self.header, header)
+        kept = intact(entries) if header == self.header else 0
+        if kept == 0:
+            self._ends = []
+            self.path.unlink(missing_ok=True)
+            self.append(self.header)
+            return []
+        del self._ends[kept + 1 :]
         with self.path.open("r+b") as file:
-            file.truncate(end)
+            file.truncate(self._ends[kept])
+        return entries[:kept]
 
     def append(self, entry: JsonObject) -> None:
         """Add a line, which is synced.
@@ -116,7 +131,6 @@ class Journal:
         self.path.unlink(missing_ok=True)
 
 
-# The Rust core writes and reads the same lines for token stores.
 _LINE = re.compile(rb"(.*), \"crc32\": \"([0-9a-f]{8})\"\}\n", re.DOTALL)
 
 
@@ -138,31 +152,8 @@ def _opened(line: bytes) -> JsonObject | None:
     return content if isinstance(content, dict) else None
 
 
-def examples_header(store: TokenStore, options: RowOptions) -> JsonObject:
-    """Return what identifies the examples of a store: the beginning of their index and of their journal."""
-    return {
-        "format": EXAMPLES_FORMAT,
-        "version": 1,
-        "dtype": store.dtype.name,
-        "tokenizer": store.fingerprint,
-        "vocab_size": store.vocab_size,
-        "pad_token_id": options.pad_id,
-        "objective": options.objective,
-        "row_length": options.row_length,
-        "options": options.recorded(),
-        "store": _identity(store),
-    }
-
-
-def _identity(store: TokenStore) -> JsonObject:
-    """Return what distinguishes a store from others, wherever it is: its counts and a hash of all checksums."""
-    checksums = [[file["bytes"], file["crc32"]] for file in store._files()]
-    digest = hashlib.sha256(json.dumps(checksums).encode()).hexdigest()
-    return {"documents": store.documents, "tokens": store.tokens, "sha256": digest}
-
-
 def compare_headers(folder: Path, header: JsonObject, found: JsonObject) -> None:
-    """Check that a folder was begun by the same call.
+    """Check that an output was begun by the same call.
 
     Raises
     ------
@@ -172,11 +163,11 @@ def compare_headers(folder: Path, header: JsonObject, found: JsonObject) -> None
     for name, value in json.loads(json.dumps(header)).items():
         if found.get(name) == value:
             continue
-        what = name
-        if name == "options" and isinstance(found.get(name), dict):
-            what = next((one for one in value if found[name].get(one) != value[one]), name)
+        what, old = name, found.get(name)
+        if name == "options" and isinstance(old, dict):
+            what = next((one for one in {**value, **old} if old.get(one) != value.get(one)), name)
         elif name == "store":
             what = "token store"
         raise InputError(
-            f"{folder}: has examples that were begun with another {what}; choose another output, or delete it"
+            f"{folder}: has an output that was begun with another {what}; choose another output, or delete it"
         )

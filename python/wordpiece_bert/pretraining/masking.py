@@ -14,6 +14,8 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_flag, checked_probability, whole_number
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -133,7 +135,7 @@ class Masking:
             raise ConfigError(
                 "the tokenizer has no mask token; add BERT's with with_added_tokens(['[MASK]'], special=True)"
             )
-        if options["unit"] != "tokens" and not tokenizer._inner.continuing_subword_prefix:
+        if options["unit"] != "tokens" and not core_of(tokenizer).continuing_subword_prefix:
             name = "spans" if options["unit"] == "spans" else "whole_words"
             raise ConfigError(
                 f"{name}=True needs tokens that show whether they continue a word, and the tokenizer's "
@@ -143,7 +145,7 @@ class Masking:
         self._options = options
         self._pad_id = tokenizer.pad_token_id or 0
         self._rules = _core.MaskingRules(
-            tokenizer._inner, sorted(tokenizer.all_special_ids), tokenizer.mask_token_id, **options
+            core_of(tokenizer), sorted(tokenizer.all_special_ids), tokenizer.mask_token_id, **options
         )
 
     @property
@@ -176,6 +178,7 @@ class Masking:
         ids = self._checked_rows(input_ids)
         return self._masked(ids, np.arange(len(ids), dtype=np.uint64), seed_of(seed), 0, np.shape(input_ids))
 
+    @completed_by(__call__)
     def rows(self, input_ids: npt.ArrayLike, *, seed: int, epoch: int, rows: npt.ArrayLike) -> MaskedTokens:
         """Mask rows of a data set: what becomes of a row depends on `seed`, `epoch` and its number alone.
 
@@ -183,8 +186,6 @@ class Masking:
 
         Parameters
         ----------
-        input_ids : array_like of int
-            Token ids [B, S], padded if need be, or one row [S]. They are not modified.
         seed : int
             The seed of the training run, from 0 to 2⁶⁴ - 1.
         epoch : int

@@ -14,9 +14,12 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_probability, whole_number
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining.masking import Masking, Seed, seed_of
+from wordpiece_bert.pretraining.parameters import ROWS
+from wordpiece_bert.pretraining.parts import masked_rows
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -48,12 +51,13 @@ class PairExample(NamedTuple):
     next_sentence_label: int
 
 
+@completed_by(ROWS)
 def next_sentence_pairs(
     documents: Iterable[Iterable[str]],
     tokenizer: Tokenizer,
     *,
     max_length: int = 128,
-    short_probability: float = 0.1,
+    short_seq_prob: float = 0.1,
     seed: Seed = 0,
 ) -> Iterator[PairExample]:
     """Make pairs of text segments, in half of which the second does not follow the first.
@@ -72,9 +76,6 @@ def next_sentence_pairs(
         The tokenizer, which must have a [CLS] and a [SEP] token.
     max_length : int, default 128
         The largest number of tokens in an input, including the three special tokens: 5 or more.
-    short_probability : float, default 0.1
-        The probability that a pair aims at a random smaller number of tokens, because inputs at inference time are
-        rarely full.
     seed : int or numpy.random.Generator, default 0
         The source of randomness. Different seeds make different pairs of the same documents; BERT was trained on ten
         such copies.
@@ -106,7 +107,7 @@ def next_sentence_pairs(
     """
     check_instance("tokenizer", tokenizer, Tokenizer)
     max_length = whole_number("max_length", max_length, _SPECIAL_TOKENS + 2, meaning="[CLS] A [SEP] B [SEP]")
-    short_probability = checked_probability("short_probability", short_probability)
+    short_seq_prob = checked_probability("short_seq_prob", short_seq_prob)
     cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
     if cls_id is None or sep_id is None:
         raise ConfigError("the tokenizer has no [CLS] or no [SEP] token, which pairs need")
@@ -118,7 +119,7 @@ def next_sentence_pairs(
         np.arange(len(tokens.document_offsets) - 1, dtype=np.uint64),
         objective="nsp",
         max_length=max_length,
-        short_seq_prob=short_probability,
+        short_seq_prob=short_seq_prob,
         min_sentences=1,
         seed=seed_of(seed),
         pass_number=0,
@@ -180,7 +181,7 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
         batch["attention_mask"][row, :n] = 1
     is_token = batch["attention_mask"] == 1
     ids = np.concatenate([np.empty(0, np.int64), *(example.input_ids for example in examples)])
-    masked = masking._ragged(ids, lengths, seed_of(seed))
+    masked = masked_rows(masking, ids, lengths, seed_of(seed))
     batch["input_ids"][~is_token] = masking.pad_id
     batch["input_ids"][is_token], batch["labels"][is_token] = masked
     batch["next_sentence_label"] = np.array([example.next_sentence_label for example in examples], np.int64)

@@ -8,8 +8,10 @@ import math
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.figures import new_figure
+from wordpiece_bert._internal.checks import check_instance, checked_probability
+from wordpiece_bert._internal.figures import PLOTTED, new_figure
 from wordpiece_bert._internal.notebook import table_html
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -118,6 +120,7 @@ class ExamplesReport:
                 raise InputError(f"the report has no field {one.name!r}")
             if one.name in content:
                 given[one.name] = _checked(one.name, str(one.type), content[one.name])
+        _asked_shares(given.get("options", {}))
         return cls(**given)
 
     @property
@@ -137,9 +140,8 @@ class ExamplesReport:
             had no choice) or swapped segments (sop).
         """
         found = []
-        masking = self.options.get("masking") or {}
         if self.chosen:
-            asked = (masking.get("masked", 0.8), masking.get("random", 0.1))
+            asked = _asked_shares(self.options)
             counts = {"masked": self.masked, "random": self.random, "kept": self.kept}
             for (name, count), share in zip(counts.items(), (*asked, 1 - sum(asked)), strict=True):
                 found.append(
@@ -163,7 +165,7 @@ class ExamplesReport:
         Parameters
         ----------
         indent : int or None, default 2
-            As for `json.dumps`.
+            How many spaces each level is indented by; None for one line.
 
         Returns
         -------
@@ -215,13 +217,9 @@ class ExamplesReport:
             )
         return "".join(parts)
 
+    @completed_by(PLOTTED)
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Plot the shares, the labels and the lengths of rows to a file. Needs matplotlib.
-
-        Parameters
-        ----------
-        path : path
-            The file to write; its suffix determines the format (``.svg``, ``.png``, ``.pdf``).
 
         Raises
         ------
@@ -266,6 +264,14 @@ def _checked(name: str, kind: str, value: Any) -> Any:
     elif isinstance(value, dict if kind.startswith("dict") else str):
         return value
     raise InputError(f"the field {name!r} of the report must be {kind}, not {value!r:.80}")
+
+
+def _asked_shares(options: Mapping[str, Any]) -> tuple[float, float]:
+    """Return which shares of the chosen tokens the options of a call mask, and replace at random."""
+    masking = options.get("masking") or {}
+    check_instance("the field 'masking' of the report's options", masking, dict)
+    masked = checked_probability("masked", masking.get("masked", 0.8))
+    return masked, checked_probability("random", masking.get("random", 0.1))
 
 
 _COUNTS = {

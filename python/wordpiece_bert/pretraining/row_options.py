@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
@@ -10,55 +10,48 @@ from wordpiece_bert._internal.checks import check_instance, checked_choice, chec
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining.masking import Masking, checked_seed
+from wordpiece_bert.pretraining.parameters import OBJECTIVES, PAIR_LABELS
+from wordpiece_bert.pretraining.parts import options_of, rules_of
+from wordpiece_bert.pretraining.schema import RowSchema
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from wordpiece_bert.pretraining.store import StoreShard
 
-__all__ = ["LONGEST_ROW", "OBJECTIVES", "RowOptions"]
+__all__ = ["LONGEST_ROW", "RowOptions"]
 
-OBJECTIVES = ("nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text")
-_PAIRS = ("nsp", "sop")
 #: The longest row; positions are stored in 32 bits.
 LONGEST_ROW = 1 << 24
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowOptions:
-    """The arguments of `build_examples` that decide what rows are made."""
+    """The arguments of `build_examples` that decide what rows are made, and what `checked` adds of the tokenizer."""
 
     objective: str
     max_length: int
     short_seq_prob: float
     min_sentences: int
-    #: The length of packed rows; None if rows are not packed.
+    #: After `checked` the length of packed rows; None if rows are not packed.
     packing: int | None
     packing_window: int
     max_sequences_per_row: int | None
     dupe_factor: int
     masking: Masking | None
     seed: int
-    cls_id: int
-    sep_id: int
-    pad_id: int
+    cls_id: int = 0
+    sep_id: int = 0
+    pad_id: int = 0
 
-    @classmethod
-    def checked(
-        cls,
-        tokenizer: Tokenizer,
-        *,
-        objective: str,
-        max_length: int,
-        short_seq_prob: float,
-        min_sentences: int,
-        packing: bool | int,
-        packing_window: int,
-        max_sequences_per_row: int | None,
-        dupe_factor: int,
-        masking: Masking | None,
-        seed: int,
-    ) -> RowOptions:
-        """Check the arguments of `build_examples`.
+    def checked(self, tokenizer: Tokenizer) -> RowOptions:
+        """Return the options with everything checked, and with the ids of a tokenizer's special tokens.
+
+        Parameters
+        ----------
+        tokenizer : Tokenizer
+            The tokenizer of the rows.
 
         Raises
         ------
@@ -68,11 +61,11 @@ class RowOptions:
             The tokenizer has no [CLS] or no [SEP] token.
         """
         check_instance("tokenizer", tokenizer, Tokenizer)
-        checked_choice("objective", objective, OBJECTIVES)
-        least, meaning = (5, "[CLS] A [SEP] B [SEP]") if objective in _PAIRS else (3, "[CLS] A [SEP]")
-        max_length = whole_number("max_length", max_length, least, LONGEST_ROW, meaning=meaning)
-        if masking is not None:
-            check_instance("masking", masking, Masking)
+        checked_choice("objective", self.objective, OBJECTIVES)
+        least, meaning = (5, "[CLS] A [SEP] B [SEP]") if self.objective in PAIR_LABELS else (3, "[CLS] A [SEP]")
+        max_length = whole_number("max_length", self.max_length, least, LONGEST_ROW, meaning=meaning)
+        if self.masking is not None:
+            check_instance("masking", self.masking, Masking)
         cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         missing = [token for token, number in (("[CLS]", cls_id), ("[SEP]", sep_id)) if number is None]
         if cls_id is None or sep_id is None:
@@ -82,21 +75,20 @@ class RowOptions:
             )
         limit = tokenizer.model_max_length
         if limit is not None and max_length > limit:
-            message = f"max_length={max_length} is more than the tokenizer's model_max_length, {limit}"
-            warn(message)
-        return cls(
-            objective=objective,
+            warn(f"max_length={max_length} is more than the tokenizer's model_max_length, {limit}")
+        most = self.max_sequences_per_row
+        return replace(
+            self,
             max_length=max_length,
-            short_seq_prob=checked_probability("short_seq_prob", short_seq_prob),
-            min_sentences=whole_number("min_sentences", min_sentences, 1),
-            packing=_checked_packing(packing, max_length),
-            packing_window=whole_number("packing_window", packing_window, 1),
+            short_seq_prob=checked_probability("short_seq_prob", self.short_seq_prob),
+            min_sentences=whole_number("min_sentences", self.min_sentences, 1),
+            packing=_checked_packing(self.packing, max_length),
+            packing_window=whole_number("packing_window", self.packing_window, 1),
             max_sequences_per_row=None
-            if max_sequences_per_row is None
-            else whole_number("max_sequences_per_row", max_sequences_per_row, 1, others="or None"),
-            dupe_factor=whole_number("dupe_factor", dupe_factor, 1),
-            masking=masking,
-            seed=checked_seed(seed),
+            if most is None
+            else whole_number("max_sequences_per_row", most, 1, others="or None"),
+            dupe_factor=whole_number("dupe_factor", self.dupe_factor, 1),
+            seed=checked_seed(self.seed),
             cls_id=cls_id,
             sep_id=sep_id,
             pad_id=tokenizer.pad_token_id or 0,
@@ -108,39 +100,37 @@ class RowOptions:
         return self.max_length if self.packing is None else self.packing
 
     @property
-    def narrow_places(self) -> bool:
-        """Whether positions in a row are stored in 16 bits."""
-        return self.row_length < 1 << 16
+    def max_predictions(self) -> int | None:
+        """The largest number of tokens that are masked in a row."""
+        return None if self.masking is None else options_of(self.masking)["max_predictions"]
+
+    def schema(self, ids: np.dtype[Any]) -> RowSchema:
+        """Return what columns rows have, for ids of a type."""
+        return RowSchema(
+            label=PAIR_LABELS.get(self.objective),
+            masked=self.masking is not None,
+            packed=self.packing is not None,
+            ids=ids,
+            row_length=self.row_length,
+            max_predictions=self.max_predictions,
+        )
 
     def recorded(self) -> dict[str, Any]:
         """Return the arguments as the index records them."""
-        return {
-            "objective": self.objective,
-            "max_length": self.max_length,
-            "short_seq_prob": self.short_seq_prob,
-            "min_sentences": self.min_sentences,
-            "packing": self.packing,
-            "packing_window": self.packing_window,
-            "max_sequences_per_row": self.max_sequences_per_row,
-            "dupe_factor": self.dupe_factor,
-            "masking": None if self.masking is None else self.masking._options,
-            "seed": self.seed,
-        }
+        of_tokenizer = ("cls_id", "sep_id", "pad_id")
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in of_tokenizer}
+        return given | {"masking": None if self.masking is None else options_of(self.masking)}
 
     def builder(self, shard: StoreShard, pass_number: int, threads: int | None) -> _core.ExampleBuilder:
         """Return the rows of one pass over one shard."""
-        arrays = (shard.ids, shard.sentence_offsets, shard.document_offsets, shard.document_ids)
-        return self.builder_of(arrays, pass_number, threads)
-
-    def builder_of(
-        self, arrays: tuple[Any, Any, Any, Any], pass_number: int, threads: int | None
-    ) -> _core.ExampleBuilder:
-        """Return the rows of one pass over a shard with these arrays: ids, offsets of sentences and documents, ids."""
         packing = None
         if self.packing is not None:
             packing = (self.packing, self.packing_window, self.max_sequences_per_row)
         return _core.ExampleBuilder(
-            *arrays,
+            shard.ids,
+            shard.sentence_offsets,
+            shard.document_offsets,
+            shard.document_ids,
             objective=self.objective,
             max_length=self.max_length,
             short_seq_prob=self.short_seq_prob,
@@ -150,7 +140,7 @@ class RowOptions:
             cls_id=self.cls_id,
             sep_id=self.sep_id,
             packing=packing,
-            masking=None if self.masking is None else self.masking._rules,
+            masking=None if self.masking is None else rules_of(self.masking),
             threads=threads,
         )
 

@@ -31,7 +31,7 @@ class Step:
     pass_number, shard_number : int
         The pass and the shard.
     threads : int or None
-        As for `build_examples`.
+        How many threads the work is done on; None for the default.
 
     Attributes
     ----------

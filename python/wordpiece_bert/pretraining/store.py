@@ -29,6 +29,7 @@ from wordpiece_bert.pretraining.index import (
     verify_file,
     whole,
 )
+from wordpiece_bert.pretraining.parts import check_offsets, entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.safe_json import JsonObject
 
-__all__ = ["COUNTS", "TOKENS_FORMAT", "StoreShard", "TokenStore", "merge_token_stores"]
+__all__ = ["ARRAYS", "COUNTS", "TOKENS_FORMAT", "StoreShard", "TokenStore", "files_of", "merge_token_stores"]
 
 TOKENS_FORMAT = "wordpiece-bert tokens"
 #: The counts of a store, in the order of its index.
 COUNTS = ("documents", "documents_empty", "sentences", "sentences_empty", "tokens", "skipped", "bytes")
 
-_ARRAYS = ("ids", "sentence_offsets", "document_offsets", "document_ids")
+#: The files of a shard, in the order of the index.
+ARRAYS = ("ids", "sentence_offsets", "document_offsets", "document_ids")
 # Elements that are written at a time.
 _CHUNK = 1 << 20
 # Megatron-LM reads uint16 for vocabularies below this size, and int32 for others.
@@ -69,9 +71,9 @@ class StoreShard:
         self.tokens = whole(where, entry, "tokens")
         self.sentences = whole(where, entry, "sentences")
         self.documents = whole(where, entry, "documents")
-        if self._files.keys() != set(_ARRAYS):
+        if self._files.keys() != set(ARRAYS):
             raise InputError(
-                f"{where}: a shard must have the files {', '.join(_ARRAYS)}, not {', '.join(self._files):.80}"
+                f"{where}: a shard must have the files {', '.join(ARRAYS)}, not {', '.join(self._files):.80}"
             )
 
     @cached_property
@@ -96,7 +98,7 @@ class StoreShard:
 
     def release(self) -> None:
         """Let the system have the memory of the pages that were read; reading them again brings them back."""
-        for name in _ARRAYS:
+        for name in ARRAYS:
             if name in self.__dict__:
                 release_pages(self.__dict__[name])
 
@@ -197,12 +199,8 @@ class TokenStore:
                 raise InputError(
                     f"{where}: counts has {getattr(self, name):,} {name}, but its shards have {total:,} in all"
                 )
-        for file in self._files():
+        for file in files_of(self):
             check_file(self.path, file)
-
-    def _files(self) -> Iterator[JsonObject]:
-        for entry in self._index["shards"]:
-            yield from entry["files"].values()
 
     def verify(self) -> None:
         """Read all files, and check their checksums and that the offsets ascend.
@@ -212,10 +210,10 @@ class TokenStore:
         InputError
             A file is not as it was written; the message names it.
         """
-        for file in self._files():
+        for file in files_of(self):
             verify_file(self.path, file)
         for shard in self.shards:
-            shard._check_offsets()
+            check_offsets(shard)
 
     def to_megatron(self, prefix: str | os.PathLike[str]) -> tuple[Path, Path]:
         """Write the store as an indexed dataset of Megatron-LM, which draws its samples from it itself.
@@ -241,7 +239,7 @@ class TokenStore:
             A file cannot be written.
         """
         for shard in self.shards:
-            shard._check_offsets()
+            check_offsets(shard)
         binary, index = Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
         dtype = np.dtype("<u2" if self.vocab_size < _MEGATRON_UINT16 else "<i4")
         with AtomicFile(binary) as ids, AtomicFile(index) as bounds:
@@ -299,6 +297,12 @@ class TokenStore:
         rows = [(name.replace("_", " "), f"{getattr(self, name):,}") for name in COUNTS]
         rows += [("type of ids", str(self.dtype)), ("shards", f"{len(self.shards):,}")]
         return table_html(f"Token store {self.path}", ("", ""), rows)
+
+
+def files_of(store: TokenStore) -> Iterator[JsonObject]:
+    """Yield the files of a store as its index has them: names, sizes and checksums."""
+    for entry in entries_of(store):
+        yield from entry["files"].values()
 
 
 def _checked(path: Path, index: JsonObject, name: str, kind: type[Value]) -> Value:
@@ -389,7 +393,7 @@ def _check_mergeable(parts: list[TokenStore], folder: Path) -> None:
 def _entries_from(part: TokenStore, folder: Path) -> Iterator[JsonObject]:
     """Yield the shards of a store, with names relative to another folder."""
     base = Path(os.path.realpath(part.path))
-    for entry in part._index["shards"]:
+    for entry in entries_of(part):
         files = {
             what: {**file, "name": Path(os.path.relpath(path_of(base, file), folder)).as_posix()}
             for what, file in entry["files"].items()

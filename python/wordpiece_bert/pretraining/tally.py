@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.dataset import PAIR_LABELS
+from wordpiece_bert.pretraining.parameters import PAIR_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,14 +11,14 @@ from wordpiece_bert.tasks.mask_filling import fill_mask
 from wordpiece_bert.tasks.results import Entity, FilledMask, Label
 from wordpiece_bert.tasks.text_classification import classify
 from wordpiece_bert.tasks.token_classification import ner
-from wordpiece_bert.tasks.token_features import FEATURE_CHOICES, Features, feature_extraction
+from wordpiece_bert.tasks.token_features import FEATURE_CHOICES, feature_extraction
+from wordpiece_bert.tasks.zero_shot_classification import zero_shot
 
 __all__ = [
     "FEATURE_CHOICES",
     "Answer",
     "Answers",
     "Entity",
-    "Features",
     "FilledMask",
     "Label",
     "Loaded",
@@ -28,4 +28,5 @@ __all__ = [
     "load",
     "ner",
     "question_answering",
+    "zero_shot",
 ]

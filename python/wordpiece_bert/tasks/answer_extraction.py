@@ -6,7 +6,7 @@ Spans, their scores and the treatment of windows are those of the question-answe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
     from wordpiece_bert.tasks.loading import Source
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["question_answering"]
 
@@ -41,45 +40,34 @@ _MASKED_LOGIT = np.float32(-10_000.0)
 class _Window(NamedTuple):
     """One window over the context: [CLS] question [SEP] a part of the context [SEP]."""
 
-    encoding: Encoding
+    encoding: AnyEncoding
     start: Array  # [S] logits
     end: Array  # [S] logits
     context: npt.NDArray[np.bool_]  # [S] which tokens are of the context
 
 
+class _Options(TypedDict, total=False):
+    """The options of `question_answering` in its overloads."""
+
+    max_answer_len: int
+    max_seq_len: int | None
+    doc_stride: int | None
+    max_question_len: int
+    align_to_words: bool
+    handle_impossible_answer: bool
+    null_score_diff_threshold: float | None
+    batch_size: int
+
+
 @overload
 def question_answering(
-    source: Source,
-    question: str,
-    context: str,
-    *,
-    top_k: Literal[1] = 1,
-    max_answer_len: int = 15,
-    max_seq_len: int | None = None,
-    doc_stride: int | None = None,
-    max_question_len: int = 64,
-    align_to_words: bool = True,
-    handle_impossible_answer: bool = False,
-    null_score_diff_threshold: float | None = None,
-    batch_size: int = 32,
+    source: Source, question: str, context: str, *, top_k: Literal[1] = 1, **options: Unpack[_Options]
 ) -> Answer: ...
 
 
 @overload
 def question_answering(
-    source: Source,
-    question: str,
-    context: str,
-    *,
-    top_k: int,
-    max_answer_len: int = 15,
-    max_seq_len: int | None = None,
-    doc_stride: int | None = None,
-    max_question_len: int = 64,
-    align_to_words: bool = True,
-    handle_impossible_answer: bool = False,
-    null_score_diff_threshold: float | None = None,
-    batch_size: int = 32,
+    source: Source, question: str, context: str, *, top_k: int, **options: Unpack[_Options]
 ) -> Answers[Answer] | Any: ...
 
 
@@ -102,29 +90,29 @@ def question_answering(
 
     Parameters
     ----------
-    source
+    source : Loaded, str or PathLike
         A model for question answering, as `load` returns it, or its name or folder.
-    question, context
+    question, context : str
         The question, and the text that should contain the answer.
-    top_k
+    top_k : int, default 1
         How many answers to return.
-    max_answer_len
+    max_answer_len : int, default 15
         The longest answer, in tokens.
-    max_seq_len
+    max_seq_len : int, optional
         Length of a window over the context in tokens, with the question and special tokens; by default 384, or the
         model's longest row if that is less.
-    doc_stride
+    doc_stride : int, optional
         How many tokens consecutive windows share; by default 128, or half a window if that is less.
-    max_question_len
+    max_question_len : int, default 64
         The longest question, in tokens; a longer one is truncated.
-    align_to_words
+    align_to_words : bool, default True
         Whether to extend an answer to entire words.
-    handle_impossible_answer
+    handle_impossible_answer : bool, default False
         Whether "no answer" (an empty string) is one of the answers, with the probability of [CLS] as its score.
-    null_score_diff_threshold
+    null_score_diff_threshold : float, optional
         The rule of SQuAD 2.0 instead: "no answer" comes first if the sum of its logits exceeds that of the best answer
         by more than this, else it is not returned at all.
-    batch_size
+    batch_size : int, default 32
         The most windows that go through the model at once.
 
     Returns
@@ -188,35 +176,35 @@ def _check_text(name: str, value: object) -> None:
         raise InputError(f"{name} must be a text that is not empty, not {value!r}")
 
 
-def _cut_question(tokenizer: Tokenizer, question: str, limit: int) -> tuple[str, bool]:
-    """Return the question, truncated to `limit` tokens, and whether it was truncated; with a warning if so."""
+def _cut_question(tokenizer: AnyTokenizer, question: str, max_length: int) -> tuple[str, bool]:
+    """Return the question, truncated to `max_length` tokens, and whether it was truncated; with a warning if so."""
     encoding = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
-    if len(encoding) <= limit:
+    if len(encoding) <= max_length:
         return question, False
-    message = f"the question has {len(encoding)} tokens and was truncated to max_question_len, {limit}"
+    message = f"the question has {len(encoding)} tokens and was truncated to max_question_len, {max_length}"
     warn(message, TruncationWarning)
-    return question[: encoding.offsets[limit - 1][1]], True
+    return question[: encoding.offsets[max_length - 1][1]], True
 
 
 def _encode(
-    tokenizer: Tokenizer, question: str, context: str, limit: int, length: int | None, overlap: int | None
-) -> list[Encoding]:
-    """Tokenize the pair as windows of at most `length` tokens, each with the entire question."""
-    length = min(_LONGEST_WINDOW, limit) if length is None else length
-    length = whole_number("max_seq_len", length, 1, limit, meaning="the model's longest row")
+    tokenizer: AnyTokenizer, question: str, context: str, longest_row: int, max_length: int | None, overlap: int | None
+) -> list[AnyEncoding]:
+    """Tokenize the pair as windows of at most `max_length` tokens, each with the entire question."""
+    max_length = min(_LONGEST_WINDOW, longest_row) if max_length is None else max_length
+    max_length = whole_number("max_seq_len", max_length, 1, longest_row, meaning="the model's longest row")
     asked = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
-    room = length - len(asked) - tokenizer.num_special_tokens_to_add(pair=True)
+    room = max_length - len(asked) - tokenizer.num_special_tokens_to_add(pair=True)
     if room < 1:
         raise InputError(
-            f"a question of {len(asked)} tokens leaves no room for the context in windows of {length}: "
+            f"a question of {len(asked)} tokens leaves no room for the context in windows of {max_length}: "
             "raise max_seq_len or lower max_question_len"
         )
-    overlap = min(length // 2, _LARGEST_OVERLAP) if overlap is None else whole_number("doc_stride", overlap, 0)
+    overlap = min(max_length // 2, _LARGEST_OVERLAP) if overlap is None else whole_number("doc_stride", overlap, 0)
     encoding = tokenizer.encode(
         question,
         context,
         truncation="only_second",
-        max_length=length,
+        max_length=max_length,
         stride=min(overlap, room - 1),
         padding=False,
         truncation_side="right",
@@ -250,7 +238,7 @@ def _null_lead(windows: Sequence[_Window], longest_answer: int) -> float:
     return null_sum - best
 
 
-def _characters(encoding: Encoding, first: int, last: int, *, align_to_words: bool) -> tuple[int, int]:
+def _characters(encoding: AnyEncoding, first: int, last: int, *, align_to_words: bool) -> tuple[int, int]:
     """Return the start and the end of a span of tokens in the context, in characters."""
     if align_to_words:
         words = encoding.token_to_word(first), encoding.token_to_word(last)

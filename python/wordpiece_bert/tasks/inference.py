@@ -12,18 +12,17 @@ from wordpiece_bert._internal.texts import check_tokens, warn_truncated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.heads.base import LogitsModel
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["encode", "infer"]
 
 
 def encode(
-    tokenizer: Tokenizer, texts: Sequence[Any], limit: int, *, is_split_into_words: bool = False
-) -> list[Encoding]:
-    """Tokenize texts or pairs without padding, truncated to `limit` tokens.
+    tokenizer: AnyTokenizer, texts: Sequence[Any], max_length: int, *, is_split_into_words: bool = False
+) -> Sequence[AnyEncoding]:
+    """Tokenize texts or pairs without padding, truncated to `max_length` tokens.
 
     Raises
     ------
@@ -37,15 +36,15 @@ def encode(
         of the task.
     """
     encodings = tokenizer.encodings(
-        texts, truncation=True, max_length=limit, stride=0, padding=False, is_split_into_words=is_split_into_words
+        texts, truncation=True, max_length=max_length, stride=0, padding=False, is_split_into_words=is_split_into_words
     )
     truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
-    warn_truncated(truncated, limit, remedy="see .truncated of each result")
+    warn_truncated(truncated, max_length, remedy="see .truncated of each result")
     check_tokens(texts, np.array([len(encoding) for encoding in encodings], np.int64))
     return encodings
 
 
-def infer(model: LogitsModel, encodings: Sequence[Encoding], batch_size: int) -> list[Array]:
+def infer(model: LogitsModel, encodings: Sequence[AnyEncoding], batch_size: int) -> list[Array]:
     """Return the logits of each encoding, in order: [labels], or [tokens, labels] for a head over tokens."""
     found: dict[int, Array] = {}
     for batch, inputs in encoding_batches(encodings, batch_size):

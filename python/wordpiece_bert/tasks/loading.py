@@ -7,8 +7,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
-from wordpiece_bert.bert.auto import AutoModel
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert.auto import load_any
 from wordpiece_bert.bert.base import Model
+from wordpiece_bert.bert.loading import Loading
+from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["Loaded", "Source", "frozen_classifier", "load", "loaded", "longest_row", "with_head"]
 
@@ -28,17 +32,20 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 class Loaded(NamedTuple):
     """A model with its tokenizer, which every task needs; `load` returns one."""
 
+    #: The model, of the class that its folder names.
     model: Model
-    tokenizer: Tokenizer
+    #: Its tokenizer.
+    tokenizer: AnyTokenizer
 
 
 #: What a task accepts as its model: a model and its tokenizer, as `load` returns them, or a model's name or folder.
-Source: TypeAlias = "Loaded | tuple[Model, Tokenizer] | str | os.PathLike[str]"
+Source: TypeAlias = "Loaded | tuple[Model, AnyTokenizer] | str | os.PathLike[str]"
 
 #: The file of a folder of `FrozenClassifier.save_pretrained`.
 _FROZEN = "frozen_head.json"
 
 
+@completed_by(LOADING)
 def load(
     name: str | os.PathLike[str],
     backend: str = "rust",
@@ -53,27 +60,6 @@ def load(
 ) -> Loaded:
     """Load a model, as the class that its folder names, and its tokenizer.
 
-    Parameters
-    ----------
-    name : str or os.PathLike
-        ``"minilm"``, a folder with ``config.json`` and weights, or ``"org/name"`` in the local Hugging Face cache.
-    backend : {"rust", "numpy"}, default "rust"
-        The engine.
-    dtype : {"float32", "bfloat16", "int8", "auto"}, default "float32"
-        The type that the engine computes in, as for `Model`.
-    revision : str, optional
-        Branch, tag or commit of a model in the Hugging Face cache.
-    download : bool, default False
-        Download a model that is not in the cache, with huggingface_hub.
-    keep_half : bool, default False
-        Keep weights that the file stores in 16 bits in 16 bits in memory.
-    check_finite : bool, default False
-        Refuse weights that are NaN or infinite.
-    new_head : int, optional
-        A seed to draw the weights of the head with, if the file has none of them.
-    calibrate : sequence of str, optional
-        Texts for ``dtype="int8"``, as for `Model.from_pretrained`.
-
     Returns
     -------
     Loaded
@@ -84,11 +70,9 @@ def load(
     ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
         As for `AutoModel.from_pretrained` and `Tokenizer.from_pretrained`.
     """
-    folder = find_model(name, revision=revision, download=download)
-    model = AutoModel.from_pretrained(
-        folder, backend, dtype, keep_half=keep_half, check_finite=check_finite, new_head=new_head, calibrate=calibrate
-    )
-    return Loaded(model, tokenizer_of(folder))
+    loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+    folder = loading.find(name)
+    return Loaded(load_any(folder, loading), tokenizer_of(folder))
 
 
 def loaded(source: object) -> Loaded:
@@ -102,10 +86,10 @@ def loaded(source: object) -> Loaded:
     model, tokenizer = source if isinstance(source, tuple) and len(source) == 2 else load(source)  # type: ignore[arg-type]
     if not isinstance(tokenizer, Tokenizer | SubwordTokenizer) or not isinstance(model, Model):
         raise InputError(f"pass what tasks.load returns, a model and its tokenizer, not {model!r} and {tokenizer!r}")
-    return Loaded(model, cast("Tokenizer", tokenizer))  # a SubwordTokenizer has the methods that are used
+    return Loaded(model, tokenizer)
 
 
-def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel, Tokenizer]:
+def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel, AnyTokenizer]:
     """Return the model and the tokenizer of a source.
 
     Raises
@@ -143,7 +127,7 @@ def frozen_classifier(source: object) -> FrozenClassifier | None:
     return FrozenClassifier.from_pretrained(folder)
 
 
-def longest_row(model: Model, tokenizer: Tokenizer) -> int:
+def longest_row(model: Model, tokenizer: AnyTokenizer) -> int:
     """Return the longest row in tokens that both the model and the tokenizer allow."""
     limit = tokenizer.model_max_length
     return model.config.usual_longest_row if limit is None else min(model.config.longest_row, limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -21,35 +21,32 @@ from wordpiece_bert.tasks.loading import longest_row, with_head
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wordpiece_bert._core import Encoding
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
     from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tasks.results import FilledMask
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["fill_mask"]
 
 
+class _Options(TypedDict, total=False):
+    """The options of `fill_mask` in its overloads."""
+
+    top_k: int
+    targets: str | Iterable[str] | None
+    batch_size: int
+
+
 @overload
 def fill_mask(  # type: ignore[overload-overlap]
-    source: Source,
-    texts: str,
-    *,
-    top_k: int = 5,
-    targets: str | Iterable[str] | None = None,
-    batch_size: int = 32,
+    source: Source, texts: str, **options: Unpack[_Options]
 ) -> Answers[FilledMask | Any]: ...
 
 
 @overload
 def fill_mask(
-    source: Source,
-    texts: Iterable[str] | ArrowArray | ArrowStream,
-    *,
-    top_k: int = 5,
-    targets: str | Iterable[str] | None = None,
-    batch_size: int = 32,
+    source: Source, texts: Iterable[str] | ArrowArray | ArrowStream, **options: Unpack[_Options]
 ) -> list[Answers[FilledMask | Any]]: ...
 
 
@@ -65,16 +62,16 @@ def fill_mask(
 
     Parameters
     ----------
-    source
+    source : Loaded, str or PathLike
         A model with a masked-language head, as `load` returns it, or its name or folder.
-    texts
+    texts : str, iterable of str or Arrow column
         A text with one or more mask tokens, or a list of such texts.
-    top_k
+    top_k : int, default 5
         How many tokens to return for each mask.
-    targets
+    targets : str or iterable of str, optional
         The only tokens to choose from. Their scores remain those over the entire vocabulary. A target that is not in
         the vocabulary is replaced by its first piece, with a warning.
-    batch_size
+    batch_size : int, default 32
         The most texts that go through the model at once.
 
     Returns
@@ -127,8 +124,8 @@ def fill_mask(
 
 
 def _filled(
-    tokenizer: Tokenizer,
-    encoding: Encoding,
+    tokenizer: AnyTokenizer,
+    encoding: AnyEncoding,
     position: int,
     scores: Array,
     allowed: list[int] | None,
@@ -155,7 +152,7 @@ def _filled(
     return filled
 
 
-def _target_ids(tokenizer: Tokenizer, targets: str | Iterable[str], vocab_size: int) -> list[int]:
+def _target_ids(tokenizer: AnyTokenizer, targets: str | Iterable[str], vocab_size: int) -> list[int]:
     """Return the ids of the targets, without duplicates."""
     ids = []
     for target in [targets] if isinstance(targets, str) else targets:

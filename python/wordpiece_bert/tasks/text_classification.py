@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -26,23 +26,27 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
     from wordpiece_bert.tasks.loading import Source
 
-__all__ = ["classify"]
+__all__ = ["FUNCTIONS", "classify", "default_function"]
 
 #: A text or a pair of texts.
 OneText: TypeAlias = "str | tuple[str, str] | Mapping[str, str]"
 FunctionName = Literal["sigmoid", "softmax", "none"]
 
-_FUNCTIONS: dict[str, Activation] = {"sigmoid": sigmoid, "softmax": softmax, "none": lambda x: x}
+#: The functions from logits to scores by name.
+FUNCTIONS: dict[str, Activation] = {"sigmoid": sigmoid, "softmax": softmax, "none": lambda x: x}
+
+
+class _Options(TypedDict, total=False):
+    """The options of `classify` in its overloads."""
+
+    top_k: int | None
+    function_to_apply: FunctionName | None
+    batch_size: int
 
 
 @overload
 def classify(  # type: ignore[overload-overlap]
-    source: Source | FrozenClassifier,
-    texts: OneText,
-    *,
-    top_k: int | None = 1,
-    function_to_apply: FunctionName | None = None,
-    batch_size: int = 32,
+    source: Source | FrozenClassifier, texts: OneText, **options: Unpack[_Options]
 ) -> Answers[Label]: ...
 
 
@@ -50,10 +54,7 @@ def classify(  # type: ignore[overload-overlap]
 def classify(
     source: Source | FrozenClassifier,
     texts: Iterable[OneText] | ArrowArray | ArrowStream,
-    *,
-    top_k: int | None = 1,
-    function_to_apply: FunctionName | None = None,
-    batch_size: int = 32,
+    **options: Unpack[_Options],
 ) -> list[Answers[Label]]: ...
 
 
@@ -69,17 +70,17 @@ def classify(
 
     Parameters
     ----------
-    source
+    source : Loaded, FrozenClassifier, str or PathLike
         A model for sequence classification, as `load` returns it, or its name or folder; or a `FrozenClassifier`, or
         the folder in which one was saved.
-    texts
+    texts : str, pair of str, iterable of these or Arrow column
         A text, a pair (a tuple of two texts, or a dict with ``text`` and ``text_pair``), or a list of these.
-    top_k
+    top_k : int, default 1
         How many labels to return for each text; None for all.
-    function_to_apply
+    function_to_apply : {"sigmoid", "softmax", "none"}, optional
         The function from logits to scores: ``"softmax"``, ``"sigmoid"`` or ``"none"``. By default that of transformers:
         none for regression, sigmoid for a single label and for multi-label classification, else softmax.
-    batch_size
+    batch_size : int, default 32
         The most texts that go through the model at once.
 
     Returns
@@ -105,15 +106,15 @@ def classify(
         top_k = whole_number("top_k", top_k, 1, others="or None for all")
     batch_size = whole_number("batch_size", batch_size, 1)
     if function_to_apply is not None:
-        checked_choice("function_to_apply", function_to_apply, tuple(_FUNCTIONS), "None, ")
+        checked_choice("function_to_apply", function_to_apply, tuple(FUNCTIONS), "None, ")
     single, items = one_or_many(texts, str, tuple, Mapping)
     if frozen is None:
         encodings = encode(tokenizer, [_pair(item) for item in items], longest_row(model, tokenizer))
         cut = [encoding.truncated for encoding in encodings]
-        found = _Found(infer(model, encodings, batch_size), cut, model.config.label, _default_function(model.config))
+        found = _Found(infer(model, encodings, batch_size), cut, model.config.label, default_function(model.config))
     else:
         found = _by_vectors(frozen, items, batch_size)
-    function = _FUNCTIONS[function_to_apply or found.function]
+    function = FUNCTIONS[function_to_apply or found.function]
     result: Results[Answers[Label]] = Results()
     for logits, truncated in zip(found.logits, found.truncated, strict=True):
         scores = function(logits)  # [labels]
@@ -129,18 +130,21 @@ class _Found(NamedTuple):
     logits: Sequence[Array]  # [labels] for each text
     truncated: Sequence[bool]
     label: Callable[[int], str]
-    function: str  # a key of `_FUNCTIONS`
+    function: str  # a key of `FUNCTIONS`
 
 
 def _by_vectors(classifier: FrozenClassifier, items: list[Any], batch_size: int) -> _Found:
     """Return the logits of a head on frozen vectors."""
-    scores, cut = classifier._scored(items, batch_size) if items else (np.zeros((0, 1)), np.zeros(0, np.bool_))
+    from wordpiece_bert.finetune.parts import frozen_scores
+
+    scores, cut = frozen_scores(classifier, items, batch_size) if items else (np.zeros((0, 1)), np.zeros(0, np.bool_))
     warn_truncated(cut, classifier.encoder.max_seq_length, remedy="see .truncated of each result")
     function = "none" if classifier.is_regression else "softmax"
     return _Found(list(scores.astype(np.float32)), cut.tolist(), classifier.labels.__getitem__, function)
 
 
-def _default_function(config: BertConfig) -> str:
+def default_function(config: BertConfig) -> str:
+    """Return the name of the function from logits to scores that transformers applies for a configuration."""
     if config.problem_type == "regression":
         return "none"
     if config.problem_type == "multi_label_classification" or config.num_labels == 1:

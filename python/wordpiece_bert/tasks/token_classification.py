@@ -5,12 +5,13 @@ The aggregation strategies are those of the token-classification pipeline of tra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.checks import checked_choice, whole_number
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import TokenClassification
@@ -22,12 +23,11 @@ from wordpiece_bert.tasks.loading import longest_row, with_head
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from wordpiece_bert._core import Encoding
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
     from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tasks.results import Entity
-    from wordpiece_bert.tokenizer import Tokenizer
 
 __all__ = ["ner"]
 
@@ -58,16 +58,18 @@ class _Labelled(NamedTuple):
     position: int  # of the first token in its encoding
 
 
+class _Options(TypedDict, total=False):
+    """The options of `ner` in its overloads."""
+
+    aggregation_strategy: Strategy
+    ignore_labels: Sequence[str]
+    stride: int | None
+    batch_size: int
+
+
 @overload
 def ner(  # type: ignore[overload-overlap]
-    source: Source,
-    texts: str,
-    *,
-    aggregation_strategy: Strategy = "simple",
-    ignore_labels: Sequence[str] = ("O",),
-    stride: int | None = None,
-    is_split_into_words: Literal[False] = False,
-    batch_size: int = 32,
+    source: Source, texts: str, *, is_split_into_words: Literal[False] = False, **options: Unpack[_Options]
 ) -> Answers[Entity]: ...
 
 
@@ -76,11 +78,8 @@ def ner(
     source: Source,
     texts: Iterable[str] | ArrowArray | ArrowStream,
     *,
-    aggregation_strategy: Strategy = "simple",
-    ignore_labels: Sequence[str] = ("O",),
-    stride: int | None = None,
     is_split_into_words: Literal[False] = False,
-    batch_size: int = 32,
+    **options: Unpack[_Options],
 ) -> list[Answers[Entity]]: ...
 
 
@@ -89,11 +88,8 @@ def ner(
     source: Source,
     texts: Iterable[str] | Iterable[Sequence[str]],
     *,
-    aggregation_strategy: Strategy = "simple",
-    ignore_labels: Sequence[str] = ("O",),
-    stride: int | None = None,
     is_split_into_words: bool,
-    batch_size: int = 32,
+    **options: Unpack[_Options],
 ) -> Answers[Entity] | list[Answers[Entity]] | Any: ...
 
 
@@ -111,22 +107,22 @@ def ner(
 
     Parameters
     ----------
-    source
+    source : Loaded, str or PathLike
         A model for token classification, as `load` returns it, or its name or folder.
-    texts
+    texts : str, iterable of str, iterable of sequence of str or Arrow column
         A text, or a list of texts.
-    aggregation_strategy
+    aggregation_strategy : {"none", "simple", "first", "average", "max"}, default "simple"
         ``"none"``: one result for each token. ``"simple"``: consecutive tokens of one label are grouped. ``"first"``,
         ``"max"``, ``"average"``: each word first gets one label, that of its first piece, of the piece with the highest
         score, or of the mean over its pieces; then consecutive words of one label are grouped.
-    ignore_labels
+    ignore_labels : sequence of str, optional
         Labels that are not returned.
-    stride
+    stride : int, optional
         A text that is longer than the model accepts is split into windows that share this many tokens; of overlapping
         entities the longer one is kept. None cuts such a text instead.
-    is_split_into_words
+    is_split_into_words : bool, default False
         Whether each text is a list of words; spans then count in the words joined by spaces.
-    batch_size
+    batch_size : int, default 32
         The most rows that go through the model at once.
 
     Returns
@@ -154,21 +150,26 @@ def ner(
         raise InputError(
             "stride needs an aggregation_strategy other than 'none', which would return shared tokens of windows twice"
         )
-    limit = longest_row(model, tokenizer)
+    max_length = longest_row(model, tokenizer)
     single, items = _check_words(texts) if is_split_into_words else one_or_many(texts, str)
     sentences: list[str] = [" ".join(words) for words in items] if is_split_into_words else items
     if stride is None:
-        encodings = encode(tokenizer, items, limit, is_split_into_words=is_split_into_words)
+        encodings = encode(tokenizer, items, max_length, is_split_into_words=is_split_into_words)
         windows = [[encoding] for encoding in encodings]
     else:
-        options = {"truncation": True, "max_length": limit, "stride": stride, "padding": False}
-        encodings = tokenizer.encodings(items, is_split_into_words=is_split_into_words, **options)  # type: ignore[arg-type]
+        encodings = tokenizer.encodings(
+            items,
+            is_split_into_words=is_split_into_words,
+            truncation=True,
+            max_length=max_length,
+            stride=stride,
+            padding=False,
+        )
         windows = [[encoding, *encoding.overflowing] for encoding in encodings]
     logits = iter(infer(model, [window for rows in windows for window in rows], batch_size))
 
     result: Results[Answers[Entity]] = Results()
-    kind: object = tokenizer  # annotated as a Tokenizer, which it may stand for
-    join = kind.join_tokens if isinstance(kind, SubwordTokenizer) else tokenizer._inner.join_tokens
+    join = tokenizer.join_tokens if isinstance(tokenizer, SubwordTokenizer) else core_of(tokenizer).join_tokens
     ignored = set(ignore_labels)
     for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
@@ -194,7 +195,7 @@ def _check_words(texts: Any) -> tuple[bool, list[Any]]:
 
 
 def _scored_tokens(
-    tokenizer: Tokenizer, encoding: Encoding, sentence: str, scores: Array, starts: list[int] | None
+    tokenizer: AnyTokenizer, encoding: AnyEncoding, sentence: str, scores: Array, starts: list[int] | None
 ) -> list[_ScoredToken]:
     """Return the tokens of a window that are not special; `starts` are those of the words, if texts are split.
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.checks import checked_choice, whole_number
-from wordpiece_bert._internal.notebook import arrays_text, vectors_html
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.dense.body import TokenVectors
 from wordpiece_bert.tasks.inference import encode
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tasks.loading import Source
 
-__all__ = ["FEATURE_CHOICES", "Features", "feature_extraction"]
+__all__ = ["FEATURE_CHOICES", "feature_extraction"]
 
 Choice = Literal[
     "embeddings",
@@ -49,25 +48,12 @@ FEATURE_CHOICES: tuple[Choice, ...] = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Features:
-    """The vectors of one text."""
+class _Options(TypedDict, total=False):
+    """The options of `feature_extraction` in its overloads."""
 
-    #: A vector for each token or word, float32 [n, H]; [n, 4·H] for ``"concat_last_four"``.
-    vectors: Array
-    #: The (start, end) of each token or word in the text, in characters; (0, 0) for special tokens.
-    offsets: list[tuple[int, int]]
-    #: The tokens; or the words, as they are in the text.
-    tokens: list[str]
-    #: Whether the text was longer than the model accepts, and was truncated.
-    truncated: bool
-
-    def __repr__(self) -> str:
-        cut = ", truncated" * self.truncated
-        return f"Features({len(self.tokens)} tokens, {arrays_text({'vectors': self.vectors})}{cut})"
-
-    def _repr_html_(self) -> str:
-        return vectors_html(repr(self), self.tokens, self.offsets, self.vectors)
+    weights: Sequence[float] | None
+    words: Literal["first", "mean"] | None
+    batch_size: int
 
 
 @overload
@@ -76,11 +62,9 @@ def feature_extraction(  # type: ignore[overload-overlap]
     texts: str,
     choice: Choice = "last_hidden",
     *,
-    weights: Sequence[float] | None = None,
-    words: Literal["first", "mean"] | None = None,
     is_split_into_words: Literal[False] = False,
-    batch_size: int = 32,
-) -> Features: ...
+    **options: Unpack[_Options],
+) -> TokenVectors: ...
 
 
 @overload
@@ -89,11 +73,9 @@ def feature_extraction(
     texts: Iterable[str] | ArrowArray | ArrowStream,
     choice: Choice = "last_hidden",
     *,
-    weights: Sequence[float] | None = None,
-    words: Literal["first", "mean"] | None = None,
     is_split_into_words: Literal[False] = False,
-    batch_size: int = 32,
-) -> list[Features]: ...
+    **options: Unpack[_Options],
+) -> list[TokenVectors]: ...
 
 
 @overload
@@ -102,11 +84,9 @@ def feature_extraction(
     texts: Iterable[str] | Iterable[Sequence[str]],
     choice: Choice = "last_hidden",
     *,
-    weights: Sequence[float] | None = None,
-    words: Literal["first", "mean"] | None = None,
     is_split_into_words: bool,
-    batch_size: int = 32,
-) -> Features | list[Features] | Any: ...
+    **options: Unpack[_Options],
+) -> TokenVectors | list[TokenVectors] | Any: ...
 
 
 def feature_extraction(
@@ -118,32 +98,32 @@ def feature_extraction(
     words: Literal["first", "mean"] | None = None,
     is_split_into_words: bool = False,
     batch_size: int = 32,
-) -> Features | list[Features] | Any:
+) -> TokenVectors | list[TokenVectors] | Any:
     """Compute vectors of tokens or words with a model that is not fine-tuned: the feature-based approach.
 
     Parameters
     ----------
-    source
+    source : Loaded, str or PathLike
         Any model, as `load` returns it, or its name or folder.
-    texts
+    texts : str, iterable of str, iterable of sequence of str or Arrow column
         A text, or a list of texts.
-    choice
+    choice : str, default "last_hidden"
         How to combine the layers h₀ (the embeddings) to h_L: ``"embeddings"`` h₀, ``"second_to_last_hidden"`` h_{L−1},
         ``"last_hidden"`` h_L, ``"weighted_sum_last_four"`` Σ wᵢ·hᵢ over the last four, ``"concat_last_four"`` the last
         four concatenated, h_{L−3} first, ``"weighted_sum_all"`` Σ wᵢ·hᵢ over h₁ to h_L.
-    weights
+    weights : sequence of float, optional
         wᵢ, one for each layer of a sum; 1 by default.
-    words
+    words : {"first", "mean"}, optional
         None returns a vector for each token, special tokens included. ``"first"`` or ``"mean"`` returns one for each
         word: that of its first piece, as in the paper, or the mean over its pieces.
-    is_split_into_words
+    is_split_into_words : bool, default False
         Whether each text is a list of words; offsets then count from the start of each word.
-    batch_size
+    batch_size : int, default 32
         The most texts that go through the model at once.
 
     Returns
     -------
-    Features
+    TokenVectors
         The vectors, and the tokens or words that they belong to; for a list of texts, a list of these.
 
     Raises
@@ -165,7 +145,7 @@ def feature_extraction(
     factors = _factors(choice, weights, base.config.encoder_layers)
     single, items = _check_texts(texts, split=is_split_into_words)
     encodings = encode(tokenizer, items, longest_row(base, tokenizer), is_split_into_words=is_split_into_words)
-    found: dict[int, Features] = {}
+    found: dict[int, TokenVectors] = {}
     for batch, inputs in encoding_batches(encodings, batch_size):
         states = base(**inputs, output_hidden_states=True).hidden_states
         assert states is not None
@@ -219,11 +199,12 @@ def _combined(states: tuple[Array, ...], choice: Choice, factors: Array | None) 
     return states[{"embeddings": 0, "second_to_last_hidden": -2, "last_hidden": -1}[choice]]
 
 
-def _of_tokens(vectors: Array, encoding: Encoding) -> Features:
-    return Features(np.ascontiguousarray(vectors), list(encoding.offsets), list(encoding.tokens), encoding.truncated)
+def _of_tokens(vectors: Array, encoding: Encoding) -> TokenVectors:
+    contiguous = np.ascontiguousarray(vectors)
+    return TokenVectors(contiguous, list(encoding.offsets), list(encoding.tokens), encoding.truncated)
 
 
-def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> Features:
+def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> TokenVectors:
     """One vector for each word: that of its first piece, or the mean over its pieces that truncation kept."""
     pieces: dict[int, list[int]] = {}  # by word, the positions of its tokens
     for position, word in enumerate(encoding.word_ids):
@@ -234,4 +215,4 @@ def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> Featur
     split = not isinstance(text, str)
     names = [(text[word] if split else text)[start:end] for word, (start, end) in zip(pieces, spans, strict=True)]
     stacked = np.stack(rows) if rows else np.zeros((0, vectors.shape[1]), np.float32)
-    return Features(stacked, spans, names, encoding.truncated)
+    return TokenVectors(stacked, spans, names, encoding.truncated)

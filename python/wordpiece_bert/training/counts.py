@@ -13,10 +13,13 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import RECORDS, records_html
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, TrainingError
+from wordpiece_bert.parameters import NORMALIZING
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import CountsInfo
 from wordpiece_bert.training.options import count_fields, normalizer_settings
+from wordpiece_bert.training.parameters import COUNTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.training.options import BadBytes, NormalizerSettings, Progress
 
-__all__ = ["WordCounts"]
+__all__ = ["WordCounts", "restored"]
 
 StrPath = str | os.PathLike[str]
 #: An iterable of texts, or an Arrow column.
@@ -65,6 +68,7 @@ class WordCounts:
     # --- construction
 
     @classmethod
+    @completed_by(NORMALIZING, COUNTING)
     def from_files(
         cls,
         files: StrPath | Iterable[StrPath],
@@ -86,24 +90,6 @@ class WordCounts:
         ----------
         files : path, or iterable of paths
             The files; ``"-"`` is standard input.
-        lowercase : bool, default True
-            Convert texts to lower case.
-        strip_accents : bool, optional
-            Remove combining marks after decomposition. Defaults to the value of `lowercase`.
-        clean_text : bool, default True
-            Remove control characters, and replace every white space character by a space.
-        tokenize_chinese_chars : bool, default True
-            Treat every Chinese ideograph as a word.
-        errors : {"strict", "replace", "skip"}, default "strict"
-            What to do with bytes of a file that are not UTF-8: raise an error; replace them by U+FFFD, which
-            `clean_text` then removes; or skip the line.
-        max_distinct_words : int, optional
-            A bound on memory for noisy texts. After every 64 MiB of text, if there are more distinct words than this,
-            the rarest are dropped until half as many remain. No bound by default.
-        threads : int, optional
-            Number of threads; by default all CPUs that this process may use. Results do not depend on it.
-        progress : callable, optional
-            Called as ``progress(stage, done, total)`` about twenty times a second.
 
         Returns
         -------
@@ -123,17 +109,13 @@ class WordCounts:
         for path in listed:
             if not isinstance(path, str | os.PathLike):
                 raise InputError(f"files must be paths, not {type(path).__name__}; to count texts, use from_texts")
-        settings = normalizer_settings(
-            lowercase=lowercase,
-            strip_accents=strip_accents,
-            clean_text=clean_text,
-            tokenize_chinese_chars=tokenize_chinese_chars,
-        )
+        settings = normalizer_settings(lowercase, strip_accents, clean_text, tokenize_chinese_chars)
         fields = count_fields(settings, errors, max_distinct_words)
         counted = _core.WordCounts.from_files([os.fspath(path) for path in listed], fields, threads, progress)
         return cls._counted(counted, settings)
 
     @classmethod
+    @completed_by(NORMALIZING, COUNTING)
     def from_texts(
         cls,
         texts: Texts,
@@ -149,28 +131,6 @@ class WordCounts:
     ) -> Self:
         """Count the words of texts.
 
-        Parameters
-        ----------
-        texts : iterable of str, or Arrow column
-            The texts. An iterable is consumed lazily; a column is read in place.
-        lowercase : bool, default True
-            Convert texts to lower case.
-        strip_accents : bool, optional
-            Remove combining marks after decomposition. Defaults to the value of `lowercase`.
-        clean_text : bool, default True
-            Remove control characters, and replace every white space character by a space.
-        tokenize_chinese_chars : bool, default True
-            Treat every Chinese ideograph as a word.
-        errors : {"strict", "replace", "skip"}, default "strict"
-            As for `from_files`. It has no effect here: a str always has a UTF-8 form, except for lone surrogates.
-        max_distinct_words : int, optional
-            A bound on memory for noisy texts. After every 64 MiB of text, if there are more distinct words than this,
-            the rarest are dropped until half as many remain. No bound by default.
-        threads : int, optional
-            Number of threads; by default all CPUs that this process may use. Results do not depend on it.
-        progress : callable, optional
-            Called as ``progress(stage, done, total)`` about twenty times a second.
-
         Returns
         -------
         WordCounts
@@ -184,12 +144,7 @@ class WordCounts:
         if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _exports_columns(texts)):
             hint = "; pass one text in a list, and a file to from_files" if isinstance(texts, str) else ""
             raise InputError(f"texts must be an iterable of str, not {type(texts).__name__}{hint}")
-        settings = normalizer_settings(
-            lowercase=lowercase,
-            strip_accents=strip_accents,
-            clean_text=clean_text,
-            tokenize_chinese_chars=tokenize_chinese_chars,
-        )
+        settings = normalizer_settings(lowercase, strip_accents, clean_text, tokenize_chinese_chars)
         fields = count_fields(settings, errors, max_distinct_words)
         counted = _core.WordCounts.from_texts(texts, fields, threads, progress)
         return cls._counted(counted, settings)
@@ -329,7 +284,13 @@ class WordCounts:
         return (word for word, _ in self._inner.items(None))
 
     def to_dict(self) -> dict[str, int]:
-        """Return word -> count, sorted by count descending, then by word."""
+        """Return word -> count, sorted by count descending, then by word.
+
+        Returns
+        -------
+        dict of str to int
+            The counts by their words.
+        """
         return dict(self._inner.items(None))
 
     def most_common(self, n: int | None = None) -> list[tuple[str, int]]:
@@ -339,6 +300,11 @@ class WordCounts:
         ----------
         n : int, optional
             How many; all by default.
+
+        Returns
+        -------
+        list of tuple of str and int
+            Words with their counts, the most frequent first.
         """
         return self._inner.items(None if n is None else whole_number("n", n, 0))
 
@@ -415,7 +381,7 @@ class WordCounts:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), *self._inner.columns(), self._info)
+        return restored, (type(self), *self._inner.columns(), self._info)
 
     def __repr__(self) -> str:
         about = f"{len(self):,} words, {self.total:,} occurrences, {self.texts:,} texts"
@@ -426,8 +392,8 @@ class WordCounts:
         return records_html(repr(self), [{"word": word, "count": n} for word, n in self.most_common(RECORDS + 1)])
 
 
-def _restore(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, info: CountsInfo) -> WordCounts:
-    """Create counts from the contents of their pickle."""
+def restored(cls: type[WordCounts], text: bytes, ends: Any, counts: Any, info: CountsInfo) -> WordCounts:
+    """Create counts from the columns of their core, as their pickle has them."""
     return cls._build(_core.WordCounts.from_columns(text, ends, counts), info)
 
 

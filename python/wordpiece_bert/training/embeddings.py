@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import Extendable, core_of, with_vocabulary
+from wordpiece_bert._tokenizer.parts import with_core
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.base import Model
-    from wordpiece_bert.sentence.encoder import SentenceEncoder
     from wordpiece_bert.tokenizer import Tokenizer
     from wordpiece_bert.training.vocab import Vocab
 
 __all__ = ["extend_embeddings", "extend_model"]
 
 Float = TypeVar("Float", bound="np.floating[Any]")
-AnyModel = TypeVar("AnyModel", bound="Model | SentenceEncoder")
+AnyModel = TypeVar("AnyModel", bound="Model | Extendable")
 
 # Parameters with one row per token, by the ends of their names in BERT and its variants: the word embeddings, and the
 # output layers of heads that predict tokens.
@@ -58,11 +59,10 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
     """
     any_model: Any = model
     extended: AnyModel
-    if hasattr(model, "_with_vocabulary"):  # a SentenceEncoder, which this module cannot import
-        extended = any_model._with_vocabulary(
-            lambda inner: extend_model(inner, vocab), lambda tokenizer: _extended_tokenizer(tokenizer, vocab)
+    if isinstance(model, Extendable):
+        return with_vocabulary(
+            model, lambda inner: extend_model(inner, vocab), lambda tokenizer: _extended_tokenizer(tokenizer, vocab)
         )
-        return extended
     weights = {
         name: extend_embeddings(weight, vocab) if _BY_TOKEN.search(name) else weight
         for name, weight in any_model.named_parameters()
@@ -76,12 +76,12 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
 
 def _extended_tokenizer(tokenizer: Tokenizer, vocab: Vocab) -> Tokenizer:
     """Return a tokenizer with an extended vocabulary, and everything else as before."""
-    definition = json.loads(tokenizer.to_json())
-    definition["model"]["vocab"] = {token: token_id for token_id, token in enumerate(vocab.tokens)}
-    extended = type(tokenizer).from_json(json.dumps(definition))
-    return tokenizer._build(extended._inner, tokenizer._settings)
+    core = core_of(tokenizer)
+    tokens = {token: token_id for token_id, token in enumerate(vocab.tokens)}
+    return with_core(tokenizer, core.with_tokens(tokens, sorted(core.added_tokens()), template=True))
 
 
+@completed_by(extend_model)
 def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArray[Float]:
     """Return embeddings with a row for each new token: the mean of the rows of its pieces under the old vocabulary.
 
@@ -91,8 +91,6 @@ def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArr
     ----------
     embeddings : ndarray
         The word embeddings of a model [old size, H], or another array whose first axis is tokens.
-    vocab : Vocab
-        A vocabulary that extends the model's, from `train_vocab` with `base`.
 
     Returns
     -------

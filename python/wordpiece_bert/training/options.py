@@ -11,107 +11,75 @@ from typing import Any, Literal, TypedDict
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, TrainingError
+from wordpiece_bert.parameters import NORMALIZING
+from wordpiece_bert.training.parameters import (
+    ALGORITHMS,
+    COUNTING,
+    MERGING,
+    SPECIAL_TOKENS,
+    TOP_DOWN,
+    TRAINING,
+    UNUSED,
+)
 
-__all__ = ["Algorithm", "CountOptions", "NormalizerOptions", "NormalizerSettings", "TrainOptions"]
+__all__ = ["CountOptions", "NormalizerOptions", "NormalizerSettings", "TrainOptions"]
 
-Algorithm = Literal["bpe", "top_down", "likelihood"]
 #: Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
 Progress = Callable[[str, int, int | None], object]
 
-ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "top_down", "likelihood")
 BadBytes = Literal["strict", "replace", "skip"]
 BAD_BYTES: tuple[BadBytes, ...] = ("strict", "replace", "skip")
-# How many [unusedN] tokens a vocabulary with reserved="bert" has by default.
-UNUSED = 99
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
+@completed_by(NORMALIZING)
 class NormalizerOptions(TypedDict, total=False):
     """The options of the normalizer, by keyword, for a dict that holds some of them.
 
     The normalizer prepares texts before they are split into words.
     """
 
-    #: Convert texts to lower case; True by default.
     lowercase: bool
-    #: Remove combining marks after decomposition; None, the default, means the value of `lowercase`.
     strip_accents: bool | None
-    #: Remove control characters, and replace every white space character by a space; True by default.
     clean_text: bool
-    #: Treat every Chinese ideograph as a word; True by default.
     tokenize_chinese_chars: bool
 
 
+@completed_by(NORMALIZING, COUNTING)
 class CountOptions(NormalizerOptions, total=False):
     """The options of counting words, by keyword, for a dict that holds some of them."""
 
-    #: What to do with bytes of a file that are not UTF-8: "strict" (raise an error, the default), "replace" (by U+FFFD,
-    #: which `clean_text` then removes) or "skip" (skip the line).
     errors: BadBytes
-    #: A bound on memory for noisy texts. After every 64 MiB of text, if there are more distinct words than this, the
-    #: rarest are dropped until half as many remain. None, the default, means no bound.
     max_distinct_words: int | None
-    #: Number of threads; None, the default, means all CPUs that this process may use. Results do not depend on it.
     threads: int | None
-    #: Called as ``progress(stage, done, total)`` about twenty times a second.
     progress: Progress | None
 
 
+@completed_by(TRAINING, NORMALIZING, COUNTING)
 class TrainOptions(CountOptions, total=False):
     """The options of `train_vocab` besides the source, the size and the algorithm, for a dict that holds some."""
 
-    #: The first tokens of the vocabulary, in this order; by default [PAD] [UNK] [CLS] [SEP] [MASK].
     special_tokens: Iterable[str]
-    #: "bert" gives the special tokens their ids of bert-base-uncased, and the ids between the tokens [unused0],
-    #: [unused1], …
     reserved: Literal["bert"] | None
-    #: Number of [unusedN] tokens with reserved="bert"; 99 by default. [unused99] and later ones come after [MASK].
     unused: int
-    #: A vocabulary to extend: a `Vocab`, a `Tokenizer`, a vocab.txt or a list of tokens. Its tokens keep their ids.
     base: Any
-    #: Put new tokens at the [unusedN] ids of `base`, without changing its size; False by default.
     fill_unused: bool
-    #: Skip words of more characters. None, the default, means no limit.
     max_word_chars: int | None
-    #: bpe, likelihood: merge only pairs that occur at least this often; 2 by default.
     min_frequency: int
-    #: bpe, likelihood: keep this many characters, the most frequent ones; 1000 by default, None for all.
     limit_alphabet: int | None
-    #: bpe, likelihood: characters to keep in any case; of each string the first character.
     initial_alphabet: Iterable[str]
-    #: top_down: the lower end of the search for a threshold, 10 by default; None means the smallest count.
     lower_thresh: int | None
-    #: top_down: the upper end of that search, 10,000,000 by default; None means the largest count.
     upper_thresh: int | None
-    #: top_down: passes for each threshold, 4 by default.
     num_iterations: int
-    #: top_down: the share of `vocab_size` by which the vocabulary may be smaller; 0.05 by default.
     slack_ratio: float
-    #: top_down: skip words of more characters; 50 by default.
     max_token_length: int
-    #: top_down: keep this many characters, the most frequent ones, and skip words with any other; 1000 by default.
     max_unique_chars: int
-    #: top_down: keep this many words, the most frequent ones; 5,000,000 by default, None or -1 for all.
     max_input_words: int | None
-    #: top_down: mark pieces inside words with ##; True by default.
     include_joiner: bool
 
 
-# The options that only some algorithms have, with their defaults. One that is not its default is refused elsewhere.
-MERGING: dict[str, Any] = {"min_frequency": 2, "limit_alphabet": 1000, "initial_alphabet": ()}
-TOP_DOWN: dict[str, Any] = {
-    "lower_thresh": 10,
-    "upper_thresh": 10_000_000,
-    "num_iterations": 4,
-    "slack_ratio": 0.05,
-    "max_token_length": 50,
-    "max_unique_chars": 1000,
-    "max_input_words": 5_000_000,
-    "include_joiner": True,
-}
-
-
+@completed_by(NORMALIZING)
 @dataclass(frozen=True, slots=True)
 class NormalizerSettings:
     """The settings of BERT's normalizer, which prepares texts before they are split into words.
@@ -120,14 +88,8 @@ class NormalizerSettings:
 
     Parameters
     ----------
-    lowercase : bool, default True
-        Convert texts to lower case.
     strip_accents : bool, default True
-        Remove combining marks after decomposition.
-    clean_text : bool, default True
-        Remove control characters, and replace every white space character by a space.
-    tokenize_chinese_chars : bool, default True
-        Treat every Chinese ideograph as a word.
+        Remove combining marks.
     """
 
     lowercase: bool = True
@@ -167,7 +129,6 @@ def differences(one: NormalizerSettings, other: NormalizerSettings) -> str:
 
 
 def normalizer_settings(
-    *,
     lowercase: bool = True,
     strip_accents: bool | None = None,
     clean_text: bool = True,

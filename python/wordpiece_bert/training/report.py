@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
-from wordpiece_bert._internal.figures import new_figure
+from wordpiece_bert._internal.figures import PLOTTED, new_figure
 from wordpiece_bert._internal.notebook import fields_html
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.training.parameters import COUNTING
 
 if TYPE_CHECKING:
     import os
@@ -117,7 +120,7 @@ class VocabReport:
         Parameters
         ----------
         indent : int or None, default 2
-            As for `json.dumps`.
+            How many spaces each level is indented by, as `json.dumps` has it.
         details : bool, default False
             Include `token_counts`, `words_by_tokens` and `texts_by_length`.
 
@@ -178,6 +181,7 @@ class VocabReport:
     def _repr_html_(self) -> str:
         return fields_html(self.name, {label: _shown(getattr(self, name), kind) for name, label, kind in _ROWS})
 
+    @completed_by(PLOTTED)
     def plot(self, path: str | os.PathLike[str], *others: VocabReport) -> None:
         """Plot this report, and others for comparison, to a file. Needs matplotlib.
 
@@ -185,8 +189,6 @@ class VocabReport:
 
         Parameters
         ----------
-        path : path
-            The file to write; its suffix determines the format (``.svg``, ``.png``, ``.pdf``).
         *others : VocabReport
             Reports to plot in the same panels.
 
@@ -264,10 +266,10 @@ def _shown(value: float | None, kind: str) -> str:
 def _warn_unless_comparable(reports: tuple[VocabReport, ...]) -> None:
     for what, name in (("texts", "texts_digest"), ("normalizers", "fingerprint")):
         if len({getattr(report, name) for report in reports}) > 1:
-            message = f"these reports are for different {what}: their numbers cannot be compared"
-            warn(message, TrainingWarning)
+            warn(f"these reports are for different {what}: their numbers cannot be compared", TrainingWarning)
 
 
+@completed_by(COUNTING)
 def vocab_report(
     tokenizer: Tokenizer,
     texts: Texts,
@@ -292,8 +294,6 @@ def vocab_report(
     alpha : float, default 2.5
         The order α of the Rényi entropy. The default correlates best with the quality of translation (Zouhar et al.
         2023).
-    threads : int, optional
-        Number of threads; by default all CPUs that this process may use.
 
     Returns
     -------
@@ -319,7 +319,7 @@ def vocab_report(
     least = whole_number("min_count", min_count, 1)
     if not 0 < alpha < math.inf:
         raise InputError(f"alpha must be a number above 0, not {alpha!r}")
-    core = _core.Reporter(tokenizer._inner, threads)
+    core = _core.Reporter(core_of(tokenizer), threads)
     digest = hashlib.sha256()
     items = iter(texts if column is None else column)  # type: ignore[arg-type]
     first = 0
@@ -378,7 +378,7 @@ def _report(
         p95=_percentile(lengths, sums.texts, 95),
         max=max(lengths, default=None),
         over_512=_ratio(sum(n for length, n in lengths.items() if length > _USUAL_LENGTH), sums.texts),
-        fingerprint=hashlib.sha256(tokenizer._inner.pipeline.encode()).hexdigest(),
+        fingerprint=hashlib.sha256(core_of(tokenizer).pipeline.encode()).hexdigest(),
         texts_digest=digest,
         token_counts=counts,
         words_by_tokens=words_by_tokens,

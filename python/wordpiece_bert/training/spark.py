@@ -8,9 +8,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert import _core
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.training.counts import WordCounts
+from wordpiece_bert.parameters import NORMALIZING
+from wordpiece_bert.training.counts import WordCounts, restored
 from wordpiece_bert.training.counts_file import CountsInfo, columns_of
 from wordpiece_bert.training.options import NormalizerSettings, normalizer_settings
 
@@ -30,6 +32,7 @@ _GROUP_BYTES = 64 << 20
 _ROWS_PER_BATCH = 1 << 16
 
 
+@completed_by(NORMALIZING)
 def count_words(
     frame: DataFrame,
     column: str | None = None,
@@ -50,14 +53,6 @@ def count_words(
         A data frame. Nulls are skipped.
     column : str, optional
         The column of texts. It may be omitted if the frame has only one.
-    lowercase : bool, default True
-        Convert texts to lower case.
-    strip_accents : bool, optional
-        Remove combining marks after decomposition. Defaults to the value of `lowercase`.
-    clean_text : bool, default True
-        Remove control characters, and replace every white space character by a space.
-    tokenize_chinese_chars : bool, default True
-        Treat every Chinese ideograph as a word.
 
     Returns
     -------
@@ -71,12 +66,7 @@ def count_words(
     """
     from pyspark.sql import functions
 
-    settings = normalizer_settings(
-        lowercase=lowercase,
-        strip_accents=strip_accents,
-        clean_text=clean_text,
-        tokenize_chinese_chars=tokenize_chinese_chars,
-    )
+    settings = normalizer_settings(lowercase, strip_accents, clean_text, tokenize_chinese_chars)
     if column is None and len(frame.columns) != 1:
         raise InputError(f"the frame has the columns {', '.join(frame.columns)}: pass column=, the one with the texts")
     chosen = frame.columns[0] if column is None else column
@@ -127,7 +117,7 @@ def _count_partition(batches: Iterable[Any], settings: NormalizerSettings) -> It
         counts = part if counts is None else counts + part
     if counts is None:
         return
-    text, ends, numbers = counts._inner.columns()
+    text, ends, numbers = core_of(counts).columns()
     words = pa.Array.from_buffers(
         pa.large_string(), len(counts), [None, pa.py_buffer(b"\0" * 8 + ends.tobytes()), pa.py_buffer(text)]
     )
@@ -167,4 +157,4 @@ def _counts_of(table: Any, settings: NormalizerSettings) -> WordCounts:
         texts=totals[0]["texts"] if totals else 0,
         bytes=totals[0]["bytes"] if totals else 0,
     )
-    return WordCounts._build(_core.WordCounts.from_columns(text, ends, counts), info)
+    return restored(WordCounts, text, ends, counts, info)

@@ -8,14 +8,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.counts import StrPath, Texts, WordCounts
 from wordpiece_bert.training.options import (
-    SPECIAL_TOKENS,
-    UNUSED,
-    Algorithm,
     BadBytes,
     NormalizerSettings,
     Progress,
@@ -24,14 +23,21 @@ from wordpiece_bert.training.options import (
     first_tokens,
     settings_of,
 )
+from wordpiece_bert.training.parameters import (
+    AS_COUNTED,
+    COUNTING,
+    DEFAULT_SIZE,
+    SPECIAL_TOKENS,
+    TRAINING,
+    UNUSED,
+    Algorithm,
+)
 from wordpiece_bert.training.vocab import Vocab
 
 if TYPE_CHECKING:
     from wordpiece_bert import _core
 
 __all__ = ["train_vocab"]
-
-DEFAULT_SIZE = 30_522
 
 # A note lists this many characters, and counts the rest.
 _CHARS_SHOWN = 20
@@ -46,6 +52,7 @@ class _Normalizing(TypedDict):
     tokenize_chinese_chars: bool | None
 
 
+@completed_by(TRAINING, AS_COUNTED, COUNTING)
 def train_vocab(
     source: StrPath | Iterable[StrPath] | Texts | WordCounts,
     vocab_size: int = DEFAULT_SIZE,
@@ -96,63 +103,6 @@ def train_vocab(
     source : path, list of paths, iterable of str, Arrow column or WordCounts
         Text files, texts, or word counts. A list of `str` means files if all of them are names of existing files,
         and texts otherwise.
-    vocab_size : int, default 30522
-        The size, special tokens included. With `fill_unused` the size is that of `base` and can be omitted.
-    algorithm : {"bpe", "top_down", "likelihood"}, default "bpe"
-        The training algorithm.
-    special_tokens : iterable of str, optional
-        The first tokens of the vocabulary, in this order; by default [PAD] [UNK] [CLS] [SEP] [MASK].
-    reserved : {"bert"}, optional
-        Give the special tokens their ids of bert-base-uncased, and the ids between them to the tokens [unused0],
-        [unused1], …
-    unused : int, default 99
-        Number of [unusedN] tokens with ``reserved="bert"``. [unused99] and later ones come after [MASK].
-    base : Vocab, Tokenizer, path or list of str, optional
-        A vocabulary to extend; a path is that of a vocab.txt. Its tokens keep their ids.
-    fill_unused : bool, default False
-        Put new tokens at the [unusedN] ids of `base`, without changing its size.
-    max_word_chars : int, optional
-        Skip words of more characters. No limit by default.
-    min_frequency : int, default 2
-        bpe, likelihood: merge only pairs that occur at least this often.
-    limit_alphabet : int or None, default 1000
-        bpe, likelihood: keep this many characters, the most frequent ones; None keeps all.
-    initial_alphabet : iterable of str, default ()
-        bpe, likelihood: characters to keep in any case; of each string the first character.
-    lower_thresh : int or None, default 10
-        top_down: the lower end of the search for a threshold; None means the smallest count.
-    upper_thresh : int or None, default 10,000,000
-        top_down: the upper end of that search; None means the largest count.
-    num_iterations : int, default 4
-        top_down: passes for each threshold.
-    slack_ratio : float, default 0.05
-        top_down: the share of `vocab_size` by which the vocabulary may be smaller.
-    max_token_length : int, default 50
-        top_down: skip words of more characters.
-    max_unique_chars : int, default 1000
-        top_down: keep this many characters, the most frequent ones, and skip words with any other.
-    max_input_words : int or None, default 5,000,000
-        top_down: keep this many words, the most frequent ones; None or -1 keeps all.
-    include_joiner : bool, default True
-        top_down: mark pieces inside words with ##.
-    lowercase : bool, optional
-        Convert texts to lower case. By default the setting of the word counts, or True.
-    strip_accents : bool, optional
-        Remove combining marks after decomposition. By default the setting of the word counts, or the value of
-        `lowercase`.
-    clean_text : bool, optional
-        Remove control characters, and replace every white space character by a space. By default the setting of the
-        word counts, or True.
-    tokenize_chinese_chars : bool, optional
-        Treat every Chinese ideograph as a word. By default the setting of the word counts, or True.
-    errors : {"strict", "replace", "skip"}, default "strict"
-        What to do with bytes of a file that are not UTF-8, as for `WordCounts.from_files`.
-    max_distinct_words : int, optional
-        A bound on memory for noisy texts, as for `WordCounts.from_files`. No bound by default.
-    threads : int, optional
-        Number of threads; by default all CPUs that this process may use. Results do not depend on it.
-    progress : callable, optional
-        Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
 
     Returns
     -------
@@ -223,7 +173,7 @@ def train_vocab(
     counts = _counts(source, normalizing, errors, max_distinct_words, threads, progress)
     normalizer = _normalizer(counts, old_normalizer, normalizing)
     notes = _counting_notes(counts)
-    words = counts._inner
+    words = core_of(counts)
     if max_word_chars is not None:
         words, dropped, occurrences = words.without_longer(max_word_chars)
         if dropped:
@@ -362,7 +312,7 @@ def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:
 
 def _settings_of(tokenizer: Tokenizer) -> NormalizerSettings:
     """Return the settings of a tokenizer's normalizer, which must be BERT's."""
-    core = tokenizer._inner
+    core = core_of(tokenizer)
     normalizer = core.bert_normalizer
     if normalizer is None or core.pre_tokenizer_type != "BertPreTokenizer":
         raise TrainingError(

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.notebook import RECORDS, records_html
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import VocabError
+from wordpiece_bert.parameters import PIECES
 from wordpiece_bert.tokenizer import Tokenizer
-from wordpiece_bert.training.options import Algorithm, NormalizerSettings
+from wordpiece_bert.training.options import NormalizerSettings
+from wordpiece_bert.training.parameters import AS_COUNTED, Algorithm
 
 __all__ = ["Vocab"]
 
@@ -76,6 +79,7 @@ class Vocab:
                 raise VocabError(f"a vocab.txt cannot hold the token {token!r}; use save_pretrained")
         write_text(Path(path), "".join(f"{token}\n" for token in self.tokens))
 
+    @completed_by(AS_COUNTED, PIECES)
     def save_pretrained(
         self,
         folder: StrPath,
@@ -98,15 +102,6 @@ class Vocab:
         ----------
         folder : path
             The folder; it is created if need be.
-        lowercase, strip_accents, clean_text, tokenize_chinese_chars : bool, optional
-            The settings of the normalizer, as for `Tokenizer.from_vocab`; by default those of the word counts.
-        unk_token, cls_token, sep_token, pad_token, mask_token : str
-            The special tokens; by default ``[UNK]``, ``[CLS]``, ``[SEP]``, ``[PAD]`` and ``[MASK]``. The vocabulary
-            must have `unk_token`, and may have the others.
-        continuing_subword_prefix : str, default "##"
-            The prefix of a piece that continues a word.
-        max_input_chars_per_word : int, default 100
-            A word of more characters becomes `unk_token`.
 
         Raises
         ------
@@ -128,6 +123,7 @@ class Vocab:
         )
         tokenizer.save_pretrained(folder)
 
+    @completed_by(AS_COUNTED, PIECES)
     def tokenizer(
         self,
         *,
@@ -144,18 +140,6 @@ class Vocab:
         max_input_chars_per_word: int = 100,
     ) -> Tokenizer:
         """Return the tokenizer: this vocabulary with the normalizer settings of its word counts.
-
-        Parameters
-        ----------
-        lowercase, strip_accents, clean_text, tokenize_chinese_chars : bool, optional
-            The settings of the normalizer, as for `Tokenizer.from_vocab`; by default those of the word counts.
-        unk_token, cls_token, sep_token, pad_token, mask_token : str
-            The special tokens; by default ``[UNK]``, ``[CLS]``, ``[SEP]``, ``[PAD]`` and ``[MASK]``. The vocabulary
-            must have `unk_token`, and may have the others.
-        continuing_subword_prefix : str, default "##"
-            The prefix of a piece that continues a word.
-        max_input_chars_per_word : int, default 100
-            A word of more characters becomes `unk_token`.
 
         Returns
         -------

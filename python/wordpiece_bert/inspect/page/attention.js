@@ -1,7 +1,5 @@
 // Attention: all heads as thumbnails, and one of them (or a mean of several) from a token, as lines and as a matrix.
 
-const builders = {};
-
 builders.attention = (view) => {
   const { tokens, sentences, focus } = view.data;
   const { attention, rollout, thumbnails, value_norms: norms } = view.arrays;

@@ -2,6 +2,9 @@
 
 const content = JSON.parse(document.getElementById("content").textContent);
 
+/** By kind, the function that builds a view: it sets its `element` and its `start`. */
+const builders = {};
+
 /** Make an element: attributes and listeners (onclick …) by name, then children: elements or texts. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

@@ -1,9 +1,11 @@
 // The page: a title, a tab for each view, the theme. A view is built when its tab is first opened.
 
-const TAB_NAMES = {
-  attention: "Attention", lens: "Logit lens", map: "Map", neurons: "Queries and keys", patterns: "Patterns",
-  positions: "Positions", predictions: "Predictions", saliency: "Saliency", similarity: "Similarity", tokens: "Tokens",
-};
+/** A view of a kind without a script: its picture. */
+function pictured(view) {
+  const source = `data:image/svg+xml,${encodeURIComponent(view.picture)}`;
+  view.element = make("section", { class: "card" }, make("img", { src: source, alt: view.title, style: { maxWidth: "100%", background: "#fff" } }));
+  view.start = () => {};
+}
 
 function begin() {
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -16,7 +18,7 @@ function begin() {
   const header = make("header", { class: "top" }, make("h1", {}, content.title), toggle);
   const panel = make("main", { id: "panel", role: "tabpanel", "aria-live": "off" });
   const kinds = views.map((view) => view.kind);
-  const names = views.map((view) => (kinds.filter((kind) => kind === view.kind).length > 1 ? view.title : TAB_NAMES[view.kind]));
+  const names = views.map((view) => (kinds.filter((kind) => kind === view.kind).length > 1 ? view.title : view.label));
   const tabs = views.map((view, index) =>
     make("button", { type: "button", role: "tab", id: `tab-${index}`, "aria-controls": "panel", onclick: () => open(index) }, names[index]),
   );
@@ -36,7 +38,7 @@ function begin() {
     panel.setAttribute("aria-labelledby", `tab-${index}`);
     hideTip();
     const isNew = !view.element;
-    if (isNew) builders[view.kind](view);
+    if (isNew) (builders[view.kind] ?? pictured)(view);
     const title = view.title === names[index] || views.length === 1 ? null : make("p", { class: "intro soft" }, view.title);
     panel.replaceChildren(...(title ? [title] : []), view.element);
     panel.dataset.view = view.kind;

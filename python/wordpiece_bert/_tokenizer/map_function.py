@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.parts import core_of
+from wordpiece_bert._tokenizer.parts import resolved_options
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._tokenizer.base import TokenizerBase
     from wordpiece_bert.options import CallOptions
 
-__all__ = ["MapFunction"]
 
 _NAMES = {"ids": "input_ids", "type_ids": "token_type_ids", "attention_mask": "attention_mask"}
 
@@ -74,9 +75,9 @@ class MapFunction:
         """
         texts = self._column(examples, self.column)
         pairs = None if self.pair is None else self._column(examples, self.pair)
-        split, resolved = self.tokenizer._resolve(self.options, like_transformers=True)
+        split, resolved = resolved_options(self.tokenizer, self.options, like_transformers=True)
         is_int64 = self.dtype == "int64"
-        rows = self.tokenizer._inner.encode_batch(
+        rows = core_of(self.tokenizer).encode_batch(
             texts, pairs, split, resolved, list(self.columns), is_int64, self.threads
         )
         if hasattr(examples, "append_column"):

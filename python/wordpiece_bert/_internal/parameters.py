@@ -1,0 +1,205 @@
+"""Parameters that several functions share: each is described once, and the docstrings that need it are completed here.
+
+A function has its signature in full. Its docstring describes the parameters that are its own, and the decorator
+`completed_by` names where the others are described: tables, or functions that have them too. ``help()`` then describes
+all of them, in the order of the signature. Commands take the first sentence of a description for their help texts
+(`Parameters.summary`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+
+Documented = TypeVar("Documented", bound="Callable[..., Any] | type[Any]")
+
+_HEADING = "Parameters\n----------\n"
+# The heading of the section that follows, or the end.
+_NEXT_HEADING = re.compile(r"^\w[\w ]*\n-{3,}$", re.MULTILINE)
+_SENTENCE = re.compile(r"(.+?)[.:;](?=\s|$)", re.DOTALL)
+
+
+class Entry(NamedTuple):
+    """The description of one parameter, or of several together."""
+
+    names: tuple[str, ...]
+    #: What follows the names in their line: the type, and the default.
+    kind: str
+    #: The lines below, indented.
+    description: str
+
+    def of(self, names: list[str]) -> Entry:
+        """Return the description of those of its parameters that are among `names`."""
+        return self._replace(names=tuple(name for name in self.names if name.lstrip("*") in names))
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.names)}{self.kind}\n{self.description}".rstrip()
+
+
+class Parameters:
+    """Descriptions of parameters by name.
+
+    Parameters
+    ----------
+    text : str
+        Entries as in the section "Parameters" of a docstring: a line ``name : type``, and below it the description,
+        indented.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._entries = {
+            name.lstrip("*"): entry for entry in _entries(inspect.cleandoc("\n" + text)) for name in entry.names
+        }
+
+    @classmethod
+    def of(cls, documented: Callable[..., Any]) -> Parameters:
+        """Return what the docstring of a function or a class describes.
+
+        Parameters
+        ----------
+        documented : callable
+            The function or the class. With ``python -OO`` it has no docstring, and nothing is described.
+        """
+        text = inspect.cleandoc(documented.__doc__ or "")
+        start, end = _section(text)
+        return cls(text[start:end])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def get(self, name: str) -> Entry | None:
+        """Return the description of a parameter; None if there is none.
+
+        Parameters
+        ----------
+        name : str
+            The name of the parameter.
+        """
+        return self._entries.get(name)
+
+    def summary(self, name: str) -> str:
+        """Return the first sentence of a description, as the help texts of commands are: without an initial capital.
+
+        Other parameters are in single back quotes, as in the description.
+
+        Parameters
+        ----------
+        name : str
+            The name of the parameter.
+        """
+        description = " ".join(self._entries[name].description.split())
+        found = _SENTENCE.match(description)
+        sentence = (found[1] if found else description).replace("``", "").replace('"', "")
+        return sentence[:1].lower() + sentence[1:]
+
+    def default(self, name: str) -> str:
+        """Return the default of a parameter as its line says it, without quotation marks; empty if it says none.
+
+        Parameters
+        ----------
+        name : str
+            The name of the parameter.
+        """
+        return self._entries[name].kind.partition("default ")[2].strip('"')
+
+
+def completed_by(*sources: Parameters | Callable[..., Any]) -> Callable[[Documented], Documented]:
+    """Complete the docstring of a function or a class with the parameters that it does not describe itself.
+
+    Parameters
+    ----------
+    *sources : Parameters or callable
+        Where they are described: tables, and functions or classes whose docstrings do. The first that has a name
+        counts.
+    """
+    tables = [source if isinstance(source, Parameters) else Parameters.of(source) for source in sources]
+
+    def complete(documented: Documented) -> Documented:
+        if documented.__doc__:  # None with python -OO
+            documented.__doc__ = _completed(inspect.cleandoc(documented.__doc__), _parameters(documented), tables)
+        return documented
+
+    return complete
+
+
+def described_parameters(docstring: str) -> list[str]:
+    """Return the names that the section "Parameters" of a docstring describes, in its order.
+
+    Parameters
+    ----------
+    docstring : str
+        The docstring.
+    """
+    text = inspect.cleandoc(docstring)
+    start, end = _section(text)
+    return [name.lstrip("*") for entry in _entries(text[start:end]) for name in entry.names]
+
+
+def changed_parameters(docstring: str, entries: Mapping[str, str | None]) -> str:
+    """Return a docstring with other descriptions of some parameters.
+
+    Parameters
+    ----------
+    docstring : str
+        The docstring.
+    entries : mapping
+        The new entry of each, as in a table of `Parameters`; None leaves the parameter out.
+    """
+    text = inspect.cleandoc(docstring)
+    start, end = _section(text)
+    kept = [entries.get(entry.names[0], str(entry)) for entry in _entries(text[start:end])]
+    rest = text[end:]
+    return text[:start] + "\n".join(entry for entry in kept if entry) + ("\n\n" + rest if rest else "")
+
+
+def _parameters(documented: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters of a function or a class; the keys of a typed dict."""
+    function = inspect.unwrap(documented.__init__ if inspect.isclass(documented) else documented)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return list(documented.__annotations__)
+    count = code.co_argcount + code.co_kwonlyargcount
+    return [name for name in code.co_varnames[:count] if name not in ("self", "cls")]
+
+
+def _section(text: str) -> tuple[int, int]:
+    """Return where the entries of the section "Parameters" begin and end."""
+    heading = text.find(_HEADING)
+    if heading < 0:
+        return 0, 0
+    start = heading + len(_HEADING)
+    following = _NEXT_HEADING.search(text, start)
+    return start, following.start() if following else len(text)
+
+
+def _entries(section: str) -> Iterator[Entry]:
+    """Yield the entries of a section."""
+    for entry in re.split(r"\n+(?=\S)", section.strip("\n")):
+        if entry:
+            line, _, description = entry.partition("\n")
+            names, separator, kind = line.partition(" : ")
+            yield Entry(tuple(re.split(r",\s*", names.strip())), separator + kind, description)
+
+
+def _completed(text: str, parameters: list[str], tables: list[Parameters]) -> str:
+    if _HEADING not in text:
+        following = _NEXT_HEADING.search(text)
+        before, after = (text[: following.start()], text[following.start() :]) if following else (text, "")
+        text = f"{before.rstrip()}\n\n{_HEADING}\n{after}"
+    start, end = _section(text)
+    own = {name.lstrip("*"): entry for entry in _entries(text[start:end]) for name in entry.names}
+    missing = [name for name in parameters if name not in own]
+    described = dict(own)
+    for name in missing:
+        found = next((entry for table in tables if (entry := table.get(name))), None)
+        if found:
+            described[name] = found.of(missing)
+    # An entry may describe several parameters; those of *args are in no list of names.
+    entries = dict.fromkeys(described[name] for name in [*parameters, *own] if name in described)
+    rest = text[end:]
+    return (text[:start] + "\n".join(map(str, entries)) + ("\n\n" + rest if rest else "")).rstrip()

@@ -1,0 +1,32 @@
+"""The names of the columns of labelled tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Columns"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of a labelled table.
+
+    Attributes
+    ----------
+    text : str
+        The texts, or lists of words.
+    pair : str, optional
+        The second text of each pair, or the question about each text.
+    label : str
+        The labels, numbers or answers.
+    choices : tuple of str
+        A column of lists of choices, or a column for each choice.
+    answer_start : str, optional
+        The first character of each answer.
+    """
+
+    text: str = "text"
+    pair: str | None = None
+    label: str = "label"
+    choices: tuple[str, ...] = ("choices",)
+    answer_start: str | None = None

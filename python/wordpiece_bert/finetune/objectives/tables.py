@@ -1,0 +1,240 @@
+"""Objectives of fine-tuning: what a model learns from a labelled table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.data import read_columns
+from wordpiece_bert.finetune.objectives.columns import Columns
+from wordpiece_bert.finetune.parameters import FITTING
+from wordpiece_bert.finetune.start import model_for
+from wordpiece_bert.finetune.trainer import Trainer
+from wordpiece_bert.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from wordpiece_bert.finetune.arguments import TrainingArguments
+    from wordpiece_bert.finetune.batches import Dataset
+    from wordpiece_bert.finetune.heads import Head
+    from wordpiece_bert.finetune.labels import Problem
+    from wordpiece_bert.finetune.loop import TrainingLoop
+    from wordpiece_bert.finetune.network import Network
+    from wordpiece_bert.finetune.start import ProblemType
+    from wordpiece_bert.finetune.trainer import EvalPrediction
+
+__all__ = ["FrozenFit", "HeadObjective", "TableObjective", "Tables"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """Labelled tables, as `wordpiece_bert.finetune.data.read_columns` reads them.
+
+    Attributes
+    ----------
+    train : path
+        The table to train on.
+    eval : path, optional
+        The table to evaluate on.
+    columns : Columns
+        The names of its columns.
+    max_length : int, optional
+        Longer texts are truncated; by default those that are longer than the model's longest row.
+    """
+
+    train: str | os.PathLike[str]
+    eval: str | os.PathLike[str] | None = None
+    columns: Columns = field(default_factory=Columns)
+    max_length: int | None = None
+
+
+class FrozenFit(NamedTuple):
+    """A head that was fitted to the vectors of a frozen encoder."""
+
+    #: How many rows it was fitted to.
+    rows: int
+    #: The metrics of the table to evaluate on; empty without one.
+    metrics: dict[str, float]
+    #: Writes the folder of the model.
+    save: Callable[[Path], None]
+
+
+class TableObjective:
+    """What a model is fine-tuned for.
+
+    Parameters
+    ----------
+    tables : Tables
+        The tables.
+
+    Attributes
+    ----------
+    tables : Tables
+        As passed.
+    """
+
+    tables: Tables
+
+    #: From a label in a table to what is wrong with it, or None; None for labels that `rows` checks.
+    label_problem: ClassVar[Problem | None] = None
+    #: Whether `fit_frozen` is there.
+    has_frozen_heads: ClassVar[bool] = False
+    #: Whether `fit_frozen` keeps vectors for the next call.
+    caches_vectors: ClassVar[bool] = False
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+
+    @completed_by(FITTING)
+    def trainer(
+        self, model: str | os.PathLike[str], args: TrainingArguments, *, download: bool = False
+    ) -> TrainingLoop[Any]:
+        """Return a trainer over the tables."""
+        raise NotImplementedError
+
+    @completed_by(FITTING)
+    def fit_frozen(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        C: float = 1.0,
+        cache: Path | None = None,
+        download: bool = False,
+        show_progress_bar: bool | None = None,
+    ) -> FrozenFit:
+        """Fit a head to the vectors of a model that is not trained."""
+        raise NotImplementedError
+
+    def read(self, file: str | os.PathLike[str], *others: str | None) -> dict[str, list[Any]]:
+        """Return the columns of texts, second texts and labels of a table, and others.
+
+        Parameters
+        ----------
+        file : path
+            The table.
+        *others : str
+            Further columns.
+        """
+        columns = self.tables.columns
+        checks = {columns.label: type(self).label_problem} if type(self).label_problem else None
+        names = [name for name in (columns.text, columns.pair, columns.label, *others) if name]
+        return read_columns(file, names, checks=checks)  # type: ignore[arg-type]
+
+    def lists(self, file: str | os.PathLike[str], column: str, values: list[Any]) -> list[list[str]]:
+        """Return lists of words or labels; a string is divided at white space.
+
+        Parameters
+        ----------
+        file : path
+            The table, for messages.
+        column : str
+            The name of the column.
+        values : list
+            Its values.
+        """
+        rows = [value.split() if isinstance(value, str) else value for value in values]
+        if wrong := next((value for value in rows if not isinstance(value, list)), None):
+            raise InputError(
+                f"{file}: the column {column!r} must hold lists of strings, or strings of words, not {wrong!r:.40}"
+            )
+        return rows
+
+
+class HeadObjective(TableObjective):
+    """An objective of a model with a head."""
+
+    #: The head, as for `model_for`.
+    head: ClassVar[str]
+    #: The loss of a head for sequences.
+    problem_type: ClassVar[ProblemType | None] = None
+
+    def label_names(self) -> list[str] | None:
+        """Return the names of the labels by id; None for those of the model's configuration."""
+        return None
+
+    def rows(
+        self, file: str | os.PathLike[str], tokenizer: Tokenizer, names: list[str] | None, max_length: int
+    ) -> Dataset:
+        """Return the rows of a table for a `Trainer`.
+
+        Parameters
+        ----------
+        file : path
+            The table.
+        tokenizer : Tokenizer
+            The tokenizer of the model.
+        names : list of str, optional
+            What `label_names` returned.
+        max_length : int
+            Longer rows are truncated, to this many tokens.
+        """
+        raise NotImplementedError
+
+    def metrics(self, found: EvalPrediction, rows: Any, names: list[str] | None) -> dict[str, float]:
+        """Return the metrics of an evaluation.
+
+        Parameters
+        ----------
+        found : EvalPrediction
+            The predictions and the labels.
+        rows : Dataset
+            The rows.
+        names : list of str, optional
+            What `label_names` returned.
+        """
+        raise NotImplementedError
+
+    def loss_head(self, network: Network) -> Head:
+        """Return the training side of the head, for another loss than that of the model's class.
+
+        Parameters
+        ----------
+        network : Network
+            The model as training sees it.
+        """
+        raise NotImplementedError
+
+    @completed_by(FITTING)
+    def trainer(
+        self, model: str | os.PathLike[str], args: TrainingArguments, *, download: bool = False
+    ) -> TrainingLoop[Any]:
+        """Return a `Trainer` over the tables."""
+        tokenizer = Tokenizer.from_pretrained(model, download=download)
+        names = self.label_names()
+        start = model_for(
+            model,
+            self.head,  # type: ignore[arg-type]
+            labels=names,
+            problem_type=self.problem_type,
+            seed=args.seed,
+            download=download,
+        )
+        train, held_out = (
+            None if file is None else self.rows(file, tokenizer, names, self.longest(start.config.longest_row))
+            for file in (self.tables.train, self.tables.eval)
+        )
+        own_loss = type(self).loss_head is not HeadObjective.loss_head
+        return Trainer(
+            start,
+            args,
+            train,
+            held_out,
+            compute_metrics=None if held_out is None else lambda found: self.metrics(found, held_out, names),
+            tokenizer=tokenizer,
+            loss_head=self.loss_head if own_loss else None,
+        )
+
+    def longest(self, limit: int) -> int:
+        """Return the longest row in tokens.
+
+        Parameters
+        ----------
+        limit : int
+            The longest row of the model.
+        """
+        return min(self.tables.max_length or limit, limit)

@@ -1,0 +1,133 @@
+"""What a training minimizes: a loss as a function of parameters, and the model that the parameters make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from wordpiece_bert._internal.parts import write_files
+from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.heads import Head, head_of
+from wordpiece_bert.finetune.memory import row_sizes
+from wordpiece_bert.finetune.network import Network
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.finetune.engines import TrainingEngine
+    from wordpiece_bert.finetune.network import Parameters
+    from wordpiece_bert.finetune.passes import PassOptions
+
+__all__ = ["Collate", "HeadFactory", "ModelProblem", "TrainingProblem"]
+
+#: What is trained: a model, two of them, or a sentence encoder.
+Trained = TypeVar("Trained")
+
+#: From rows to the batch that they make.
+Collate = Callable[[Sequence[Any]], Mapping[str, Any]]
+#: From a network to the training side of its head.
+HeadFactory = Callable[[Network], Head]
+
+
+class TrainingProblem(Protocol[Trained]):
+    """What `TrainingLoop` trains: parameters, a loss with its gradients, and the files of the model."""
+
+    #: What the training starts from; it does not change.
+    start: Trained
+    #: The configuration of the encoder, by which the memory of a step is estimated.
+    config: BertConfig
+    #: The engine that computes, ``"rust"`` or ``"numpy"``.
+    backend: str
+
+    def parameters(self) -> Parameters:
+        """Return the float32 arrays to train, by name: copies of those of `start`."""
+
+    def freeze(self, frozen: Collection[str]) -> None:
+        """Set which parameters are not trained: backward passes may end above them."""
+
+    def batch(self, rows: Sequence[Any]) -> Any:
+        """Return the micro-batch of rows."""
+
+    def gradients(
+        self, parameters: Parameters, batch: Any, options: PassOptions, engine: TrainingEngine
+    ) -> tuple[float, Mapping[str, Array]]:
+        """Return the loss of a micro-batch, and its gradient with respect to the parameters."""
+
+    def model(self, parameters: Parameters) -> Trained:
+        """Return a new model with copies of the parameters."""
+
+    def write(self, model: Trained, output: AtomicFolder) -> None:
+        """Write the files with which a model is loaded."""
+
+    def description(self) -> dict[str, Any]:
+        """Return what a checkpoint must share with this training: the model and the loss."""
+
+    def sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
+        """Return the tokens of rows, and for how many of them a head computes scores of the vocabulary."""
+
+
+class ModelProblem:
+    """The loss of one model with a head.
+
+    Parameters
+    ----------
+    model : Model
+        The model to start from.
+    collate : function
+        From rows to a batch: the arguments of the model by name.
+    head : function, optional
+        From the network to the training side of its head, for another loss than that of the model's class.
+
+    Raises
+    ------
+    InputError
+        The model has no head.
+    ConfigError
+        Its backward pass is not here.
+    """
+
+    def __init__(self, model: Model, collate: Collate, head: HeadFactory | None = None) -> None:
+        self.start = model
+        self.network = Network(model)
+        self.config, self.backend = model.config, model.backend
+        self.batch = collate
+        self._dtype = model.dtype
+        self._trained_from: int | None = None
+        self._head = head_of(type(model), self.network) if head is None else head(self.network)
+
+    def parameters(self) -> Parameters:
+        """Return float32 copies of the parameters."""
+        return {name: array.copy() for name, array in self.network.parameters(self.start).items()}
+
+    def freeze(self, frozen: Collection[str]) -> None:
+        """Set which parameters are not trained."""
+        self._trained_from = self.network.lowest_trained(frozen)
+
+    def gradients(
+        self, parameters: Parameters, batch: Any, options: PassOptions, engine: TrainingEngine
+    ) -> tuple[float, Mapping[str, Array]]:
+        """Return loss and gradients."""
+        options = options._replace(trained_from=self._trained_from)
+        found = compute(self.network, parameters, batch, options, engine=engine, head=self._head)
+        return found.loss, found.gradients
+
+    def model(self, parameters: Parameters) -> Model:
+        """Return a model with copies of the parameters."""
+        weights = {name: array.copy() for name, array in parameters.items()}
+        return self.network.model_class(self.config, weights, backend=self.backend, dtype=self._dtype)
+
+    def write(self, model: Model, output: AtomicFolder) -> None:
+        """Write the files of `Model.save_pretrained`."""
+        write_files(model, output)
+
+    def description(self) -> dict[str, Any]:
+        """Return the class and the configuration."""
+        return {"class": self.network.model_class.__name__, "config": self.config.to_dict()}
+
+    def sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
+        """Return the tokens of rows, and how many of them have scores of the vocabulary."""
+        return row_sizes(rows, scores=self._head.scores_vocabulary)

@@ -1,0 +1,75 @@
+"""The options of tokenizers and encoders that columns of texts have in other libraries, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._internal.parameters import Parameters
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert.batch import RaggedBatch
+    from wordpiece_bert.options import Strategy
+    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.tokenizer import Tokenizer
+
+__all__ = ["COLUMNS", "GIVEN", "EmbeddingOptions", "EncodingOptions"]
+
+#: What turns a column of texts into ids or vectors.
+COLUMNS = Parameters(
+    """
+    column : str
+        The column of texts. A null has null results.
+    tokenizer : Tokenizer, str or os.PathLike
+        The tokenizer, or the name or folder of a model.
+    pair : str, optional
+        The column of the second texts of pairs.
+    model : SentenceEncoder, str or os.PathLike, default "minilm"
+        The encoder, or its name or folder.
+    """
+)
+
+#: How a class for another library is given its model.
+GIVEN = Parameters(
+    """
+    model : SentenceEncoder, str or os.PathLike, optional
+        The encoder, or its name or folder; by default ``"minilm"``.
+    model_name : str or os.PathLike, optional
+        Another name of `model`.
+    """
+)
+
+
+@dataclass(frozen=True)
+class EncodingOptions:
+    """Those options of `Tokenizer.encode_batch` that a column of texts has."""
+
+    max_length: int | None = None
+    truncation: bool | Strategy | None = None
+    add_special_tokens: bool = True
+    threads: int | None = None
+
+    def encode(self, tokenizer: Tokenizer, texts: Any) -> RaggedBatch:
+        """Encode texts with these options."""
+        return tokenizer.encode_batch(texts, **vars(self))
+
+
+@dataclass(frozen=True)
+class EmbeddingOptions:
+    """Those options of `SentenceEncoder.encode` that a column of texts has."""
+
+    prompt_name: str | None = None
+    normalize_embeddings: bool = False
+    truncate_dim: int | None = None
+
+    def encode(self, encoder: SentenceEncoder, texts: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return the vectors of texts with these options, and which texts were truncated."""
+        vectors, truncated = encoder.encode(texts, **vars(self), return_truncated=True)
+        return vectors, truncated
+
+    def width(self, encoder: SentenceEncoder) -> int:
+        """Return the dimension of the vectors."""
+        return encoder.dimension if self.truncate_dim is None else self.truncate_dim
