@@ -2,7 +2,8 @@
 #
 #   make demo          build and install the package, install the model, embed a text file, print the nearest sentences
 #   make test          run every test that a newcomer needs: Rust, Python, documentation, examples
-#   make lint          check formatting, lints, types, stubs, import directions, generated files, and that NEON compiles
+#   make lint          check formatting, lints, types, stubs, import directions, generated files, and that the code for Arm
+#                      and WebAssembly compiles
 #   make check         lint, then test
 #   make test-browser  run the tests of the inspection pages in browsers (apt-get install chromium firefox-esr; Firefox is skipped if missing)
 #   make test-integrations
@@ -15,7 +16,10 @@
 #   make fuzz          run all property tests, Rust and Python, with SEEDS random seeds (200), read DAMAGED damaged copies of
 #                      each kind of file (2,000), then run each fuzz target for SECONDS (60; cargo-fuzz and nightly Rust)
 #   make bench         measure beside other libraries: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
-#   make wheel         build a wheel into dist/
+#   make docs          build the documentation into build/docs; open build/docs/index.html
+#   make wheel         build a wheel for any Linux on this processor into dist/, and test it in an environment of its own;
+#                      also make wheel WHEELS="musllinux-x86_64 sdist" (scripts/wheels.py --help)
+#   make wheel-all     build the wheels of all platforms and the source archive, and test those that can run here
 #   make clean         delete what the others made
 #
 # Needed: Python 3.11 or newer, Rust, a C compiler. Another Python: make PYTHON=python3.12 demo
@@ -28,6 +32,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The binding's tests must link the same Python that the package is installed for.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
+# A process for each processor, a file of tests at a time; one process: make test PARALLEL=
+PARALLEL ?= -n auto --dist loadfile
+
 # A change in any of these means: build and install again.
 SOURCES := pyproject.toml $(shell find Cargo.toml Cargo.lock rust python -type f \
 	-not -name '*.md' -not -path '*/__pycache__/*' -not -path 'rust/wordpiece/fuzz/*')
@@ -38,11 +45,13 @@ PACKAGE := $(VENV)/package.stamp
 MODEL := $(VENV)/model.stamp
 TEST_TOOLS := $(VENV)/test-tools.stamp
 LINT_TOOLS := $(VENV)/lint-tools.stamp
+DOCS_TOOLS := $(VENV)/docs-tools.stamp
 BENCH_TOOLS := $(VENV)/bench-tools.stamp
+WHEEL_TOOLS := $(VENV)/wheel-tools.stamp
 TORCH := $(TORCH_VENV)/torch.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 
-.PHONY: demo test lint check test-browser test-integrations test-torch test-aarch64 test-s390x test-i686 sanitize fuzz bench wheel clean
+.PHONY: demo test lint check test-browser test-integrations test-torch test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -55,15 +64,16 @@ demo: $(PACKAGE) $(MODEL)
 
 test: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	cargo test --workspace --locked
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
 		cargo doc --workspace --exclude wordpiece-python --no-deps --document-private-items --quiet --locked
-	scripts/lint-neon.sh
+	scripts/lint-targets.sh
 	$(BIN)/python scripts/check_modules.py $(CARGO_MODULES)
+	$(BIN)/python scripts/check_imports.py
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-cache
@@ -71,6 +81,7 @@ lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	$(BIN)/stubtest --mypy-config-file pyproject.toml wordpiece_bert._core
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
 	$(BIN)/python docs/images/make_overview.py --check
+	$(BIN)/python docs/images/make_automaton.py --check
 
 check: lint test
 
@@ -81,7 +92,7 @@ test-browser: $(PACKAGE) $(TEST_TOOLS)
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations
 	@$(PIP) install --no-deps bertopic keybert txtai
-	$(BIN)/python -m pytest tests/test_serve.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
+	$(BIN)/python -m pytest tests/test_serve.py tests/test_serve_clients.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
 
 test-torch: $(TORCH)
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
@@ -90,7 +101,7 @@ test-torch: $(TORCH)
 		catalogue cramjam python-snappy torchvision zstd
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest tests/test_torch_programs.py tests/test_integrations_torch.py \
 		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_pretraining_streaming.py \
-		tests/test_accelerate.py \
+		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py tests/test_deberta.py \
 		tests/test_sentence_save.py tests/test_distill.py $(ARGS)
 
 test-aarch64 test-s390x test-i686:
@@ -107,11 +118,21 @@ fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 bench: $(PACKAGE) $(BENCH_TOOLS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
 
-wheel: $(ENVIRONMENT)
-	$(PIP) wheel --no-deps --wheel-dir dist .
+docs: $(PACKAGE) $(DOCS_TOOLS)
+	rm -rf build/docs build/doctrees docs/reference/generated
+	$(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --quiet --jobs auto \
+		--doctree-dir build/doctrees docs build/docs
+	$(BIN)/python scripts/check_site.py build/docs
+	$(BIN)/python scripts/check_docstrings.py
+
+wheel: $(PACKAGE) $(WHEEL_TOOLS)
+	$(BIN)/python scripts/wheels.py $(WHEELS) $(ARGS)
+
+wheel-all: $(PACKAGE) $(WHEEL_TOOLS)
+	$(BIN)/python scripts/wheels.py all $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(TORCH_VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TORCH_VENV) build dist target docs/reference/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(ENVIRONMENT):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -141,9 +162,19 @@ $(LINT_TOOLS): $(ENVIRONMENT) pyproject.toml
 	@$(PIP) install --group lint
 	@touch $@
 
+$(DOCS_TOOLS): $(ENVIRONMENT) pyproject.toml
+	@echo "Installing what builds the documentation …"
+	@$(PIP) install --group docs
+	@touch $@
+
 $(BENCH_TOOLS): $(ENVIRONMENT) pyproject.toml
 	@echo "Installing what the benchmarks compare with …"
 	@$(PIP) install --group bench
+	@touch $@
+
+$(WHEEL_TOOLS): $(ENVIRONMENT) pyproject.toml
+	@echo "Installing what builds wheels …"
+	@$(PIP) install --group wheels
 	@touch $@
 
 $(TORCH): pyproject.toml
