@@ -47,6 +47,16 @@ class Server(NamedTuple):
             connection.close()
 
 
+def complaint_of(found: Any) -> str:
+    """Return the message of a refusal, in whichever dialect it is."""
+    error = found.get("error")
+    if isinstance(error, dict):  # OpenAI and vLLM
+        message: str = error["message"]
+        return message
+    text: str = found["message"] if error is None else error  # Cohere and Jina, and TEI
+    return text
+
+
 def read_on(stream: IO[str], log: list[str]) -> None:
     with stream:
         log.extend(stream)
@@ -62,11 +72,11 @@ def start(*arguments: object, **environment: str) -> Server:
     log = []
     for line in process.stderr:
         log.append(line)
-        if found := re.search(r"at http://127\.0\.0\.1:(\d+) ", line):
+        if found := re.search(r"at (?:http://127\.0\.0\.1:(\d+)|unix:.*) \(", line):
             # Somebody has to read on, or the server would block when the pipe is full.
             reader = threading.Thread(target=read_on, args=(process.stderr, log), daemon=True)
             reader.start()
-            return Server(process, int(found[1]), log, reader)
+            return Server(process, int(found[1] or 0), log, reader)
     pytest.fail("the server did not start: " + "".join(log))
 
 

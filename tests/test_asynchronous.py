@@ -15,6 +15,7 @@ from wordpiece_bert import SentenceEncoder
 from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.progress import notify
 from wordpiece_bert.errors import InputError, TruncationWarning
+from wordpiece_bert.sentence.dense.transformer import TransformerBody
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,14 +58,14 @@ def test_many_calls_at_once_get_their_own_vectors(encoder: SentenceEncoder) -> N
 def test_the_loop_runs_while_the_model_does(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model waits for the loop: if it blocked the loop, the loop could never release it."""
     started, released = threading.Event(), threading.Event()
-    compute = type(encoder)._sentence_vectors
+    compute = TransformerBody.pooled
 
-    def wait(self: SentenceEncoder, *arguments: Any, **options: Any) -> Any:
+    def wait(self: TransformerBody, *arguments: Any, **options: Any) -> Any:
         started.set()
         assert released.wait(30), "the event loop was blocked"
         return compute(self, *arguments, **options)
 
-    monkeypatch.setattr(SentenceEncoder, "_sentence_vectors", wait)
+    monkeypatch.setattr(TransformerBody, "pooled", wait)
 
     async def run() -> Any:
         task = asyncio.create_task(encoder.aencode(TEXTS))

@@ -27,12 +27,8 @@ import pytest
 import wordpiece_bert as wb
 from model_files import MODELS
 from wordpiece_bert._internal.progress import line_interval
-from wordpiece_bert.cli import arguments as cli_arguments
-from wordpiece_bert.cli import embed, main
-from wordpiece_bert.corpus.table import ID_DTYPES
-from wordpiece_bert.corpus.vectors import FORMATS
+from wordpiece_bert.cli import main
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.training.options import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -604,7 +600,7 @@ def test_progress_is_shown_within_a_group_of_texts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 10 texts are one group, but several passes of the model.
-    monkeypatch.setattr("wordpiece_bert.sentence.encoder.TOKENS_PER_CALL", 10)
+    monkeypatch.setattr("wordpiece_bert.sentence.dense.transformer.TOKENS_PER_CALL", 10)
     Path("a.txt").write_text("word by word\n" * 10)
     token = line_interval.set(0)
     try:
@@ -630,7 +626,7 @@ def test_the_share_that_is_done_follows_tokens(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Eight short texts, and two that have nine tenths of the tokens: one group, several passes.
-    monkeypatch.setattr("wordpiece_bert.sentence.encoder.TOKENS_PER_CALL", 10)
+    monkeypatch.setattr("wordpiece_bert.sentence.dense.transformer.TOKENS_PER_CALL", 10)
     Path("a.txt").write_text("a\n" * 8 + f"{'word ' * 120}\n" * 2)
     token = line_interval.set(0)
     try:
@@ -760,12 +756,6 @@ def test_ctrl_c_during_imports_ends_the_command_at_once(module: str) -> None:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "wordpiece-bert: interrupted\n")
     assert os.listdir() == ["a.txt"]
-
-
-def test_lists_of_choices_equal_those_of_the_library() -> None:
-    assert cli_arguments.ALGORITHMS == ALGORITHMS
-    assert cli_arguments.ID_DTYPES == ID_DTYPES
-    assert embed.FORMATS == FORMATS
 
 
 def test_help_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:

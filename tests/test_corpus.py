@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ import wordpiece_bert as wb
 from small_tokenizer import TEXTS, tokenizer, with_file_settings
 from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.corpus import encode as corpus_encode
+from wordpiece_bert.corpus.npy_writer import NpyWriter
 from wordpiece_bert.corpus.texts import TextReader
-from wordpiece_bert.corpus.writers import NpyWriter
 
 
 @pytest.fixture(autouse=True)
@@ -626,6 +627,8 @@ def test_written_rows_are_read_back(dtype: type) -> None:
         assert not Path("v.npy").exists()
         rows.commit()
     np.testing.assert_array_equal(np.load("v.npy"), np.concatenate(parts)[:, ::-1])
+    content = Path("v.npy").read_bytes()
+    assert (rows.bytes, rows.crc32) == (len(content), zlib.crc32(content))
     assert os.listdir() == ["v.npy"]
 
 

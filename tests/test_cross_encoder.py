@@ -11,7 +11,7 @@ import pytest
 
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import CrossEncoder
-from wordpiece_bert.errors import ConfigError, InputError, TruncationWarning
+from wordpiece_bert.errors import CheckpointWarning, ConfigError, InputError, TruncationWarning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +124,15 @@ def test_the_activation_of_the_folder_is_used(folder: Path) -> None:
     np.testing.assert_array_equal(CrossEncoder.from_pretrained(folder).predict(pairs), raw)
 
 
-@pytest.mark.parametrize("name", ["os.system", "torch.nn.modules.activation.SiLU", 3])
+def test_an_activation_outside_torch_is_a_warning_and_never_imported(folder: Path) -> None:
+    expected = CrossEncoder.from_pretrained(folder).predict([("a dog", "the cat")])
+    change(folder / "config.json", sentence_transformers={"activation_fn": "os.abort"})
+    with pytest.warns(CheckpointWarning, match="'os.abort' is code of another package, which is not run"):
+        encoder = CrossEncoder.from_pretrained(folder)
+    np.testing.assert_array_equal(encoder.predict([("a dog", "the cat")]), expected)
+
+
+@pytest.mark.parametrize("name", ["torch.nn.modules.activation.SiLU", 3])
 def test_another_activation_is_refused_and_never_imported(folder: Path, name: Any) -> None:
     change(folder / "config.json", sentence_transformers={"activation_fn": name})
     with pytest.raises(ConfigError, match="the activation is"):
@@ -158,12 +166,8 @@ def test_an_encoder_is_made_of_a_name(folder: Path) -> None:
     pairs = [("a b", "c"), ("d", "e")]
     np.testing.assert_array_equal(named.predict(pairs), loaded.predict(pairs))
     assert named.tokenizer == loaded.tokenizer
-    with pytest.warns(DeprecationWarning, match="use CrossEncoder"):
-        CrossEncoder(loaded._model, loaded._tokenizer)
-    with pytest.raises(InputError, match="takes the name or the folder"):
+    with pytest.raises(InputError, match="named by a str or a path, not BertForSequenceClassification"):
         CrossEncoder(loaded._model)
-    with pytest.raises(InputError, match="pass the name alone"):
-        CrossEncoder(folder, loaded._tokenizer)
     with pytest.raises(InputError, match="the CPU only"):
         CrossEncoder(folder, device="cuda")
 

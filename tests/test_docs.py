@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tokenize
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +27,18 @@ import pytest
 import wordpiece_bert as wb
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: The only place that names the address of the repository is pyproject.toml.
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: Pages whose links are checked.
+LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rust/DESIGN.md"))]
 # Pages that need optional packages: tests/test_integrations_indexes.py runs them.
 OPTIONAL = {"indexes.md"}
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 class Block(NamedTuple):
@@ -121,7 +130,7 @@ def run_command(line: str) -> None:
 
 @pytest.mark.model
 @pytest.mark.usefixtures("clone")
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OPTIONAL], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OPTIONAL], ids=name_of)
 def test_blocks_run_as_printed_and_give_what_they_promise(page: Path) -> None:
     session: dict[str, object] = {"__name__": "__main__"}
     compared = 0
@@ -131,7 +140,7 @@ def test_blocks_run_as_printed_and_give_what_they_promise(page: Path) -> None:
         elif block.language == "sh":
             for line in filter(str.strip, block.code.splitlines()):
                 run_command(line)
-    assert compared or page.name not in {"README.md", "guide.md"}
+    assert compared or page.name != "README.md"
 
 
 @pytest.mark.parametrize(
@@ -143,9 +152,35 @@ def test_a_wrong_promise_is_found(code: str, complaint: str) -> None:
         run_block(Block("python", code, 1), "page", {})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "how-to").glob("*.md")), ids=name_of)
+def test_a_page_of_the_how_to_is_short_and_listed(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.count("\n") <= 150
+    index = (page.parent / "index.md").read_text(encoding="utf-8")
+    if page.name != "index.md":
+        assert f"]({page.name})" in index
+        assert f"\n{page.stem}\n" in index
+
+
+def test_the_readme_is_short_and_its_links_are_absolute() -> None:
+    """So that they lead somewhere on a package index, too."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("\n") <= 150
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert sum(target.startswith(f"{REPOSITORY}/") for target in targets) > 10
+    for target in targets:
+        assert target.startswith("https://"), target
+        if "wordpiece-bert" in target:
+            assert target.startswith(tuple(f"{REPOSITORY}/{kind}/main/" for kind in ("blob", "raw", "tree"))), target
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    own = re.escape(REPOSITORY) + r"/(?:blob|raw|tree)/main/"
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(own, target):
+            target = os.path.relpath(ROOT, page.parent) + "/" + re.sub(own, "", target)
         if "://" in target:
             continue
         path, _, anchor = target.partition("#")

@@ -78,15 +78,15 @@ def test_the_heads_above_are_all_heads_of_bert(tmp_path: Path) -> None:
 def test_every_class_refuses_what_it_does_not_have_before_it_reads_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wordpiece_bert.bert import base
+    from wordpiece_bert.bert import loading
 
     def read(*_: object, **__: object) -> None:
         message = "weights were read before the options were checked"
         raise AssertionError(message)
 
     found = loaders(tmp_path)
-    monkeypatch.setattr(base, "open_tensors", read)
-    monkeypatch.setattr("wordpiece_bert.sentence.multi_vector_loading.open_tensors", read)
+    monkeypatch.setattr(loading, "open_tensors", read)
+    monkeypatch.setattr("wordpiece_bert.sentence.multi_vector.loading.open_tensors", read)
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"dtype": "int4"}, InputError, "dtype must be one of 'float32', 'bfloat16', 'int8', 'auto', not 'int4'"),
         ({"dtype": None}, InputError, "dtype must be one of 'float32', 'bfloat16', 'int8', 'auto', not None"),
@@ -252,7 +252,7 @@ def test_a_command_resolves_the_name_of_its_model_once(
         return find_model(MODELS / "sentence_plain_folder" if name == "a-name" else name, **options)
 
     monkeypatch.setattr("wordpiece_bert.hub.find_model", find)
-    monkeypatch.setattr("wordpiece_bert.sentence.encoder.find_model", find)
+    monkeypatch.setattr("wordpiece_bert.bert.loading.find_model", find)
     more = ["-o", str(tmp_path / "x.npy")] if module is embed else ["--query", "a cat"]
     assert main([module.__name__.rpartition(".")[2], str(texts), "-m", "a-name", *more]) == 0
     capsys.readouterr()

@@ -20,9 +20,10 @@ from wordpiece_bert import SentenceEncoder, _core
 from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
 from wordpiece_bert.bert.engines.rust import PackedRustDense, RustDense, RustEncoder, RustEngine
-from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES
+from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES, pool
 from wordpiece_bert.bert.half_precision import to_bfloat16, widen
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.dense.base import transformer_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,9 +190,7 @@ def test_pooled_rows_have_the_same_bits_in_any_batch(folder: str, instruction_se
     # Pooling in NumPy gives the same numbers.
     for i in (0, 7, 59):
         x = plain(rows[i][None]).last_hidden_state
-        expected = np.concatenate(
-            [plain.pool(x, np.ones(x.shape[:2], bool), mode, 1) for mode in POOLING_MODES], axis=1
-        )
+        expected = np.concatenate([pool(x, np.ones(x.shape[:2], bool), mode, 1) for mode in POOLING_MODES], axis=1)
         # Relative to the greatest number, as everywhere between the engines: pooled sums exceed 10 here.
         scale = max(1.0, float(np.abs(expected).max()))
         np.testing.assert_allclose(together[i] / scale, expected[0] / scale, rtol=0, atol=3e-6)
@@ -405,7 +404,7 @@ def test_rows_without_tokens_and_batches_without_rows(model: BertModel) -> None:
 def test_rows_beyond_the_models_tables_are_reported(tmp_path: Path) -> None:
     encoder = SentenceEncoder.from_pretrained(with_tokenizer("bert_small", tmp_path))
     rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a b c", "a"])
-    model = encoder._model
+    model = transformer_of(encoder).model
     long_rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a " * 40])
     with pytest.raises(InputError, match=r"input_ids\[0\] has \d+ tokens, the model's longest row 24"):
         model.pooled(long_rows, slice(0, 1), ["mean"])

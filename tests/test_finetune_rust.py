@@ -21,6 +21,7 @@ from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.network import Network
+from wordpiece_bert.finetune.passes import PassOptions
 
 DATA = Path(__file__).parent / "data" / "training" / "gradients"
 META: dict[str, Any] = json.loads((DATA / "gradients.json").read_text())
@@ -120,8 +121,8 @@ def test_gradients_of_heads_of_every_width_with_dropout(heads: int, size: int, i
     engine = RustTraining(instruction_set, threads=2)
     for lengths, left in (([1], False), ([3, 33, 14, 130, 85, 1], False), ([9, 40, 2], True)):
         batch = batch_of(lengths, left)
-        expected = compute(network, parameters, batch, dropout)
-        assert_equal(compute(network, parameters, batch, dropout, engine=engine), expected, 1e-5)
+        expected = compute(network, parameters, batch, PassOptions(dropout))
+        assert_equal(compute(network, parameters, batch, PassOptions(dropout), engine=engine), expected, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +138,9 @@ def test_gradients_of_variants_with_dropout(kind: str, options: dict[str, Any]) 
     network, parameters = drawn(kind=kind, **options)
     batch = without_types(batch_of([5, 70, 33, 64]))
     dropout = KeyedDropout(1, 2, 3)
-    expected = compute(network, parameters, batch, dropout)
+    expected = compute(network, parameters, batch, PassOptions(dropout))
     for instruction_set in SETS:
-        found = compute(network, parameters, batch, dropout, engine=RustTraining(instruction_set))
+        found = compute(network, parameters, batch, PassOptions(dropout), engine=RustTraining(instruction_set))
         assert_equal(found, expected, 1e-5)
 
 
@@ -155,11 +156,11 @@ def test_gradients_of_every_activation(name: str) -> None:
 def test_bits_do_not_depend_on_threads_checkpointing_or_earlier_batches() -> None:
     network, parameters = drawn(3, 32, 3)
     dropout, batch = KeyedDropout(4, 5), batch_of([60, 7, 128, 200, 31, 1, 90, 64, 64, 30])
-    first = compute(network, parameters, batch, dropout, engine=RustTraining(threads=1))
+    first = compute(network, parameters, batch, PassOptions(dropout), engine=RustTraining(threads=1))
     engine = RustTraining(threads=3)
     for checkpointing in (False, True, False):
-        compute(network, parameters, batch_of([50, 140], seed=9), dropout, engine=engine)
-        found = compute(network, parameters, batch, dropout, engine=engine, gradient_checkpointing=checkpointing)
+        compute(network, parameters, batch_of([50, 140], seed=9), PassOptions(dropout), engine=engine)
+        found = compute(network, parameters, batch, PassOptions(dropout, checkpointing), engine=engine)
         assert same_bits(found, first)
 
 
@@ -192,7 +193,7 @@ def test_a_forward_pass_without_a_backward_pass_does_not_disturb_another() -> No
     def encode(batch: dict[str, Any]) -> Any:
         inputs = check_inputs(network.config, batch["input_ids"], batch["attention_mask"], None, None, None)
         tokens = lay_out(inputs, np.zeros(inputs.shape, np.bool_))
-        return engine.encode(network, parameters, tokens, None, gradient_checkpointing=False, trained_from=None)
+        return engine.encode(network, parameters, tokens, PassOptions())
 
     one, other = encode(batch), encode(batch_of([9, 3, 4], seed=2))
     ones, others = Gradients(), Gradients()
@@ -208,8 +209,8 @@ def test_a_forward_pass_without_a_backward_pass_does_not_disturb_another() -> No
 def test_layers_below_the_lowest_trained_one_have_no_gradients(trained_from: int) -> None:
     network, parameters = drawn()
     batch, dropout = batch_of([12, 30]), KeyedDropout(1, 0)
-    expected = compute(network, parameters, batch, dropout, trained_from=trained_from)
-    found = compute(network, parameters, batch, dropout, trained_from=trained_from, engine=RustTraining())
+    expected = compute(network, parameters, batch, PassOptions(dropout, trained_from=trained_from))
+    found = compute(network, parameters, batch, PassOptions(dropout, trained_from=trained_from), engine=RustTraining())
     assert_equal(found, expected)
     assert not any("embeddings.position" in name for name in found.gradients)
 

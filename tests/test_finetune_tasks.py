@@ -149,8 +149,8 @@ def test_the_best_span_of_all_windows_is_the_answer(tok: Tokenizer) -> None:
     size = len(windows[0]["input_ids"])
     start, end = np.zeros((2, 1, size), np.float32)
     start[0, 4], end[0, 12] = 3, 3
-    assert len(windows.predicted(start, end, longest=2)[0].split()) <= 2
-    assert len(windows.predicted(end, start, longest=9)[0].split()) <= 9
+    assert len(windows.predicted(start, end, max_answer_len=2)[0].split()) <= 2
+    assert len(windows.predicted(end, start, max_answer_len=9)[0].split()) <= 9
     with pytest.raises(InputError, match="there are 1 windows, but logits of 2 and 1"):
         windows.predicted(np.zeros((2, size)), np.zeros((1, size)))
 

@@ -38,7 +38,8 @@ from wordpiece_bert.finetune import (
 from wordpiece_bert.finetune.data import label_names, read_columns, sequence_rows, token_rows
 from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining, TrainingEngine
 from wordpiece_bert.finetune.loop import TrainingLoop
-from wordpiece_bert.finetune.sentences import SentenceNetwork
+from wordpiece_bert.finetune.passes import PassOptions
+from wordpiece_bert.finetune.sentences import SentenceProblem
 
 DATA = Path(__file__).parent / "data" / "training"
 ENCODERS: dict[str, Any] = json.loads((DATA / "sentence_encoders" / "encoders.json").read_text())
@@ -155,11 +156,13 @@ def make_loss(options: dict[str, Any]) -> Any:
 def test_gradients_of_sentence_encoders_equal_those_of_sentence_transformers(name: str, engine: TrainingEngine) -> None:
     folder, described = DATA / "sentence_encoders" / name, ENCODERS[name]
     stored = arrays(folder / "reference.npz")
-    network, loss = SentenceNetwork(wb.SentenceEncoder(folder / "model")), make_loss(described["loss"])
+    loss = make_loss(described["loss"])
     if state := {key[3:]: array for key, array in stored.items() if key.startswith("in.classifier")}:
         loss.load_state_dict(state)
     labels = stored.get("in.labels")
-    value, found = network.compute(network.parameters(), described["columns"], labels, loss, engine=engine)
+    problem = SentenceProblem(wb.SentenceEncoder(folder / "model"), loss)
+    batch = {"columns": described["columns"], "labels": labels}
+    value, found = problem.gradients(problem.parameters(), batch, PassOptions(), engine)
     assert value == pytest.approx(float(stored["out.loss"]), abs=1e-5)
     expected = {key[5:]: array for key, array in stored.items() if key.startswith("grad.")}
     own = {key.removeprefix("loss."): array for key, array in found.items()}

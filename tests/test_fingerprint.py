@@ -19,13 +19,13 @@ from test_cli import error_of
 from tiny_models import make_sentences
 from wordpiece_bert.cli import main
 from wordpiece_bert.corpus.fingerprint import Fingerprint, TextsDigest, VectorsDigest
+from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.corpus.vector_files import read_stored, read_vectors
-from wordpiece_bert.corpus.vectors import FORMATS
 from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.sentence import SentenceEncoder, distill_static, semantic_search
-from wordpiece_bert.sentence.fingerprint import fingerprint_of
-from wordpiece_bert.sentence.model_contents import model_digests
+from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
+from wordpiece_bert.sentence.dense.model_contents import model_digests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,7 +181,7 @@ def test_a_folder_that_changed_since_it_was_loaded_is_not_taken_for_the_encoder(
 # --- files of vectors, and the command
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 def test_embed_writes_the_fingerprint_that_search_expects(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = embed(f"v.{kind}")
     digest = TextsDigest()
@@ -230,7 +230,7 @@ def a_prompt() -> None:
         shorter_rows()
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
@@ -267,7 +267,7 @@ def test_the_scale_matters_where_the_metric_sees_it(capsys: pytest.CaptureFixtur
     assert "normalized (true in the file, false now)" in error_of(capsys, *command)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 def test_vectors_without_a_fingerprint_are_searched_with_a_warning(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,7 +289,7 @@ def test_vectors_without_a_fingerprint_are_searched_with_a_warning(
     assert f"{path} has no fingerprint" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 def test_vectors_that_another_program_changed_are_refused(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The fingerprint may stay when vectors are sorted or computed again, in its own file or in the metadata."""
     path = embed(f"v.{kind}")
@@ -376,7 +376,7 @@ def test_the_version_of_the_library_is_recorded_and_not_compared(capsys: pytest.
 # --- semantic_search
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 def test_semantic_search_compares_a_file(kind: str) -> None:
     path, encoder = embed(f"v.{kind}"), SentenceEncoder("model")
     asked = encoder.encode_query(["bread"])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordpiece_bert.bert import functional as F  # noqa: N812
-from wordpiece_bert.bert import rotary
+from wordpiece_bert.bert import poolings, rotary
 
 RNG = np.random.default_rng(20_240_607)
 
@@ -89,14 +89,15 @@ def loop_encoder_layer(rows: list[list[float]], layer: Any, heads: int, visible:
 # --- the small functions
 
 
-@pytest.mark.parametrize("module", [F, rotary])
+@pytest.mark.parametrize("module", [F, poolings, rotary])
 def test_functional_imports_only_numpy(module: Any) -> None:
-    """Numbers come from NumPy alone; the functions for rotary positions are in a module of their own."""
+    """Numbers come from NumPy alone; ways of pooling and rotary positions are in modules of their own."""
     with open(module.__file__, encoding="utf-8") as file:
         tree = ast.parse(file.read())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    modules -= {"wordpiece_bert.bert.rotary"}
+    documented = "wordpiece_bert._internal.parameters"  # it completes docstrings
+    modules -= {"wordpiece_bert.bert.poolings", "wordpiece_bert.bert.rotary", documented}
     assert {str(name).partition(".")[0] for name in modules} - {"numpy"} <= sys.stdlib_module_names
 
 

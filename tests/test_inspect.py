@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import case_files
+import strategies
 import tiny_models
 import wordpiece_bert as wb
 from model_files import MODELS
@@ -221,6 +223,65 @@ def test_the_steps_agree_with_the_tokenizer(text: str) -> None:
     shown = entry(inspect.tokens(tokenizer, text))
     assert shown["agrees"] is True
     assert [row["id"] for row in shown["tokens"]] == tokenizer.encode(text).ids
+
+
+def steps_of(tokenizer: wb.Tokenizer, text: str, pair: str | None = None) -> list[dict[str, Any]]:
+    """The words of both texts, as the last step shows them, compared with the encoding."""
+    shown = entry(inspect.tokens(tokenizer, text, pair))
+    whole = tokenizer.encode(text, pair, truncation=False, padding=False)
+    assert shown["agrees"] is True
+    words = [{**word, "side": index} for index, side in enumerate(shown["sides"]) for word in side["words"]]
+    tokens = [
+        (word["side"], token)
+        for word in words
+        for token in (
+            [shown["unknown"]]
+            if word["unknown"]
+            else [word["word"]]
+            if word["added"]
+            else [piece["token"] for piece in word["pieces"]]
+        )
+    ]
+    columns = zip(whole.sequence_ids, whole.tokens, whole.word_ids, whole.offsets, strict=True)
+    own = sorted((column for column in columns if column[0] is not None), key=lambda column: column[0] or 0)
+    assert tokens == [(side, token) for side, token, _, _ in own]
+    spans: dict[tuple[int | None, int | None], list[tuple[int, int]]] = {}
+    for side, _, word, span in own:
+        spans.setdefault((side, word), []).append(span)
+    assert [(word["start"], word["end"]) for word in words] == [
+        (min(start for start, _ in group), max(end for _, end in group)) for group in spans.values()
+    ]
+    for word in words:
+        if not word["added"] and not word["unknown"]:
+            ends = [0, *(piece["end"] for piece in word["pieces"])]
+            assert [piece["start"] for piece in word["pieces"]] == ends[:-1]
+            assert ends[-1] == len(word["word"])
+    return words
+
+
+@given(strategies.cases())
+def test_the_last_step_is_the_encoding_for_any_tokenizer_and_text(case: dict[str, Any]) -> None:
+    case = {name: value for name, value in case.items() if name not in ("padding", "truncation")}
+    try:
+        tokenizer = wb.Tokenizer.from_json(case_files.tokenizer_json(case))
+    except InputError as error:  # an added token that no text can have
+        if "normalizer turns it into nothing" not in str(error):
+            raise
+        return
+    for one in case["inputs"]:
+        texts = [text if isinstance(text, str) else " ".join(text) for text in one.values()]
+        steps_of(tokenizer, *texts)
+
+
+@given(strategies.texts)
+def test_changes_of_characters_make_the_normalized_text(text: str) -> None:
+    """Also of characters that this Python's Unicode knows and BERT's does not, or the other way round."""
+    tokenizer = wb.Tokenizer.from_vocab(VOCAB)
+    (side,) = entry(inspect.tokens(tokenizer, text))["sides"]
+    changed = {change["index"]: change["to"] for change in side["changes"]}
+    normalized = "".join(changed.get(index, c) for index, c in enumerate(text))
+    # Marks that follow each other are put in their canonical order, of the whole text.
+    assert sorted(normalized) == sorted(side["normalized"])
 
 
 def test_the_time_of_tokens_is_linear_in_the_text() -> None:
@@ -887,9 +948,6 @@ def test_command_cuts_every_view_at_the_same_length(folders: Path, tmp_path: Pat
 def test_command_chooses_the_method_of_saliency(
     folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from wordpiece_bert.cli import arguments
-
-    assert arguments.SALIENCY == sys.modules["wordpiece_bert.inspect.saliency"].METHODS
     out = tmp_path / "page.html"
     command = ["inspect", "a dull film", "-o", str(out), "--views", "saliency"]
     for chosen in ([], ["--saliency", "input_x_gradient"]):

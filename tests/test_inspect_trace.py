@@ -54,7 +54,10 @@ def test_queries_and_keys_give_the_attention_of_every_model(folder: str) -> None
     trace = inspect.trace(one, "w5 w6 w7 w9 w8 w5", "w10 w5" if one.model.config.type_vocab_size > 1 else None)
     view = inspect.neurons(trace)
     scores = view.arrays["queries"] @ view.arrays["keys"].swapaxes(-1, -2) / math.sqrt(trace.queries.shape[-1])
-    assert ("bias" in view.arrays) == (one.model.config.model_type == "mpnet")
+    windows = [one.model.config.layer_positions(layer).window for layer in range(len(trace.attentions))]
+    narrow = any(window is not None and window < len(trace.tokens) - 1 for window in windows)
+    adds = ("deberta-v2", "jina_bert", "mpnet")
+    assert ("bias" in view.arrays) == (narrow or one.model.config.model_type in adds)
     found = softmax(scores + view.arrays.get("bias", np.float32(0)))
     np.testing.assert_allclose(found, trace.attentions, atol=2e-6)
     assert trace.value_norms.shape == trace.attentions.shape[:3]
@@ -62,7 +65,9 @@ def test_queries_and_keys_give_the_attention_of_every_model(folder: str) -> None
         assert shown.to_html()
 
 
-@pytest.mark.parametrize("folder", ["bert_model", "megatron_model", "mobilebert_model", "nomic_model", "mpnet_model"])
+@pytest.mark.parametrize(
+    "folder", ["bert_model", "ernie_model", "megatron_model", "mobilebert_model", "nomic_model", "mpnet_model"]
+)
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
 def test_rounding_is_not_shown_as_a_bias(folder: str, dtype: str) -> None:
     exact, rounded = (

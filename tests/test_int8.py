@@ -31,11 +31,17 @@ if TYPE_CHECKING:
 KINDS = [
     "bert_model",
     "albert_model",
+    "deberta_conv_groups",
+    "deberta_own_keys",
     "distilbert_model",
     "electra_model",
+    "ernie_model",
+    "jina_model",
+    "jina_qk_norm",
     "megatron_model",
     "mobilebert_model",
     "mpnet_model",
+    "neobert_model",
     "nomic_model",
     "roberta_model",
 ]
@@ -151,8 +157,8 @@ def test_a_wrong_calibration_is_refused(calibrate: object, dtype: str, message: 
 def test_other_engines_and_models_do_not_have_it() -> None:
     with pytest.raises(ConfigError, match="dtype='int8': backend 'numpy' computes in 'float32', 'auto' only"):
         BertModel.from_pretrained(MODELS / "bert_model", "numpy", "int8")
-    with pytest.raises(InputError, match="which a static model does not have"):
-        SentenceEncoder(MODELS / "static_st", calibrate=["a"])
+    with pytest.raises(InputError, match="dtype must be 'float32' for a static model"):
+        SentenceEncoder(MODELS / "static_st", dtype="int8", calibrate=["a"])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

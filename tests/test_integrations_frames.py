@@ -328,7 +328,7 @@ def test_a_map_function_returns_what_the_call_returns() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_call_of_one_text_makes_nested_rows_and_lists_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the guide says beside `map_function`."""
+    """As the page on other libraries says beside `map_function`."""
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     datasets = pytest.importorskip("datasets", reason="datasets is not installed: pip install '.[datasets]'")
     data, tok = datasets.Dataset.from_dict({"text": list(TEXTS)}), tokenizer()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clone"]
 
-PAGE = ROOT / "docs" / "indexes.md"
+PAGE = ROOT / "docs" / "how-to" / "indexes.md"
 #: The package that a section needs.
 PACKAGES = {"FAISS": "faiss", "usearch": "usearch"}
 

@@ -193,10 +193,15 @@ def test_ctrl_c_during_the_import_of_the_extension_is_no_panic() -> None:
     assert done.stdout == "interrupted\n[1, 3, 2]\n", done.stderr
 
 
-def test_the_work_of_a_daemon_thread_ends_when_the_interpreter_shuts_down() -> None:
+# The second keeps the interpreter from when the handlers of atexit begin until after shutting down began: by then the thread
+# waits for the interpreter, which it never gets.
+@pytest.mark.parametrize(
+    "at_exit", ["", "atexit.register(sum, itertools.repeat(1, 20_000_000))"], ids=["idle", "waiting"]
+)
+def test_the_work_of_a_daemon_thread_ends_when_the_interpreter_shuts_down(at_exit: str) -> None:
     """An object that is finalized late looks on: neither the thread nor the workers that help it compute any more."""
-    (line,) = run("""
-        import sys, types
+    (line,) = run(f"""
+        import atexit, itertools, sys, types
 
         class Last:
             def __del__(self, sleep=time.sleep, clock=time.process_time, write=os.write):
@@ -215,5 +220,6 @@ def test_the_work_of_a_daemon_thread_ends_when_the_interpreter_shuts_down() -> N
         threading.Thread(target=call, daemon=True).start()
         began.wait()
         time.sleep(0.3)
+        {at_exit}
     """)
     assert float(line) < 0.1

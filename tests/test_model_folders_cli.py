@@ -23,6 +23,8 @@ from wordpiece_bert.sentence import (
     retrieve_and_rerank,
 )
 from wordpiece_bert.serve import ServerSettings
+from wordpiece_bert.serve.kinds.base import Options
+from wordpiece_bert.serve.kinds.dense import DenseModel
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 
@@ -159,8 +161,8 @@ def test_a_server_puts_its_prompt_before_texts(kind: str, models: Path) -> None:
 
     def served(asked: str | None = None, **settings: str) -> Any:
         async def answer() -> Any:
-            all_models = Models({"m": encoder}, ServerSettings(**settings), Metrics())  # type: ignore[arg-type]
-            found = await all_models.encoder(None).embed(TEXTS, dimensions=None, prompt_name=asked, truncate=True)
+            all_models = Models({"m": encoder}, ServerSettings(**settings), {}, Metrics())  # type: ignore[arg-type]
+            found = await all_models.of_kind(DenseModel, None).embed(TEXTS, Options(prompt_name=asked))
             await all_models.close()
             return found.values
 
@@ -174,16 +176,15 @@ def test_a_server_puts_its_prompt_before_texts(kind: str, models: Path) -> None:
         ServerSettings(prompt=3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("command", ["distill", "finetune", "serve", "search", "embed"])
+@pytest.mark.parametrize("command", ["distill", "finetune", "search", "embed"])
 def test_a_model_of_another_kind_is_refused_in_words_of_the_shell(
     command: str, models: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = str(models / ("splade" if command in ("distill", "finetune", "serve") else "colbert"))
+    model = str(models / ("splade" if command in ("distill", "finetune") else "colbert"))
     Path("t.csv").write_text("text,pair,label\nx,y,1\nz,w,0\n")
     more = {
         "distill": ["-m", model, "-o", "out"],
         "finetune": ["-m", model, "--task", "similar", "--pair", "pair", "--train", "t.csv", "-o", "out"],
-        "serve": [model],
         "search": ["texts.txt", "-m", model, "--query", "x", "--vectors", "v.npy"],
         "embed": ["texts.txt", "-m", model, "-o", "v.npy"],
     }

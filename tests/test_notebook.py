@@ -111,7 +111,7 @@ def test_results_of_tasks_show_themselves(models: Path) -> None:
     assert table_of(answer)[-2:] == ["answer", answer["answer"]]
     features = tasks.feature_extraction(str(models / "sentences"), "to bake bread")
     assert "[CLS]" in table_of(features)
-    assert repr(features).startswith("Features(5 tokens, vectors float32 [5, ")
+    assert repr(features).startswith("TokenVectors(5 tokens, vectors float32 [5, ")
     ranked = wb.CrossEncoder.from_pretrained(models / "ranker").rank("bread", ["oven", WILD], return_documents=True)
     assert WILD in table_of(ranked)
 

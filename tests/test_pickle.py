@@ -18,6 +18,7 @@ import wordpiece_bert as wb
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.sentence.activations import identity
+from wordpiece_bert.sentence.dense.base import body_of
 
 # Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
 pytestmark = [
@@ -165,7 +166,7 @@ def test_a_loaded_encoder_is_pickled_by_its_path(model_folders: Path, protocol: 
     assert len(data) < 1000 < (model_folders / "sentences" / "model.safetensors").stat().st_size
     again = pickle.loads(data)
     assert type(again) is wb.SentenceEncoder
-    assert (again.max_seq_length, again._model.backend) == (7, "numpy")
+    assert (again.max_seq_length, again.engine.backend) == (7, "numpy")
     np.testing.assert_array_equal(again.encode(["to bake bread"]), encoder.encode(["to bake bread"]))
 
 
@@ -207,7 +208,7 @@ def test_copies_of_encoders_share_the_weights(model_folders: Path) -> None:
     ranker = wb.CrossEncoder(model_folders / "ranker")
     shutil.rmtree(model_folders)
     for again in (copy.copy(encoder), copy.deepcopy({"encoder": encoder})["encoder"]):
-        assert again._model is encoder._model
+        assert body_of(again) is body_of(encoder)
         again.max_seq_length = 5
         assert encoder.max_seq_length != 5
     assert copy.deepcopy(ranker) is copy.copy(ranker) is ranker

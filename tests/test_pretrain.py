@@ -289,22 +289,25 @@ def test_mistakes_of_the_command(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def newest_step(checkpoints: Path) -> int:
+    """Return the step of the newest checkpoint; 0 if there is none."""
+    return max((int(path.name.rpartition("-")[2]) for path in checkpoints.glob("checkpoint-*")), default=0)
+
+
 def test_a_killed_run_goes_on_bit_for_bit(folder: Path, tmp_path: Path) -> None:
     more = ["--max-steps", "60", "--eval-steps", "20", "--save-steps", "7", "-q"]
     program = [sys.executable, "-m", "wordpiece_bert"]
-    start = time.monotonic()
     subprocess.run([*program, *command(folder, tmp_path / "whole", *more)], check=True)
-    seconds = time.monotonic() - start
+    saved = tmp_path / "killed" / "checkpoints"
     killed = 0
-    for share in (0.5, 0.65, 0.8):
+    for step in (7, 28, 42):
         process = subprocess.Popen([*program, *command(folder, tmp_path / "killed", *more, "--resume")])
-        try:
-            process.wait(share * seconds)
-            break
-        except subprocess.TimeoutExpired:
+        while process.poll() is None and newest_step(saved) < step:
+            time.sleep(0.01)
+        if process.poll() is None:
             process.send_signal(signal.SIGKILL)
-            process.wait()
             killed += 1
+        process.wait()
     subprocess.run([*program, *command(folder, tmp_path / "killed", *more, "--resume")], check=True)
     assert killed
     for name in ("model.safetensors", "checkpoints/checkpoint-60/training.safetensors"):

@@ -165,7 +165,7 @@ def test_labels_and_segments_of_pairs_are_consistent(
 ) -> None:
     """Document i consists only of its letter; its sentence j has `sizes[i][j]` of them."""
     documents = [[" ".join([letter] * n) for n in document] for letter, document in zip(LETTERS, sizes, strict=False)]
-    pairs = list(next_sentence_pairs(documents, TOK, max_length=max_length, short_probability=short, seed=seed))
+    pairs = list(next_sentence_pairs(documents, TOK, max_length=max_length, short_seq_prob=short, seed=seed))
     assert {TOKENS[pair.input_ids[1]] for pair in pairs} == {
         letter for letter, document in zip(LETTERS, sizes, strict=False) if any(document)
     }
@@ -178,7 +178,7 @@ def test_labels_and_segments_of_pairs_are_consistent(
         assert len(a) == len(b) == 1
         assert pair.next_sentence_label == (a != b)
         assert pair.token_type_ids.tolist() == [0] * (middle + 1) + [1] * (len(tokens) - middle - 1)
-    again = next_sentence_pairs(documents, TOK, max_length=max_length, short_probability=short, seed=seed)
+    again = next_sentence_pairs(documents, TOK, max_length=max_length, short_seq_prob=short, seed=seed)
     assert [pair.input_ids.tolist() for pair in again] == [pair.input_ids.tolist() for pair in pairs]
 
 
@@ -190,7 +190,7 @@ def test_a_second_segment_follows_the_first_or_is_from_another_document(seed: in
     tok = wb.Tokenizer.from_vocab([*TOKENS[:5], *one, "york"])
     position = {tok.token_to_id(token): i for i, token in enumerate(one)}
     used: list[int] = []
-    for pair in next_sentence_pairs([one, other], tok, max_length=12, short_probability=0.5, seed=seed):
+    for pair in next_sentence_pairs([one, other], tok, max_length=12, short_seq_prob=0.5, seed=seed):
         middle = pair.input_ids.tolist().index(tok.sep_token_id)
         a, b = pair.input_ids[1:middle].tolist(), pair.input_ids[middle + 1 : -1].tolist()
         if a[0] not in position:
@@ -216,7 +216,7 @@ def test_about_half_of_the_second_segments_are_random() -> None:
     ("documents", "options", "message"),
     [
         ([["a"], ["b"]], {"max_length": 4}, "max_length must be a whole number, 5 or more"),
-        ([["a"], ["b"]], {"short_probability": 2}, "short_probability must be between 0 and 1, not 2"),
+        ([["a"], ["b"]], {"short_seq_prob": 2}, "short_seq_prob must be between 0 and 1, not 2"),
         (["a", "b"], {}, r"documents\[0\] is a str"),
         ([["a"], [""], []], {}, "only one of documents is not empty"),
     ],
@@ -318,8 +318,8 @@ def test_wrong_types_of_pairs_and_examples() -> None:
             next_sentence_pairs(documents, tok)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="max_length must be a whole number, 5 or more"):
         next_sentence_pairs([["a"], ["a"]], tok, max_length="128")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="short_probability must be between 0 and 1, not '0'"):
-        next_sentence_pairs([["a"], ["a"]], tok, short_probability="0")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="short_seq_prob must be between 0 and 1, not '0'"):
+        next_sentence_pairs([["a"], ["a"]], tok, short_seq_prob="0")  # type: ignore[arg-type]
     examples = list(next_sentence_pairs([["a"], ["a"]], tok))
     with pytest.raises(InputError, match="masking must be a Masking, not int"):
         collate(examples, 3, 0)  # type: ignore[arg-type]

@@ -23,6 +23,11 @@ from pretraining_readers import mds, tfrecords
 from test_pretraining_reference import SPECIAL
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.pretraining.journal import Journal
+from wordpiece_bert.pretraining.schema import RowSchema
+from wordpiece_bert.pretraining.sinks.arrays import ArrayFolder
+from wordpiece_bert.pretraining.sinks.mds import MdsFolder
+from wordpiece_bert.pretraining.store_writer import StoreWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +40,7 @@ def encode(text: str) -> list[int]:
     return list(TOK.encode(text, add_special_tokens=False).ids)
 
 
-def add_files(writer: _core.TokenStoreWriter, files: Sequence[Path], block_texts: int | None, stop: int = -1) -> bool:
+def add_files(writer: StoreWriter, files: Sequence[Path], block_texts: int | None, stop: int = -1) -> bool:
     """Add the texts of files; return False after `stop` blocks, as if killed."""
     reader = _core.TextReader([str(file) for file in files[writer.first_input :]], "\n", [], "strict", block_texts)
     blocks = 0
@@ -47,11 +52,8 @@ def add_files(writer: _core.TokenStoreWriter, files: Sequence[Path], block_texts
     return True
 
 
-def writer_of(folder: Path, n_files: int, **changes: Any) -> _core.TokenStoreWriter:
+def writer_of(folder: Path, n_files: int, **changes: Any) -> StoreWriter:
     options: dict[str, Any] = {
-        "fingerprint": TOK.fingerprint,
-        "vocab_size": len(TOK),
-        "options": '{"documents": "blank-line"}',
         "file_numbers": list(range(n_files)),
         "documents": "blank-line",
         "split": False,
@@ -59,9 +61,12 @@ def writer_of(folder: Path, n_files: int, **changes: Any) -> _core.TokenStoreWri
         "dtype": None,
         "shard_tokens": 40,
         "threads": 1,
-        **changes,
     }
-    return _core.TokenStoreWriter(TOK._inner, str(folder), **options)
+    recorded = changes.pop("options", {"documents": "blank-line"})
+    fingerprint = changes.pop("fingerprint", TOK.fingerprint)
+    folder.mkdir(exist_ok=True)
+    builder = _core.TokenStoreBuilder(TOK._inner, **options | changes)
+    return StoreWriter(folder, builder, TOK, fingerprint, recorded)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -120,11 +125,13 @@ def test_a_store_is_that_of_the_reference_however_often_it_is_interrupted(
 
         def built(folder: Path, kills: Sequence[int], **more: object) -> dict[str, int] | None:
             for kill in kills:
-                if add_files(writer_of(folder, len(files), **changes, **more), paths, block_texts, kill):
-                    break
+                with writer_of(folder, len(files), **changes, **more) as writer:
+                    if add_files(writer, paths, block_texts, kill):
+                        break
             writer = writer_of(folder, len(files), **changes, **more)
             add_files(writer, paths, block_texts + 3)
-            return writer.finish()
+            writer.finish()
+            return writer.counts
 
         if not expected.shards:
             with pytest.raises(InputError, match="no document has a token"):
@@ -156,10 +163,10 @@ def test_sizes_and_checksums_are_those_of_the_files(tmp_path: Path) -> None:
 def test_a_torn_journal_and_left_parts_are_repaired(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("ba do lo mi no pu ra so\n\n" * 30)
     for name in ("whole", "torn"):
-        writer = writer_of(tmp_path / name, 1)
-        add_files(writer, [tmp_path / "a.txt"], 7)
-        if name == "whole":
-            writer.finish()
+        with writer_of(tmp_path / name, 1) as writer:
+            add_files(writer, [tmp_path / "a.txt"], 7)
+            if name == "whole":
+                writer.finish()
     journal = tmp_path / "torn" / "journal.jsonl"
     journal.write_bytes(journal.read_bytes()[:-9])
     (tmp_path / "torn" / "00009.ids.npy.part").write_bytes(b"a part")
@@ -173,22 +180,22 @@ def test_a_torn_journal_and_left_parts_are_repaired(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"options": '{"documents": "line"}'}, "documents"),
-        ({"options": '{"documents": "blank-line", "bytes": 3}'}, "bytes"),
+        ({"options": {"documents": "line"}}, "documents"),
+        ({"options": {"documents": "blank-line", "bytes": 3}}, "bytes"),
         ({"fingerprint": "another"}, "tokenizer"),
         ({"dtype": "uint32"}, "dtype"),
     ],
 )
 def test_another_call_does_not_go_on_with_a_store(
-    tmp_path: Path, changes: dict[str, str], key: str, *, finished: bool
+    tmp_path: Path, changes: dict[str, Any], key: str, *, finished: bool
 ) -> None:
     (tmp_path / "a.txt").write_text("ba do\n")
-    writer = writer_of(tmp_path / "store", 1)
-    add_files(writer, [tmp_path / "a.txt"], None)
-    if finished:
-        writer.finish()
+    with writer_of(tmp_path / "store", 1) as writer:
+        add_files(writer, [tmp_path / "a.txt"], None)
+        if finished:
+            writer.finish()
     before = contents(tmp_path / "store")
-    with pytest.raises(InputError, match=f'"{key}" differs'):
+    with pytest.raises(InputError, match=f"begun with another {key};"):
         writer_of(tmp_path / "store", 1, **changes)
     assert contents(tmp_path / "store") == before
 
@@ -206,7 +213,8 @@ def test_document_ids_are_numbers_or_texts(tmp_path: Path) -> None:
     block = reader.next_block()
     assert block is not None
     writer.add(block)
-    counts = writer.finish()
+    writer.finish()
+    counts = writer.counts
     assert (counts["documents"], counts["sentences"], counts["skipped"]) == (3, 4, 1)
     [(_, _, _, ids)] = shards_of(tmp_path / "store")
     assert ids.tolist() == [7, reference.text_id("doc-1"), 2**64 - 1]
@@ -329,21 +337,25 @@ def test_rows_are_those_of_the_reference(
     builder = builder_of(shard, options, pass_number, packing, masking, dtype=dtype, threads=threads)
     pairs = options.objective in ("nsp", "sop")
     with tempfile.TemporaryDirectory() as folder:
-        writer = _core.NpyExampleWriter(
-            folder,
-            "0-00000",
-            narrow_ids=dtype == "uint16",
-            narrow_places=True,
-            pairs=pairs,
-            masks=masks is not None,
+        schema = RowSchema(
+            label="label" if pairs else None,
+            masked=masks is not None,
             packed=packing is not None,
+            ids=np.dtype(dtype),
+            row_length=options.max_length,
         )
+        sink = ArrayFolder(Path(folder), schema)
         identities = []
-        for block in blocks_of(builder):
-            writer.write(block)
-            arrays = block.arrays()
-            identities += list(zip(arrays["document_ids"].tolist(), arrays["ordinals"].tolist(), strict=True))
-        found = {what: np.load(Path(folder, name)) for what, name, _, _ in writer.finish()}
+        with sink:
+            sink.begin([])
+            sink.begin_step(0, 0)
+            for block in blocks_of(builder):
+                sink.write(block)
+                arrays = block.arrays()
+                identities += list(zip(arrays["document_ids"].tolist(), arrays["ordinals"].tolist(), strict=True))
+            part = sink.commit()
+        assert part is not None
+        found = {what: np.load(Path(folder, file["name"])) for what, file in part["files"].items()}
         assert not list(Path(folder).glob("*.part"))
     assert found["input_ids"].dtype == dtype
     for name, values in expected.items():
@@ -386,18 +398,12 @@ def test_mds_shards_have_the_rows(packing: tuple[int, int, int | None] | None, t
     options = reference.Options(max_length=20)
     masking = rules(reference.MaskOptions())
     builder = builder_of(shard, options, packing=packing, masking=masking)
-    writer = _core.MdsWriter(
-        str(tmp_path),
-        narrow_ids=True,
-        pair_label="next_sentence_label",
-        masks=True,
-        packed=packing is not None,
-        size_limit=1 << 26,
-        shards=[],
-    )
+    schema = RowSchema(label="next_sentence_label", masked=True, packed=packing is not None, ids=np.dtype(np.uint16))
+    sink = MdsFolder(tmp_path, schema)
     expected = []
+    sink.begin([])
     for block in blocks_of(builder):
-        assert writer.write(block, 0) == []
+        assert sink.write(block) == []
         arrays = block.arrays()
         for i, (first, end) in enumerate(pairwise(arrays["row_offsets"].tolist())):
             row = {name: arrays[name][first:end].tolist() for name in ("input_ids", "token_type_ids", "labels")}
@@ -409,12 +415,11 @@ def test_mds_shards_have_the_rows(packing: tuple[int, int, int | None] | None, t
                 row["position_ids"] = arrays["position_ids"][first:end].tolist()
                 row["cu_seqlens"] = arrays["cu_seqlens"][a + i : b + i + 1].tolist()
             expected.append(row)
-    assert writer.finish() == 1
+    sink.finish(Journal(sink.journal, {}), [], {})
+    assert [path.name for path in tmp_path.glob("*.mds")] == ["shard.00000.mds"]
     found = [{name: np.asarray(value).squeeze().tolist() for name, value in row.items()} for row in mds(tmp_path)]
     expected = [{name: np.squeeze(value).tolist() for name, value in row.items()} for row in expected]
     assert found == expected
-    with pytest.raises(InputError, match="failed or finished"):
-        writer.finish()
 
 
 def test_records_have_the_features_of_the_original(tmp_path: Path) -> None:
@@ -423,9 +428,9 @@ def test_records_have_the_features_of_the_original(tmp_path: Path) -> None:
     builder = builder_of(shard, reference.Options(max_length=20), masking=masking)
     encoder = _core.TfrecordEncoder(20, 3)
     blocks = list(blocks_of(builder))
-    (tmp_path / "a.tfrecord").write_bytes(b"".join(encoder.encode(block, 0) for block in blocks))
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(encoder.encode(block).tobytes() for block in blocks))
     assert len(list(tfrecords(tmp_path / "a.tfrecord"))) == sum(map(len, blocks))
-    (tmp_path / "rest.tfrecord").write_bytes(encoder.encode(blocks[0], 3))
+    (tmp_path / "rest.tfrecord").write_bytes(encoder.encode(blocks[0].rest(3)).tobytes())
     assert list(tfrecords(tmp_path / "rest.tfrecord")) == list(tfrecords(tmp_path / "a.tfrecord"))[3 : len(blocks[0])]
     records = list(tfrecords(tmp_path / "a.tfrecord"))
     arrays = blocks[0].arrays()
@@ -442,6 +447,26 @@ def test_records_have_the_features_of_the_original(tmp_path: Path) -> None:
         assert record["masked_lm_ids"] == labels[places].tolist() + [0] * (3 - len(places))
         assert record["masked_lm_weights"] == [1.0] * len(places) + [0.0] * (3 - len(places))
         assert record["next_sentence_labels"] == [label]
+
+
+@given(
+    shard=DOCUMENTS,
+    packing=st.none() | st.just((40, 16, None)),
+    masked=st.booleans(),
+    share=st.floats(0, 1, exclude_max=True),
+)
+def test_the_rest_of_a_block_has_its_last_rows(
+    shard: list[reference.Document], packing: tuple[int, int, int | None] | None, *, masked: bool, share: float
+) -> None:
+    masking = rules(reference.MaskOptions()) if masked else None
+    for block in blocks_of(builder_of(shard, reference.Options(max_length=20), packing=packing, masking=masking)):
+        first = int(share * len(block))
+        schema = RowSchema(label="label", masked=masked, packed=packing is not None)
+        assert list(schema.dicts(block.rest(first))) == list(schema.dicts(block))[first:]
+        whole, rest = (one.stored(narrow_ids=False, narrow_places=False) for one in (block, block.rest(first)))
+        for name in ("masked_ids", "masked_positions", "second_starts", "sequence_lengths"):
+            assert rest[name].tolist() == whole[name].tolist()[len(whole[name]) - len(rest[name]) :]
+        assert block.rest(first).arrays()["ordinals"].tolist() == block.arrays()["ordinals"].tolist()[first:]
 
 
 def test_arrays_that_do_not_fit_together_are_refused() -> None:
@@ -477,7 +502,5 @@ def test_a_failed_write_leaves_no_complete_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("ba do\n")
     writer = writer_of(tmp_path / "store", 1)
     shutil.rmtree(tmp_path / "store")
-    with pytest.raises(OSError, match="00000"):
+    with pytest.raises(OSError, match="store"):
         add_files(writer, [tmp_path / "a.txt"], None)
-    with pytest.raises(InputError, match="resumes after the last complete shard"):
-        writer.finish()

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from pretraining_folders import tokenizer
 from test_pretraining_build import write_files
 from test_pretraining_reference import DATA
-from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.pretraining import (
+    ExamplesReport,
     Masking,
     PretrainingDataset,
     TokenStore,
@@ -30,6 +30,7 @@ from wordpiece_bert.pretraining import (
     build_token_store,
     merge_token_stores,
 )
+from wordpiece_bert.pretraining.store_writer import StoreWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,6 +113,13 @@ def changed(value: Any, way: tuple[Any, ...], change: Callable[[Any, Any], None]
         at = at[key]
     change(at, way[-1])
     return copy
+
+
+@pytest.mark.parametrize("options", [{"masking": {"masked": None}}, {"masking": {"random": 2}}, {"masking": [1]}])
+def test_shares_of_a_report_are_probabilities(options: dict[str, object]) -> None:
+    content = {"output": "", "objective": "nsp", "row_length": 8, "options": options}
+    with pytest.raises(InputError, match=r"masked|random|masking"):
+        ExamplesReport.from_dict(content)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -203,21 +211,11 @@ def stopped(made: Path, folder: Path, shards: int) -> Path:
     left = [shards]
     if folder.name == "store":
 
-        class Stopping:
-            """A writer that is killed when it has completed some shards."""
-
-            def __init__(self, *arguments: Any, **options: Any) -> None:
-                self._writer = TOKEN_STORE_WRITER(*arguments, **options)
-                self.finished, self.first_input = self._writer.finished, self._writer.first_input
-
-            def finish(self) -> None:
-                raise KeyboardInterrupt
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(self._writer, name)
+        def finish(_: StoreWriter) -> None:
+            raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_core, "TokenStoreWriter", Stopping)
+            patch.setattr(StoreWriter, "finish", finish)
             with pytest.raises(KeyboardInterrupt):
                 again(made, folder)
     else:
@@ -237,9 +235,6 @@ def stopped(made: Path, folder: Path, shards: int) -> Path:
             with pytest.raises(KeyboardInterrupt):
                 again(made, folder)
     return folder
-
-
-TOKEN_STORE_WRITER = _core.TokenStoreWriter
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,8 @@ from wordpiece_bert.pretraining import (
     build_token_store,
     next_sentence_pairs,
 )
-from wordpiece_bert.pretraining.tables import example_schema
+from wordpiece_bert.pretraining.schema import RowSchema
+from wordpiece_bert.pretraining.sinks.tables import arrow_schema
 
 TOK = tokenizer()
 SEED = 5
@@ -260,20 +261,19 @@ import random, sys
 from pathlib import Path
 from test_vector_files import damaged
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.tables import ArrowRows
+from wordpiece_bert.pretraining.schema import RowSchema
+from wordpiece_bert.pretraining.sinks.tables import ArrowRows
 
 path, rng, refused = Path(sys.argv[1]), random.Random(1), 0
 content = path.read_bytes()
 for _ in range(300):
-    path.write_bytes(damaged(content, rng).ljust(len(content), b"\\0"))
-    rows = ArrowRows(label=None, masked=False, packed=False)
-    with path.open("r+b") as file:
+    rows = ArrowRows(path, RowSchema())
+    rows.part.write_bytes(damaged(content, rng).ljust(len(content), b"\\0"))
+    with rows:
         try:
-            rows.begin(file, path, len(content))
+            rows.begin([{"rows": 1, "bytes": len(content), "crc": 0}])
         except InputError:
             refused += 1
-        finally:
-            rows.close()
 print(refused)
 """
 
@@ -281,7 +281,7 @@ print(refused)
 def test_a_damaged_arrow_file_is_not_continued(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     path = tmp_path / "rows.arrow"
-    schema = example_schema(label=None, masked=False, packed=False)
+    schema = arrow_schema(RowSchema())
     batch = pa.record_batch([[[1, 2, 3], [4]] * 9, [[0, 0, 0], [1]] * 9], schema=schema)
     with path.open("wb") as file, pa.ipc.new_file(file, schema) as writer:
         writer.write_batch(batch)
@@ -431,7 +431,7 @@ def test_pairs_in_memory_are_those_of_a_store() -> None:
     shard = [reference.Document(i, [encode()(text) for text in texts]) for i, texts in enumerate(corpus)]
     options = reference.Options(max_length=48, short_seq_prob=0.3, seed=77)
     [[rows]] = reference.rows_of(reference.Store([shard]), SPECIAL, options, Counter())
-    found = list(next_sentence_pairs(corpus, TOK, max_length=48, short_probability=0.3, seed=77))
+    found = list(next_sentence_pairs(corpus, TOK, max_length=48, short_seq_prob=0.3, seed=77))
     assert [(one.input_ids.tolist(), one.token_type_ids.tolist(), one.next_sentence_label) for one in found] == [
         (row.ids, row.token_type_ids, row.label) for row in rows
     ]
@@ -440,9 +440,10 @@ def test_pairs_in_memory_are_those_of_a_store() -> None:
 PROGRAM = """
 import sys
 import wordpiece_bert as wb
-from wordpiece_bert.pretraining import Masking, build_examples, example_stream
+from wordpiece_bert.pretraining import Masking, build_examples
+from wordpiece_bert.pretraining.sinks import base, mds
 vocab, store, output = sys.argv[1:]
-example_stream.CHECKPOINT_BYTES = example_stream.MDS_SHARD_BYTES = 200_000
+base.CHECKPOINT_BYTES = mds.SHARD_BYTES = 200_000
 tokenizer = wb.Tokenizer.from_vocab(vocab)
 masking = Masking(tokenizer, max_predictions=20)
 build_examples(
@@ -505,12 +506,13 @@ def test_a_run_goes_on_after_the_last_rows_that_are_safe(
     name: str, stop: int, to_kill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped after some journal lines, a run writes the rest only."""
-    from wordpiece_bert.pretraining import example_stream, journal
+    from wordpiece_bert.pretraining import journal
+    from wordpiece_bert.pretraining.sinks import base, mds
 
     if name.endswith("arrow"):
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(example_stream, "CHECKPOINT_BYTES", 200_000)
-    monkeypatch.setattr(example_stream, "MDS_SHARD_BYTES", 200_000)
+    monkeypatch.setattr(base, "CHECKPOINT_BYTES", 200_000)
+    monkeypatch.setattr(mds, "SHARD_BYTES", 200_000)
     arguments: dict[str, Any] = {"masking": Masking(TOK, max_predictions=20), "seed": 2}
     arguments["format"] = "mds" if name.endswith("mds") else None
     whole, cut = tmp_path / "whole" / name, tmp_path / "cut" / name
@@ -534,13 +536,13 @@ def test_a_run_goes_on_after_the_last_rows_that_are_safe(
             part.write(b"what was not safe")
     monkeypatch.setattr(journal.Journal, "append", append)
     written = []
-    write = example_stream._MdsFolder.write if name.endswith("mds") else example_stream._RowFile.write
+    owner: Any = mds.MdsFolder if name.endswith("mds") else base.FileSink
+    write = owner.write
 
-    def counted(self: Any, block: Any, first: int) -> Any:
-        written.append(len(block) - first)
-        return write(self, block, first)
+    def counted(self: Any, rows: Any) -> Any:
+        written.append(len(rows))
+        return write(self, rows)
 
-    owner = example_stream._MdsFolder if name.endswith("mds") else example_stream._RowFile
     monkeypatch.setattr(owner, "write", counted)
     again = build_examples(to_kill, cut, TOK, **arguments)
     assert 0 < sum(written) < report.rows
@@ -553,9 +555,9 @@ def test_a_run_goes_on_after_the_last_rows_that_are_safe(
 def test_an_unfinished_file_of_another_call_is_replaced(
     to_kill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wordpiece_bert.pretraining import example_stream
+    from wordpiece_bert.pretraining.sinks import base
 
-    monkeypatch.setattr(example_stream, "CHECKPOINT_BYTES", 600_000)
+    monkeypatch.setattr(base, "CHECKPOINT_BYTES", 600_000)
     build_examples(to_kill, tmp_path / "whole.jsonl", TOK, seed=1)
     shown = [0]
 

@@ -15,8 +15,8 @@ from wordpiece_bert.pretraining import (
     PretrainingDataset,
     build_examples,
     build_token_store,
-    example_stream,
 )
+from wordpiece_bert.pretraining.sinks import mds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ FLAVOURS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=lambda flavour: "-".join(sorted(flavour)) + flavour["objective"])
 def test_samples_are_the_rows(flavour: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(example_stream, "MDS_SHARD_BYTES", 4000)  # several shards
+    monkeypatch.setattr(mds, "SHARD_BYTES", 4000)  # several shards
     store = build_token_store(TOK, DATA / "corpus.txt", tmp_path / "store")
     options = {"max_length": 48, "seed": 3, "dupe_factor": 2, **flavour}
     build_examples(store, tmp_path / "rows", TOK, **options)

@@ -29,6 +29,7 @@ from wordpiece_bert.sentence import (
     semantic_search,
     similarity,
 )
+from wordpiece_bert.sentence.dense.base import transformer_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -573,7 +574,7 @@ def test_wrong_arguments_of_quantization_are_refused(arguments: Any, message: st
 
 def naive_windows(model: SentenceEncoder, text: str, prompt: str, stride: int, how: str) -> Any:
     """Split the ids by hand, and run the windows one by one."""
-    tok = model._tokenizer
+    tok, bert = model.tokenizer, transformer_of(model).model
     body = tok.encode(text, add_special_tokens=False, truncation=False, padding=False).ids
     lead = tok.encode(prompt, add_special_tokens=False, truncation=False, padding=False).ids if prompt else []
     room = model.max_seq_length - 2 - len(lead)
@@ -581,10 +582,10 @@ def naive_windows(model: SentenceEncoder, text: str, prompt: str, stride: int, h
     vectors = []
     for start in starts:
         ids = [tok.cls_token_id, *lead, *body[start : start + room], tok.sep_token_id]
-        x = model._model([ids]).last_hidden_state
+        x = bert([ids]).last_hidden_state
         skip = 0 if model._folder.pooling.include_prompt or not prompt else len(lead) + 1
         y = np.concatenate(
-            [model._model.pool(x, np.ones((1, len(ids)), bool), mode, skip) for mode in model._folder.pooling.modes], 1
+            [bert.pool(x, np.ones((1, len(ids)), bool), mode, skip) for mode in model._folder.pooling.modes], 1
         )
         for module in model._folder.modules:
             y = module(y)
@@ -674,7 +675,7 @@ def test_semantic_search_gives_the_best_rows_in_order(data: st.DataObject, metri
 def test_mining_does_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = np.random.default_rng(1).normal(size=(40, 8)).astype(np.float32)
     pairs = paraphrase_mining_embeddings(vectors)
-    monkeypatch.setattr("wordpiece_bert.sentence.search._BLOCK", 100)
+    monkeypatch.setattr("wordpiece_bert.sentence.search.semantic._BLOCK", 100)
     again = paraphrase_mining_embeddings(vectors)
     assert [pair[1:] for pair in again] == [pair[1:] for pair in pairs]
 
@@ -735,7 +736,7 @@ def test_variants_are_sentence_encoders_too(name: str, tmp_path: Path) -> None:
     model = SentenceEncoder.from_pretrained(folder)
     base = AutoModel.base_from_pretrained(folder)
     vectors = model.encode(["cat", "the cat was in the house"])
-    inputs = model._tokenizer(["the cat was in the house"])
+    inputs = model.tokenizer(["the cat was in the house"])
     np.testing.assert_allclose(vectors[1], base(**inputs).last_hidden_state[0].mean(axis=0), atol=1e-5)
 
 
@@ -791,7 +792,7 @@ def test_layers_are_weighted_before_the_pooling_if_the_transformer_returns_them(
     write_safetensors(folder / "1_WeightedLayerPooling" / "model.safetensors", {"layer_weights": np.array([0.5, -2.0])})
     base = AutoModel.base_from_pretrained(folder)
     model = SentenceEncoder.from_pretrained(folder)  # sentence-transformers ignores the module here
-    states: Any = base(**model._tokenizer(["the cat"]), output_hidden_states=True).hidden_states
+    states: Any = base(**model.tokenizer(["the cat"]), output_hidden_states=True).hidden_states
     np.testing.assert_allclose(model.encode("the cat"), states[3][0].max(axis=0), atol=1e-6)
     change(folder / "config.json", output_hidden_states=True)
     model = SentenceEncoder.from_pretrained(folder)
@@ -814,16 +815,10 @@ def test_an_encoder_is_made_of_a_name(folder: Path) -> None:
     named = SentenceEncoder(folder, device="cpu", threads=1)
     np.testing.assert_array_equal(named.encode(TEXTS), loaded.encode(TEXTS))
     assert named.get_sentence_embedding_dimension() == named.dimension
-    assert named.tokenizer is named._tokenizer
-    with pytest.warns(DeprecationWarning, match="use SentenceEncoder"):
-        old = SentenceEncoder(loaded._model, loaded._tokenizer, loaded._folder)
-    np.testing.assert_array_equal(old.encode(TEXTS), loaded.encode(TEXTS))
     with pytest.raises(InputError, match="the CPU only"):
         SentenceEncoder(folder, device="cuda")
-    with pytest.raises(InputError, match="takes the name or the folder"):
-        SentenceEncoder(loaded._model)
-    with pytest.raises(InputError, match="pass the name alone"):
-        SentenceEncoder(folder, loaded._tokenizer)
+    with pytest.raises(InputError, match="named by a str or a path, not BertModel"):
+        SentenceEncoder(transformer_of(loaded).model)  # type: ignore[arg-type]
 
 
 def test_arguments_of_encode(encoder: SentenceEncoder) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import inspect
 import json
 import pickle
 import shutil
@@ -20,7 +22,23 @@ from model_files import MODELS, write_safetensors
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
-from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder
+from wordpiece_bert.finetune import FrozenClassifier
+from wordpiece_bert.sentence import (
+    SentenceEncoder,
+    StaticEncoder,
+    paraphrase_mining,
+    retrieve_and_rerank,
+    semantic_search,
+)
+from wordpiece_bert.sentence.dense.base import body_of
+from wordpiece_bert.sentence.dense.body import Call
+from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.table import TableBody
+from wordpiece_bert.serve import ServerSettings
+from wordpiece_bert.serve.kinds.base import USUAL
+from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.metrics import Metrics
+from wordpiece_bert.serve.models import Models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +63,12 @@ def edited(name: str, parent: Path, **config: Any) -> Path:
     return folder
 
 
+def table_of(encoder: SentenceEncoder | StaticEncoder) -> TableBody:
+    body = body_of(encoder)
+    assert isinstance(body, TableBody)
+    return body
+
+
 @pytest.fixture(scope="module")
 def encoder() -> StaticEncoder:
     return StaticEncoder(MODELS / "static_m2v_not_normalized")
@@ -54,13 +78,13 @@ def encoder() -> StaticEncoder:
 @pytest.mark.parametrize("name", FOLDERS)
 def test_vectors_are_those_of_the_reference_programs(name: str) -> None:
     texts, calls, expected = reference(name)
-    encoder = SentenceEncoder(MODELS / name)
-    assert isinstance(encoder, StaticEncoder)
+    encoder, same = StaticEncoder(MODELS / name), SentenceEncoder(MODELS / name)
     for call in calls:
         options = call["options"]
         if "normalize" in options:  # model2vec's name
             options = {"normalize_embeddings": options["normalize"]}
         vectors = getattr(encoder, call["method"])(texts, **options)
+        assert np.array_equal(getattr(same, call["method"])(texts, **options), vectors)
         assert vectors.dtype == np.float32
         np.testing.assert_allclose(vectors, expected[call["key"]], rtol=0, atol=TOLERANCE.get(name, 1e-6))
 
@@ -79,7 +103,7 @@ def test_a_single_text_and_token_vectors_are_those_of_the_reference(name: str) -
 
 def formula(encoder: StaticEncoder, text: str, longest: int | None) -> Any:
     """Compute a vector of a model2vec model from the definition, in float64."""
-    table, mapping, weights = encoder._embeddings.arrays()
+    table, mapping, weights = table_of(encoder).embeddings.arrays()
     tokens = [len(token) for token in encoder.tokenizer.get_vocab()]
     text = text if longest is None else text[: longest * int(np.median(tokens))]
     ids = encoder.tokenizer.encode(text, add_special_tokens=False, truncation=False, padding=False).ids
@@ -115,10 +139,11 @@ def test_a_vector_does_not_depend_on_other_texts_or_threads(encoder: StaticEncod
 
 
 def test_every_instruction_set_computes_the_same_sums(encoder: StaticEncoder) -> None:
-    call = encoder._call(None)
+    table = table_of(encoder)
+    options = table.options(Call(max_seq_length=sys.maxsize))
     texts = ["the old cat", "", "who was it"]
     for name in wb._core.kernel_instruction_sets():
-        vectors, _, tokens = encoder._embeddings.encode(encoder.tokenizer._inner, texts, *call, None, name)
+        vectors, _, tokens = table.embeddings.encode(encoder.tokenizer._inner, texts, *options, None, name)
         assert tokens == 6
         np.testing.assert_allclose(vectors, encoder.encode(texts), rtol=0, atol=1e-6)
 
@@ -175,8 +200,7 @@ def test_a_saved_folder_has_the_same_vectors_and_tensors(name: str, tmp_path: Pa
     texts, _, _ = reference(name)
     encoder = SentenceEncoder(MODELS / name)
     encoder.save_pretrained(tmp_path / "saved")
-    again = SentenceEncoder(tmp_path / "saved")
-    assert isinstance(again, StaticEncoder)
+    again = StaticEncoder(tmp_path / "saved")
     first, second = (one.encode(texts, return_truncated=True) for one in (encoder, again))
     assert np.array_equal(first[0], second[0])
     assert np.array_equal(first[1], second[1])
@@ -241,7 +265,7 @@ def test_a_long_list_is_encoded_in_steps_with_a_progress_bar(
     encoder: StaticEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["the cat", "a dog", "it", "she", "river"]
-    monkeypatch.setattr("wordpiece_bert.sentence.static._TEXTS_PER_STEP", 2)
+    monkeypatch.setattr("wordpiece_bert.sentence.dense.table._TEXTS_PER_STEP", 2)
     assert np.array_equal(encoder.encode(texts, show_progress_bar=True), encoder.encode(texts))
 
 
@@ -279,13 +303,10 @@ def test_embed_writes_the_same_vectors(
     ("options", "message"),
     [
         ({"max_length": 0}, "max_length must be"),
-        ({"windows": "mean"}, "pass max_length=None"),
         ({"output_value": "words"}, "output_value must be"),
         ({"output_value": "token_embeddings", "truncate_dim": 3}, "are for sentence vectors"),
         ({"truncate_dim": 25}, "truncate_dim must be"),
         ({"precision": "int4"}, "precision must be"),
-        ({"device": "cuda"}, "device must be"),
-        ({"pool": 2}, "pool must be None"),
         ({"prompt_name": "passage"}, "no prompt 'passage'"),
     ],
 )
@@ -300,9 +321,70 @@ def test_what_is_no_text_is_refused(encoder: StaticEncoder, texts: Any) -> None:
         encoder.encode(texts)
 
 
-def test_another_dtype_is_refused() -> None:
-    with pytest.raises(InputError, match="dtype must be 'float32' for a static model"):
-        SentenceEncoder(MODELS / "static_st", dtype="bfloat16")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "bfloat16"}, "dtype must be 'float32' for a static model.*, not 'bfloat16'"),
+        ({"dtype": "int8", "calibrate": ["a"]}, "dtype must be 'float32' for a static model.*, not 'int8'"),
+        ({"backend": "numpy"}, "backend must be 'rust' for a static model.*, not 'numpy'"),
+        ({"keep_half": True}, "keep_half must be False for a static model.*, not True"),
+    ],
+)
+def test_options_of_an_engine_are_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SentenceEncoder(MODELS / "static_st", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"windows": "mean"}, "pass max_length=None"),
+        ({"stride": 2}, "pass max_length=None"),
+        ({"device": "cuda"}, "device must be"),
+        ({"pool": 2}, "pool must be None"),
+    ],
+)
+def test_options_of_calls_that_a_table_has_not(encoder: StaticEncoder, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SentenceEncoder(MODELS / "static_m2v").encode(["the cat"], **options)
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(options))}'"):
+        encoder.encode(["the cat"], **options)
+
+
+def test_a_static_encoder_has_no_options_of_models() -> None:
+    own = {name for method in (StaticEncoder, StaticEncoder.encode, StaticEncoder.encode_tokens)
+           for name in inspect.signature(method).parameters}  # fmt: skip
+    assert own.isdisjoint(
+        {"backend", "dtype", "keep_half", "calibrate", "device", "batch_size", "pool", "windows", "stride"}
+    )
+    assert not hasattr(StaticEncoder, "encode_chunks")
+
+
+def test_functions_that_take_encoders_take_it(tmp_path: Path) -> None:
+    folder, texts = MODELS / "static_m2v", ["the cat", "the old cat", "a river", "a dog"]
+    encoder, other = StaticEncoder(folder), SentenceEncoder(folder)
+    encoder.max_seq_length = other.max_seq_length = 100
+    same = sentence_encoder(encoder)
+    assert isinstance(same, SentenceEncoder)
+    assert (same.max_seq_length, body_of(same)) == (100, body_of(encoder))
+    assert np.array_equal(pickle.loads(pickle.dumps(same)).encode(texts), encoder.encode(texts))
+    assert paraphrase_mining(encoder, texts) == paraphrase_mining(other, texts)
+    assert retrieve_and_rerank("a cat", texts, encoder) == retrieve_and_rerank("a cat", texts, other)
+    first, second = (FrozenClassifier(one).fit(texts, ["x", "x", "y", "y"]) for one in (encoder, other))
+    assert np.array_equal(first.predict_proba(texts), second.predict_proba(texts))
+    served = Models({"a": encoder}, ServerSettings(), {}, Metrics()).of_kind(DenseModel, "a")
+    answer = asyncio.run(served.embed(texts, USUAL))
+    assert np.array_equal(answer.values, encoder.encode(texts))
+    vectors, file = tmp_path / "vectors.npy", tmp_path / "texts.txt"
+    file.write_text("".join(f"{text}\n" for text in texts))
+    assert main(["embed", str(file), "-m", str(folder), "-o", str(vectors), "-q"]) == 0
+    encoder.max_seq_length = other.max_seq_length = 512
+    hits, expected = (
+        semantic_search(one.encode("a cat"), vectors, encoder=one, texts=texts) for one in (encoder, other)
+    )
+    assert hits == expected
+    assert repr(encoder).startswith("StaticEncoder(dimension 24, ")
+    assert repr(other).startswith("SentenceEncoder(dimension 24, ")
 
 
 @pytest.mark.parametrize(
@@ -326,6 +408,17 @@ def test_modules_that_are_not_supported_are_refused_by_name(kind: str, tmp_path:
     listing.append({"idx": 2, "name": "2", "path": "2", "type": f"sentence_transformers.models.{kind}"})
     (folder / "modules.json").write_text(json.dumps(listing))
     with pytest.raises(ConfigError, match=kind):
+        SentenceEncoder(folder)
+
+
+def test_a_second_table_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "two_tables"
+    shutil.copytree(MODELS / "static_st", folder)
+    listing = json.loads((folder / "modules.json").read_text())
+    listing.append({"idx": 9, "name": "9", "path": "", "type": "sentence_transformers.models.StaticEmbedding"})
+    (folder / "modules.json").write_text(json.dumps(listing))
+    message = "has a second StaticEmbedding; only Dense, LayerNorm, Normalize, Dropout may follow the StaticEmbedding"
+    with pytest.raises(ConfigError, match=message):
         SentenceEncoder(folder)
 
 

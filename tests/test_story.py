@@ -1,4 +1,4 @@
-"""The whole way, with the commands that the guide prints: text files, vocabulary, pre-training data, a small BERT, which
+"""The whole way, with the commands that a page prints: text files, vocabulary, pre-training data, a small BERT, which
 is fine-tuned, searched and served. Everything is small, so that it takes seconds."""
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ import wordpiece_bert as wb
 from wordpiece_bert.bert import BertForPreTraining
 from wordpiece_bert.tasks import classify
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "a-bert-of-your-own.md"
 
 
 def printed_commands() -> list[str]:
-    """The commands of the guide's section, without the first and the last, which write the texts and serve."""
-    section = GUIDE.read_text(encoding="utf-8").split("## A BERT of your own\n")[1].split("\n## ")[0]
-    [block] = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
+    """The commands of the page, without the first and the last, which write the texts and serve."""
+    [block] = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     return [line for line in block.splitlines() if line]
 
 
-def test_the_guide_prints_the_commands_of_the_example() -> None:
+def test_the_page_prints_the_commands_of_the_example() -> None:
     made, *commands, served = printed_commands()
     assert made == "python examples/train_a_bert.py --make-texts story/"
     assert commands == train_a_bert.steps(Path("story"), quick=False)

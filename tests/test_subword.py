@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from model_files import MODELS, write_safetensors
-from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, tasks
+from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, distill_static, tasks
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.errors import ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.subword import SubwordTokenizer, is_subword
 
 if TYPE_CHECKING:
@@ -197,6 +197,12 @@ def test_the_wordpiece_tokenizer_refuses_the_file_and_names_the_classes_that_run
         assert is_subword(MODELS / folder)
         with pytest.raises(TokenizerFormatError, match=rf"{kind}.*SentenceEncoder, CrossEncoder"):
             Tokenizer.from_pretrained(MODELS / folder)
+
+
+def test_what_needs_wordpiece_says_so() -> None:
+    encoder = SentenceEncoder(MODELS / "st_roberta")
+    with pytest.raises(InputError, match=r"^distill_static needs a WordPiece tokenizer, not SubwordTokenizer"):
+        distill_static(encoder)
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

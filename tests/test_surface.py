@@ -23,12 +23,14 @@ import wordpiece_bert as wb
 from model_files import sentence_folder
 from wordpiece_bert import _core, corpus
 from wordpiece_bert._internal.peer_names import PeerName
+from wordpiece_bert.cli.program import COMMANDS
 from wordpiece_bert.errors import MissingPackageError
 from wordpiece_bert.options import EncodeOptions
+from wordpiece_bert.sentence.base import FromPretrained
 from wordpiece_bert.training import options as training_options
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.rst"))
 
 
 def importable(name: str) -> bool:
@@ -42,7 +44,26 @@ def importable(name: str) -> bool:
     return True
 
 
-DOCUMENTED = re.findall(r"^## (wordpiece_bert[\w.]*)$", REFERENCE, re.MULTILINE)
+def listed_names() -> dict[str, list[str]]:
+    """The names that the pages of the reference list for each module: summaries, data, and names from elsewhere."""
+    found: dict[str, list[str]] = {}
+    for page in REFERENCE:
+        _, *parts = re.split(r"^\.\. currentmodule:: ([\w.]+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for module, text in zip(parts[::2], parts[1::2], strict=True):
+            summaries = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+            data = re.findall(r"^\.\. py:data:: (\w+)$", text, re.MULTILINE)
+            assert module not in found, module
+            found[module] = [*summaries, *data, *(name for name, _ in same_names(text))]
+    return found
+
+
+def same_names(text: str) -> list[tuple[str, str]]:
+    """The names of a text that another module has too, and where they are described."""
+    return re.findall(r":obj:`(\w+)\s+<(wordpiece_bert[\w.]*)>`", text)
+
+
+LISTED_NAMES = listed_names()
+DOCUMENTED = list(LISTED_NAMES)
 MODULES = [name for name in DOCUMENTED if importable(name)]
 
 #: Top-level modules without a leading underscore that are not for users, and where users find what they define.
@@ -51,9 +72,9 @@ IMPLEMENTATION = {
     "wordpiece_bert.arrow": "exported by wordpiece_bert",
     "wordpiece_bert.batch": "exported by wordpiece_bert",
     "wordpiece_bert.cli": "the command wordpiece-bert",
-    "wordpiece_bert.map_function": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.options": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.padding": "methods of wordpiece_bert.Tokenizer",
+    "wordpiece_bert.parameters": "descriptions in the docstrings of others",
     "wordpiece_bert.pretrained": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.subword": "the tokenizers of SentenceEncoder, CrossEncoder and wordpiece_bert.tasks",
     "wordpiece_bert.tokenizer": "exported by wordpiece_bert",
@@ -79,27 +100,6 @@ def imported_modules(code: str) -> set[str]:
     return {name for name in modules if name.partition(".")[0] == "wordpiece_bert"}
 
 
-def section(title: str, level: int, text: str = REFERENCE) -> str:
-    """The text under a heading, up to the next heading of its level or above."""
-    found = re.search(
-        rf"^{'#' * level} {re.escape(title)}\n(.*?)(?=^#{{1,{level}}} |\Z)", text, re.MULTILINE | re.DOTALL
-    )
-    assert found, f"docs/reference.md has no heading {title!r}"
-    return found[1]
-
-
-def bullets(text: str) -> list[str]:
-    """The names in the code at the start of list items; an item may have several."""
-    items = re.findall(r"^- ((?:`[^`]+`(?:, )?)+)", text, re.MULTILINE)
-    return [re.match(r"[\w.]+", code)[0] for item in items for code in re.findall(r"`([^`]+)`", item)]  # type: ignore[index]
-
-
-def documented(module: str) -> list[str]:
-    """The names that the reference documents for a module: headings, and list items before the first heading."""
-    text = section(module, 2)
-    return bullets(text.partition("\n### ")[0]) + re.findall(r"^### (\w+)$", text, re.MULTILINE)
-
-
 def members(cls: type) -> set[str]:
     """The public methods and attributes that a class of this package defines itself or inherits from one that does."""
     names: set[str] = set()
@@ -110,11 +110,11 @@ def members(cls: type) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def described_classes() -> list[tuple[str, str]]:
-    """The classes with a heading, whose section must name all their members."""
+def public_classes() -> list[tuple[str, str]]:
+    """The public classes that are no errors, by module and name."""
     found = []
     for module in MODULES:
-        for name in re.findall(r"^### (\w+)$", section(module, 2), re.MULTILINE):
+        for name in importlib.import_module(module).__all__:
             value = getattr(importlib.import_module(module), name)
             if inspect.isclass(value) and not issubclass(value, Exception):
                 found.append((module, name))
@@ -123,7 +123,6 @@ def described_classes() -> list[tuple[str, str]]:
 
 def test_the_reference_has_every_public_module() -> None:
     modules = modules_of_the_package()
-    assert len(DOCUMENTED) == len(set(DOCUMENTED))
     assert set(DOCUMENTED) <= set(modules)
     top_level = {name for name in modules if name.count(".") <= 1}
     assert top_level - set(DOCUMENTED) == set(IMPLEMENTATION)
@@ -132,22 +131,31 @@ def test_the_reference_has_every_public_module() -> None:
 
 
 def test_documents_and_examples_import_only_documented_modules() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     programs = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")}
     for page in pages:
         blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        programs[page.name] = "\n".join(blocks)
-    assert "guide.md" in programs
+        programs[page.relative_to(ROOT).as_posix()] = "\n".join(blocks)
+    assert "docs/how-to/search.md" in programs
     for name, program in programs.items():
         assert imported_modules(program) <= set(DOCUMENTED), name
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_all_equals_the_documented_names(name: str) -> None:
+def test_the_reference_lists_the_public_names(name: str) -> None:
     module = importlib.import_module(name)
-    names = documented(name)
+    names = LISTED_NAMES[name]
     assert len(names) == len(set(names))
-    assert set(names) == set(module.__all__)
+    assert set(names) == {one for one in module.__all__ if f"{name}.{one}" not in DOCUMENTED}
+
+
+def test_a_name_that_the_reference_describes_elsewhere_is_the_same() -> None:
+    found = [same for page in REFERENCE for same in same_names(page.read_text(encoding="utf-8"))]
+    assert found
+    for name, target in found:
+        module, _, attribute = target.rpartition(".")
+        assert attribute == name
+        assert attribute in LISTED_NAMES[module]
 
 
 #: Imports one module in a fresh process and prints what ``dir`` lists without an underscore, and the modules in it.
@@ -195,24 +203,13 @@ def test_every_public_function_and_class_has_a_docstring(name: str) -> None:
             assert value.__doc__, attribute
 
 
-@pytest.mark.parametrize(("module", "name"), described_classes())
-def test_every_public_member_is_documented(module: str, name: str) -> None:
+@pytest.mark.parametrize(("module", "name"), public_classes())
+def test_every_public_member_has_a_docstring(module: str, name: str) -> None:
     cls = getattr(importlib.import_module(module), name)
-    listed = bullets(section(name, 3, section(module, 2)))
-    own = members(cls) - (ADDED_BY_PYDANTIC if f"{module}.".startswith(FRAMEWORKS) else set())
-    assert set(listed) == own
-    assert len(listed) == len(set(listed))
-    for member in own:
+    for member in members(cls):
         value = inspect.getattr_static(cls, member, None)
         if isinstance(value, property) or inspect.isroutine(value):
             assert getattr(cls, member).__doc__, f"{name}.{member} has no docstring"
-
-
-def documented_parameters(docstring: str) -> set[str]:
-    """The names in the Parameters section of a numpydoc docstring."""
-    found = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", docstring, re.MULTILINE | re.DOTALL)
-    names = [line.partition(" : ")[0] for line in (found[1] if found else "").splitlines() if line[:1].strip()]
-    return {name.strip().lstrip("*") for line in names for name in line.split(",")}
 
 
 def public_callables() -> dict[str, Any]:
@@ -233,6 +230,8 @@ def public_callables() -> dict[str, Any]:
                 methods = vars(base).items() if base.__module__.startswith("wordpiece_bert") else ()
                 for member, raw in methods:
                     method = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
+                    if isinstance(raw, FromPretrained):
+                        method = getattr(base, member)
                     if inspect.isroutine(method) and (member == "__call__" or not member.startswith("_")):
                         found[f"{base.__module__}.{base.__name__}.{member}"] = method
     return found
@@ -253,88 +252,6 @@ def test_public_callables_are_found() -> None:
 
 #: Frameworks whose base classes wrap methods, or add some, where they are installed.
 FRAMEWORKS = tuple(f"wordpiece_bert.integrations.{name}." for name in ("chroma", "haystack", "lancedb", "llama_index"))
-#: What pydantic adds to every class.
-ADDED_BY_PYDANTIC = {"model_config", "model_post_init"}
-
-
-@pytest.mark.parametrize("name", sorted(CALLABLES))
-def test_every_parameter_is_in_the_signature_and_documented(name: str) -> None:
-    if name.startswith(FRAMEWORKS):
-        pytest.skip("the framework's base class decides the signature")
-    value = CALLABLES[name]
-    parameters = [
-        parameter
-        for parameter in inspect.signature(value).parameters.values()
-        if parameter.name not in ("self", "cls") and not parameter.name.startswith("_")
-    ]
-    hidden = [str(parameter) for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
-    if name.endswith(".set_params"):
-        hidden = []  # the protocol of scikit-learn: its names are those of get_params
-    assert not hidden, f"{name} hides its options in {hidden[0]}"
-    if name.startswith("wordpiece_bert.bert.functional.") and len(parameters) == 1:
-        return  # a formula of one array, which its line of documentation states
-    named = documented_parameters(inspect.cleandoc(value.__doc__ or ""))
-    undocumented = {parameter.name for parameter in parameters} - named
-    assert not undocumented, f"the docstring of {name} does not name {sorted(undocumented)}"
-
-
-#: The modules whose reference has every argument of every function; in the others it may say "...", or nothing.
-COMPLETE = (
-    "wordpiece_bert",
-    "wordpiece_bert.corpus",
-    "wordpiece_bert.hub",
-    "wordpiece_bert.sentence",
-    "wordpiece_bert.tasks",
-    "wordpiece_bert.training",
-    "wordpiece_bert.training.spark",
-)
-
-
-def signatures_in_the_reference() -> list[tuple[str, str]]:
-    """Each signature that the reference writes down, with the heading above it."""
-    found = []
-    for module in COMPLETE:
-        text = section(module, 2)
-        for heading in ["", *re.findall(r"^### (\w+)$", text, re.MULTILINE)]:
-            under = section(heading, 3, text) if heading else text.partition("\n### ")[0]
-            codes = [
-                code
-                for item in re.findall(r"^- ((?:`[^`]+`(?:, )?)+)", under, re.MULTILINE)
-                for code in re.findall(r"`([^`]+)`", item)
-            ]
-            own = re.findall(rf"^`({heading}\(.*?\))`", under, re.MULTILINE) if heading else []
-            found += [(f"{module} {heading}".strip(), code) for code in [*codes, *own] if "(" in code]
-    return found
-
-
-@pytest.mark.parametrize(("where", "code"), signatures_in_the_reference())
-def test_signatures_in_the_reference_are_complete_and_true(where: str, code: str) -> None:
-    module, _, heading = where.partition(" ")
-    owner = importlib.import_module(module)
-    under = section(heading, 3, section(module, 2)) if heading else section(module, 2).partition("\n### ")[0]
-    if heading and not code.startswith(f"{heading}("):
-        owner = getattr(owner, heading)
-    parameters = inspect.signature(getattr(owner, code.partition("(")[0])).parameters
-    known = {name: one for name, one in parameters.items() if name not in ("self", "cls") and not name.startswith("_")}
-    tree = ast.parse(f"def f{code[code.index('(') :].replace('...', '_more=...')}: pass").body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    arguments = [*tree.args.posonlyargs, *tree.args.args]
-    defaults = dict(
-        zip([one.arg for one in arguments][len(arguments) - len(tree.args.defaults) :], tree.args.defaults, strict=True)
-    )
-    defaults |= {
-        one.arg: value for one, value in zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True) if value
-    }
-    written = [one.arg for one in [*arguments, *tree.args.kwonlyargs]]
-    shortened = "_more" in written
-    for name, default in defaults.items():
-        if name != "_more":
-            assert ast.literal_eval(default) == known[name].default, f"{code}: the default of {name}"
-    missing = known.keys() - set(written) - ({tree.args.vararg.arg} if tree.args.vararg else set())
-    if shortened:  # then the options are in a table below
-        missing -= set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", under))))
-    assert not missing, f"{where}: the reference of {code} has no {sorted(missing)}"
-    assert set(written) - {"_more"} <= known.keys(), f"{where}: {code}"
 
 
 def test_defaults_of_the_options_of_training_are_those_of_the_signature() -> None:
@@ -378,11 +295,6 @@ def test_options_are_in_the_order_of_tokenizers() -> None:
         assert tok.encode(text, second, split, special).ids == expected.ids
         assert tok.encodings([text], split, special)[0].ids == peer.encode_batch([text], split, special)[0].ids
         assert tok.encode_batch([text], split, special).to_list() == [peer.encode(text, None, split, special).ids]
-
-
-def test_every_class_at_the_root_is_described() -> None:
-    classes = {name for name in wb.__all__ if inspect.isclass(getattr(wb, name))}
-    assert classes <= {name for _, name in described_classes()} | {"WordPieceError"}
 
 
 def test_the_stub_has_the_names_of_the_binding() -> None:
@@ -469,7 +381,7 @@ def test_a_first_vector_imports_only_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_help_of_the_command_loads_neither_numpy_nor_the_extension() -> None:
-    for command in ("", "embed", "encode", "train", "count", "report", "info", "serve"):
+    for command in ("", "embed", "encode", "train", "count", "pretrain", "finetune", "report", "info", "serve"):
         statement = f"""
 from contextlib import redirect_stdout, suppress
 from io import StringIO
@@ -481,6 +393,16 @@ with suppress(SystemExit), redirect_stdout(StringIO()):
         assert "wordpiece_bert.cli.program" in modules
         assert not {name for name in modules if name.partition(".")[0] in ("numpy", "pyarrow")}, command
         assert "wordpiece_bert._core" not in modules
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_needs_no_docstrings(command: str) -> None:
+    program = [sys.executable, "-OO", "-m", "wordpiece_bert", command, "--help"]
+    with_docstrings, without = (
+        subprocess.run(one, capture_output=True, encoding="utf-8", check=True).stdout
+        for one in ([one for one in program if one != "-OO"], program)
+    )
+    assert without == with_docstrings
 
 
 def test_the_names_load_only_numpy_and_the_extension() -> None:

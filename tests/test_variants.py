@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model_files import MODELS, check_equal, reference_cases, write_safetensors
+from random_models import EVERYTHING, check_engines
 from wordpiece_bert import SentenceEncoder, _core
 from wordpiece_bert.bert import (
     AutoModel,
@@ -33,6 +34,8 @@ from wordpiece_bert.bert import (
     NomicBertModel,
     RobertaConfig,
     RobertaModel,
+    XLMRobertaXLConfig,
+    XLMRobertaXLModel,
     functional,
 )
 from wordpiece_bert.bert.bottleneck import neighbours
@@ -44,44 +47,17 @@ from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wordpiece_bert.bert import BertConfig, BertModel
-
-EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
-
-
-def random_model(cls: type[BertModel], config: BertConfig, backend: str, seed: int = 0, **options: Any) -> Any:
-    """A model of random weights: norms about 1, everything else about 0."""
-    random = np.random.default_rng(seed)
-    weights = {}
-    for name, shape in cls._layout(config).base.items():
-        sizes = [getattr(config, size) if isinstance(size, str) else size for size in shape]
-        weights[name] = random.normal(1.0 if len(sizes) == 1 and "weight" in name else 0.0, 0.15, sizes).astype("f4")
-    return cls(config, weights, backend=backend, **options)
-
-
-def check_engines(cls: type[BertModel], config: BertConfig, data: st.DataObject, **options: Any) -> None:
-    """Both engines give the same numbers at visible positions, for any rows and any mask."""
-    seed = data.draw(st.integers(0, 2**16))
-    random = np.random.default_rng(seed)
-    batch, length = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 40))
-    ids = random.integers(0, config.vocab_size, (batch, length))
-    mask = random.random((batch, length)) < 0.7
-    mask[:, random.integers(0, length)] = True
-    expected = random_model(cls, config, "numpy", seed)(ids, mask, **EVERYTHING, **options)
-    found = random_model(cls, config, "rust", seed)(ids, mask, **EVERYTHING, **options)
-    names = ["last_hidden_state", "hidden_states", "attentions"]
-    names += [] if expected.pooler_output is None else ["pooler_output"]
-    # Relative to the greatest number: without norms, vectors are long, and so are the errors before the pooler's tanh.
-    scale = max(1.0, float(np.abs(expected.last_hidden_state).max()))
-    check_equal(found, {name: np.asarray(getattr(expected, name)) for name in names}, mask, 1e-5 * scale)
-
 
 # --- the engines, for other shapes
 
 
 @pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
 @pytest.mark.parametrize(
-    "folder", ["nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model", "mobilebert_model"]
+    "folder",
+    [
+        *("nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model", "mobilebert_model"),
+        *("jina_heads_6", "jina_qk_norm", "neobert_model"),
+    ],
 )
 def test_every_instruction_set_gives_the_same(
     folder: str, instruction_set: str, monkeypatch: pytest.MonkeyPatch
@@ -145,7 +121,13 @@ def test_a_model_survives_pickling() -> None:
 def test_models_of_other_shapes_with_norms_first_or_counted_positions(data: st.DataObject) -> None:
     heads = data.draw(st.integers(1, 4))
     cls, config_class = data.draw(
-        st.sampled_from([(MegatronBertModel, MegatronBertConfig), (RobertaModel, RobertaConfig)])
+        st.sampled_from(
+            [
+                (MegatronBertModel, MegatronBertConfig),
+                (RobertaModel, RobertaConfig),
+                (XLMRobertaXLModel, XLMRobertaXLConfig),
+            ]
+        )
     )
     config = config_class(
         vocab_size=50,
@@ -468,7 +450,7 @@ def test_other_kinds_of_rotary_scaling_are_refused_by_name(kind: str, field: str
 
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
-@pytest.mark.parametrize("folder", ["st_nomic", "st_gte", "st_megatron"])
+@pytest.mark.parametrize("folder", ["st_nomic", "st_gte", "st_megatron", "st_ernie", "st_jina", "st_neobert"])
 def test_sentence_vectors_equal_sentence_transformers(folder: str, backend: str) -> None:
     encoder: Any = SentenceEncoder.from_pretrained(MODELS / folder, backend)
     reference = json.loads((MODELS / folder / "reference.json").read_text(encoding="utf-8"))

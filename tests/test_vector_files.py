@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.corpus.vector_files import read_stored, read_vectors
-from wordpiece_bert.corpus.vectors import FORMATS, vector_writer
+from wordpiece_bert.corpus.vectors import vector_writer
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import MultiVectors, SparseVectors
 
@@ -46,7 +47,7 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_what_is_written_is_read(tmp_path: Path, kind: str, rows: int) -> None:
     vectors = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
@@ -177,7 +178,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_files_are_refused(tmp_path: Path, kind: str, odd: str) -> None:
     path = tmp_path / f"v.{kind}"
@@ -192,7 +193,7 @@ def test_odd_files_are_refused(tmp_path: Path, kind: str, odd: str) -> None:
         refusal(path)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 def test_a_pipe_or_a_folder_is_refused_at_once(tmp_path: Path, kind: str) -> None:
     pipe, folder = tmp_path / f"pipe.{kind}", tmp_path / f"folder.{kind}"
     os.mkfifo(pipe)
@@ -263,7 +264,7 @@ print(refused)
 """
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", VECTOR_FORMATS)
 def test_damaged_files_are_read_or_refused_and_end_no_process(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"v.{kind}"
     rng = np.random.default_rng(3)

@@ -99,6 +99,10 @@ def test_logits_without_masked_positions_have_the_same_bits(folder: str, dtype: 
         np.testing.assert_array_equal(found, every.reshape(found.shape))
 
 
+# The names that the families have for the word vectors; the second is NeoBERT's.
+WORD_TABLES = ("word_embeddings.weight", "model.encoder.weight", "tok_embeddings.weight")
+
+
 @pytest.mark.parametrize("folder", [folder for folder in HEADS if "mobilebert" not in folder])
 def test_poison_at_masked_positions_reaches_no_result(folder: str) -> None:
     """The word vector of id 3 is NaN, and masked positions have it: whatever computes them becomes NaN.
@@ -113,12 +117,13 @@ def test_poison_at_masked_positions_reaches_no_result(folder: str) -> None:
     clean[MASK == 0] = 4
     masked = np.where(MASK == 0, 3, ids)
     masked[:, 0] = clean[:, 0]
-    table = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    table = next(name for name in weights if name.endswith(WORD_TABLES))
     weights[table][3] = np.nan
     poisoned = type(plain)(plain.config, weights)
     states = poisoned.base_model(masked, MASK, visible_only=True).last_hidden_state
     assert np.isfinite(states).all()
-    assert np.isnan(poisoned.base_model(masked, MASK).last_hidden_state).any()
+    if plain.config.model_type != "deberta-v2":  # whose embeddings of masked positions are zeros
+        assert np.isnan(poisoned.base_model(masked, MASK).last_hidden_state).any()
     if not isinstance(plain, LogitsModel):
         return
     expected, found = plain.infer(clean, MASK), poisoned.infer(masked, MASK)

@@ -71,7 +71,6 @@ def calls(home: Path) -> dict[str, Callable[[], object]]:
     sparse, colbert = wb.SparseEncoder(MODELS / "splade_sum"), wb.MultiVectorEncoder(MODELS / "colbert_st")
     ranker = wb.CrossEncoder(home / "cross_encoder_score")
     cut = wb.Tokenizer.from_file(home / "tokenizer.json")
-    tok = dense.tokenizer
     embedder = SentenceEmbedder(str(home / "sentence_mean_normalize"))
     return {
         "encode": lambda: dense.encode([LONG]),
@@ -89,8 +88,6 @@ def calls(home: Path) -> dict[str, Callable[[], object]]:
         "retrieve_and_rerank": lambda: retrieve_and_rerank("cat", [LONG], dense),
         "paraphrase_mining": lambda: paraphrase_mining(dense, [LONG, "cat"]),
         "an adapter": lambda: embedder.transform([LONG]),
-        "a deprecated model object": lambda: wb.SentenceEncoder(dense._model, tok, dense._folder),
-        "a deprecated ranker": lambda: wb.CrossEncoder(ranker._model, tok),  # type: ignore[arg-type]
         "from_vocab": lambda: wb.Tokenizer.from_vocab(home / "vocab.txt"),
         "a setting of the file": lambda: cut.encode_batch([LONG]),
         "a setting of the file, encodings": lambda: cut.encodings([LONG]),

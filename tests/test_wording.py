@@ -95,7 +95,7 @@ def test_the_commands_own_messages_name_only_its_options(command: str) -> None:
 
 
 _PARTS = {
-    "embed": ["embed_lists"],
+    "embed": ["embed_outputs"],
     "finetune": ["finetune_frozen", "finetune_run"],
     "inspect": ["inspect_page"],
     "train": ["train_arguments"],

@@ -18,6 +18,8 @@ from benchmarks.contests import Contest, Entry, Timing
 from benchmarks.model_data import CALIBRATION, ids_of, paragraphs
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence.dense.base import transformer_of
+from wordpiece_bert.sentence.dense.body import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,14 +74,16 @@ def least(calls: list[Callable[[], object]], rounds: int) -> list[float]:
 def parts_of_a_call(folder: Path, dtype: str, threads: int, calls: int) -> list[list[str]]:
     """Measure a call of this package, its tokenizer, its encoder, and the rest, in milliseconds."""
     encoder = SentenceEncoder(folder, dtype=dtype, threads=threads)
+    body = transformer_of(encoder)
+    tokenize = partial(body.rows, call=Call(max_seq_length=encoder.max_seq_length))
     cells = []
     for length in LENGTHS:
         text = " ".join(["the"] * (length - 2))
-        rows = encoder._tokenize([text])
+        rows = tokenize([text])
         assert rows.lengths.tolist() == [min(length, encoder.max_seq_length)]
         few = max(calls * LENGTHS[0] // length, 5)
-        run = partial(encoder._model._encoder.pooled, rows.ids, rows.row_offsets, ["mean"], 0, threads)
-        calls_of = [partial(encoder.encode, text), run, partial(encoder._tokenize, [text])]
+        run = partial(body.model._encoder.pooled, rows.ids, rows.row_offsets, ["mean"], 0, threads)
+        calls_of = [partial(encoder.encode, text), run, partial(tokenize, [text])]
         whole, products, tokenizer = least(calls_of, few)
         times = [whole, products, tokenizer, whole - products - tokenizer]
         cells.append([dtype, str(threads), str(length), *(f"{time:.3f}" for time in times)])

@@ -12,7 +12,7 @@ import wordpiece_bert as wb
 from wordpiece_bert import pretraining, sentence, tasks
 from wordpiece_bert.bert import BertForSequenceClassification, BertOutput, HeadOutput
 from wordpiece_bert.corpus import EncodeSummary
-from wordpiece_bert.tasks import Answer, Answers, Entity, Features, FilledMask, Label
+from wordpiece_bert.tasks import Answer, Answers, Entity, FilledMask, Label
 
 Integers = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float32]
@@ -64,9 +64,14 @@ def of_tasks(source: tasks.Loaded) -> None:
     assert_type(answer["score"], float)
     assert_type(answer["answer"], str)
     assert_type(tasks.question_answering(source, "a", "b", top_k=2), Answers[Answer] | Any)
-    assert_type(tasks.feature_extraction(source, "a"), Features)
+    assert_type(tasks.feature_extraction(source, "a"), sentence.TokenVectors)
     assert_type(tasks.feature_extraction(source, ["a"])[0].vectors, Floats)
     tasks.classify(source, "a", topk=2)  # type: ignore[call-overload]
+
+
+async def of_a_loop(encoder: wb.SentenceEncoder) -> None:
+    assert_type(await encoder.aencode(["a"]), npt.NDArray[Any])
+    await encoder.aencode("a", batchsize=8)  # type: ignore[call-overload]
 
 
 def of_sentences(encoder: wb.SentenceEncoder, ranker: wb.CrossEncoder) -> None:
@@ -74,6 +79,11 @@ def of_sentences(encoder: wb.SentenceEncoder, ranker: wb.CrossEncoder) -> None:
     assert_type(vectors, npt.NDArray[Any])
     assert_type(encoder.encode_query("a"), npt.NDArray[Any])
     assert_type(encoder.encode_document(["a"], batch_size=8), npt.NDArray[Any])
+    assert_type(encoder.encode_query(["a"], return_truncated=True), tuple[npt.NDArray[Any], npt.NDArray[np.bool_]])
+    assert_type(wb.SentenceEncoder.from_pretrained("a", "rust", "auto", threads=2), wb.SentenceEncoder)
+    wb.SentenceEncoder.from_pretrained("a", thread=2)  # type: ignore[call-arg]
+    wb.CrossEncoder("a", thread=2)  # type: ignore[call-arg]
+    sentence.StaticEncoder("a", backend="rust")  # type: ignore[call-arg]
     assert_type(encoder.encode(["a"], return_truncated=True), tuple[npt.NDArray[Any], npt.NDArray[np.bool_]])
     assert_type(encoder.encode_tokens("a").vectors, Floats)
     assert_type(encoder.similarity(vectors, vectors), Floats)

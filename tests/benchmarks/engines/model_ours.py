@@ -46,11 +46,12 @@ class Ours:
     def _read(self, folder: Path, dtype: str, threads: int) -> None:
         from wordpiece_bert import SentenceEncoder
         from wordpiece_bert.bert import BertModel
+        from wordpiece_bert.sentence.dense.base import transformer_of
 
         self.encoder: Any = None
         if (folder / "tokenizer.json").exists():
             self.encoder = SentenceEncoder.from_pretrained(folder, "rust", dtype, threads=threads)
-            self.model = self.encoder._model
+            self.model = transformer_of(self.encoder).model
         else:
             self.model = BertModel.from_pretrained(folder, "rust", dtype)
 

@@ -1,0 +1,153 @@
+"""`M3Encoder`: BGE-M3's three outputs equal to the reference's, scores, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from model_files import MODELS, reference_vectors
+from wordpiece_bert import SentenceEncoder
+from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError, TruncationWarning
+from wordpiece_bert.sentence import M3Encoder, MultiVectors, SparseVectors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("tokenizers")
+
+FOLDER = MODELS / "m3_colbert_dim"
+
+
+def encoded(encoder: M3Encoder, texts: list[str], **options: Any) -> Any:
+    return encoder.encode(texts, return_truncated=True, **options)[0]
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_outputs_equal_the_reference(backend: str, batch_size: int) -> None:
+    reference, arrays = reference_vectors("m3_colbert_dim")
+    encoder = M3Encoder(FOLDER, backend)
+    found, truncated = encoder.encode(reference["texts"], batch_size, return_truncated=True)
+    assert truncated.sum() == 1
+    np.testing.assert_allclose(found.dense, arrays["dense"], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found.colbert.vectors, arrays["colbert.values"], rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(found.colbert.offsets, arrays["colbert.offsets"])
+    assert isinstance(found.sparse, SparseVectors)
+    assert found.sparse.shape == (len(reference["texts"]), 185)
+    for row, weights in zip(found.sparse.toarray(), reference["lexical"], strict=True):
+        assert {str(index) for index in np.flatnonzero(row)} == set(weights)
+        np.testing.assert_allclose([row[int(index)] for index in weights], [*weights.values()], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+def test_scores_equal_the_reference(backend: str) -> None:
+    reference, _ = reference_vectors("m3_colbert_dim")
+    pairs = [(reference["texts"][a], reference["texts"][b]) for a, b in reference["pairs"]]
+    encoder = M3Encoder(FOLDER, backend)
+    with pytest.warns(TruncationWarning):
+        weighted, equal = encoder.score(pairs, reference["weights"]), encoder.score(pairs)
+    for index, scores in enumerate(reference["scores"]):
+        for name, expected in scores.items():
+            found = equal["colbert+sparse+dense"] if name == "default" else weighted[name]
+            assert found.dtype == np.float32
+            assert found[index] == pytest.approx(expected, abs=1e-5), name
+
+
+def test_a_score_does_not_depend_on_the_other_pairs() -> None:
+    encoder = M3Encoder(FOLDER)
+    pairs = [("the dog", "the old house by the river"), ("river", "water"), ("the dog", ""), ("", "☃")]
+    together = encoder.score(pairs)
+    for index, pair in enumerate(pairs):
+        for name, score in encoder.score([pair]).items():
+            assert score.shape == (1,)
+            np.testing.assert_allclose(score[0], together[name][index], rtol=0, atol=1e-6)
+    assert [score.shape for score in encoder.score([]).values()] == [(0,)] * 5
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8", "auto"])
+def test_other_dtypes_are_close(dtype: str) -> None:
+    texts = ["the old house by the river", "a dog", ""]
+    exact, found = M3Encoder(FOLDER).encode(texts), M3Encoder(FOLDER, dtype=dtype).encode(texts)
+    bound = 0.998 if dtype == "int8" else 0.9999
+    assert (np.einsum("ij,ij->i", exact.dense, found.dense) > bound).all()
+    assert (np.einsum("ij,ij->i", exact.colbert.vectors, found.colbert.vectors) > bound).all()
+
+
+def test_the_weight_of_a_token_is_its_greatest_and_special_tokens_have_none() -> None:
+    encoder = M3Encoder(FOLDER)
+    text = "the river the river the"
+    x, _ = encoder._model.token_states(encoder.tokenizer.encode_batch([text]), slice(0, 1))
+    weights = encoder._heads.token_weights(x)
+    ids = encoder.tokenizer.encode(text).ids
+    expected: dict[int, float] = {}
+    for index, weight in zip(ids, weights.tolist(), strict=True):
+        if weight > 0 and encoder.tokenizer.id_to_token(index) not in ("<s>", "</s>", "<pad>", "<unk>"):
+            expected[index] = max(expected.get(index, 0.0), weight)
+    found = encoder.encode(text).sparse
+    assert dict(zip(found.indices.tolist(), found.values.tolist(), strict=True)) == expected
+
+
+def test_one_text_and_no_text() -> None:
+    encoder = M3Encoder(FOLDER)
+    both, one = encoder.encode(["the dog", ""]), encoder.encode("the dog")
+    np.testing.assert_array_equal(one.dense, both.dense[0])
+    np.testing.assert_array_equal(one.colbert, both.colbert[0])
+    assert one.sparse == both.sparse[0]
+    assert len(both.colbert[1]) == 1  # the end of the row
+    none = encoder.encode([])
+    assert (none.dense.shape, none.sparse.shape, len(none.colbert)) == ((0, 32), (0, 185), 0)
+    assert isinstance(none.colbert, MultiVectors)
+    np.testing.assert_allclose(SentenceEncoder(FOLDER).encode("the dog").shape, one.dense.shape)
+
+
+def test_copies_pickles_and_settings() -> None:
+    encoder = M3Encoder(FOLDER, max_seq_length=7)
+    assert copy.deepcopy(encoder) is encoder
+    again = pickle.loads(pickle.dumps(encoder))
+    assert len(pickle.dumps(encoder)) < 1000
+    assert (again.max_seq_length, again.dimension, again.device) == (7, 32, "cpu")
+    with pytest.warns(TruncationWarning, match="truncated to 7 tokens"):
+        found = again.encode("the old house by the river")
+    assert len(found.colbert) == 6
+    np.testing.assert_array_equal(encoded(encoder, ["a dog"]).dense, encoded(again, ["a dog"]).dense)
+    assert M3Encoder.from_pretrained(FOLDER).max_seq_length == 38
+    assert "XLMRobertaModel" in repr(encoder)
+
+
+def test_folders_without_the_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFoundError, match=r"sparse_linear\.pt and no colbert_linear\.pt"):
+        M3Encoder(MODELS / "st_xlmr")
+    shutil.copytree(FOLDER, tmp_path / "model")
+    (tmp_path / "model" / "colbert_linear.pt").unlink()
+    with pytest.raises(ModelNotFoundError, match=r"has no colbert_linear\.pt"):
+        M3Encoder(tmp_path / "model")
+    shutil.copy(FOLDER / "colbert_linear.pt", tmp_path / "model" / "sparse_linear.pt")
+    shutil.copy(FOLDER / "colbert_linear.pt", tmp_path / "model")
+    with pytest.raises(CheckpointError, match=r"sparse_linear\.pt: weight has shape \[12, 32\].*must be \[1, 32\]"):
+        M3Encoder(tmp_path / "model")
+    shutil.copy(FOLDER / "sparse_linear.pt", tmp_path / "model")
+    (tmp_path / "model" / "colbert_linear.pt").write_bytes(b"no file of torch")
+    with pytest.raises(CheckpointError, match="colbert_linear"):
+        M3Encoder(tmp_path / "model")
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (0, 0, 1), (1, -1, 1), (1, 1, float("nan")), "abc", (1, 1, True), None])
+def test_wrong_weights_are_refused(weights: Any) -> None:
+    with pytest.raises(InputError, match="weights must be three finite numbers"):
+        M3Encoder(FOLDER).score([("a", "b")], weights)
+
+
+def test_wrong_pairs_and_texts_are_refused() -> None:
+    encoder = M3Encoder(FOLDER)
+    for pairs, message in (("ab", "pairs must be"), (["ab"], r"pairs\[0\]"), ([("a", "b"), ("a", 3)], r"pairs\[1\]")):
+        with pytest.raises(InputError, match=message):
+            encoder.score(pairs)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"texts\[1\]"):
+        encoder.encode(["a", 3])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="max_seq_length"):
+        M3Encoder(FOLDER, max_seq_length=2)

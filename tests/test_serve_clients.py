@@ -1,0 +1,241 @@
+"""Real clients against the real server: vectors equal to `encode`, scores to `CrossEncoder` and the tasks.
+
+Each is skipped where its package is not installed; ``make test-integrations`` installs them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tiny_models
+from server_process import Server, start, stop
+from wordpiece_bert import CrossEncoder, SentenceEncoder, tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytest.importorskip("starlette", reason="Starlette is not installed: pip install '.[serve]'")
+pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
+
+# Of the clients, about packages that they use.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TEXTS = ["to bake bread", "a bicycle wheel", "the dough in the oven"]
+QUERY = "how to bake bread"
+#: LlamaIndex' client of Cohere takes Cohere's names of models only.
+COHERES_NAME = "embed-english-v3.0"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def server(folders: Path) -> Iterator[Server]:
+    names = ("sentences", "ranker", "reviews", "entities", "words")
+    found = start(*(folders / name for name in names), f"{COHERES_NAME}={folders / 'sentences'}")
+    yield found
+    stop(found)
+
+
+@pytest.fixture(scope="module")
+def base(server: Server) -> str:
+    return f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture(scope="module")
+def vectors(folders: Path) -> Any:
+    return SentenceEncoder(folders / "sentences").encode(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def scores(folders: Path) -> list[float]:
+    return [float(one) for one in CrossEncoder(folders / "ranker").predict([(QUERY, text) for text in TEXTS])]
+
+
+def client_of(module: str, package: str | None = None) -> Any:
+    """Import a client, or skip the test."""
+    name = package or module.partition(".")[0].replace("_", "-")
+    pytest.importorskip(module.partition(".")[0], reason=f"{name} is not installed: pip install {name}")
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        pytest.skip(f"{name} is not installed: pip install {name}")
+
+
+def same_vectors(found: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(np.array(found, np.float32), expected)
+
+
+def same_ranking(found: list[tuple[int, float]], scores: list[float]) -> None:
+    assert found == sorted(enumerate(scores), key=lambda one: -one[1])[: len(found)]
+
+
+def test_cohere(base: str, vectors: Any, scores: list[float]) -> None:
+    cohere = client_of("cohere")
+    second = cohere.ClientV2(base_url=base, api_key="none")
+    found = second.embed(
+        model="sentences", texts=TEXTS, input_type="search_document", embedding_types=["float", "ubinary"]
+    )
+    same_vectors(found.embeddings.float_, vectors)
+    np.testing.assert_array_equal(found.embeddings.ubinary, np.packbits(vectors > 0, axis=1))
+    ranked = second.rerank(model="ranker", query=QUERY, documents=TEXTS, top_n=2, max_tokens_per_doc=100)
+    same_ranking([(one.index, one.relevance_score) for one in ranked.results], scores)
+    with pytest.raises(cohere.NotFoundError, match="no model 'gpt'"):
+        second.rerank(model="gpt", query=QUERY, documents=TEXTS)
+    with pytest.raises(cohere.BadRequestError, match="int8"):
+        second.embed(model="sentences", texts=TEXTS, input_type="clustering", embedding_types=["int8"])
+
+    first = cohere.Client(base_url=base, api_key="none")
+    same_vectors(first.embed(model="sentences", texts=TEXTS, input_type="clustering").embeddings, vectors)
+    ranked = first.rerank(model="ranker", query=QUERY, documents=TEXTS, return_documents=True)
+    same_ranking([(one.index, one.relevance_score) for one in ranked.results], scores)
+    assert [one.document.text for one in ranked.results] == [TEXTS[one.index] for one in ranked.results]
+
+
+def test_langchains_client_of_cohere(base: str, vectors: Any, scores: list[float]) -> None:
+    langchain = client_of("langchain_cohere")
+    embeddings = langchain.CohereEmbeddings(base_url=base, cohere_api_key="none", model="sentences")
+    same_vectors(embeddings.embed_documents(TEXTS), vectors)
+    same_vectors(embeddings.embed_query(TEXTS[0]), vectors[0])
+    ranker = langchain.CohereRerank(base_url=base, cohere_api_key="none", model="ranker")
+    same_ranking([(one["index"], one["relevance_score"]) for one in ranker.rerank(TEXTS, QUERY)], scores)
+
+
+def reranked(ranker: Any) -> list[tuple[int, float]]:
+    """Rank the texts with a ranker of LlamaIndex."""
+    schema = importlib.import_module("llama_index.core.schema")
+    nodes = [schema.NodeWithScore(node=schema.TextNode(text=text)) for text in TEXTS]
+    return [(TEXTS.index(one.text), one.score) for one in ranker.postprocess_nodes(nodes, query_str=QUERY)]
+
+
+def test_llama_indexs_client_of_tei(base: str, vectors: Any, scores: list[float]) -> None:
+    name = "llama_index.embeddings.text_embeddings_inference"
+    module = client_of(name, "llama-index-embeddings-text-embeddings-inference")
+    client = module.TextEmbeddingsInference(model_name="sentences", base_url=base)
+    same_vectors(client.get_text_embedding_batch(TEXTS), vectors)
+    ranker = client_of("llama_index.postprocessor.tei_rerank", "llama-index-postprocessor-tei-rerank")
+    same_ranking(reranked(ranker.TextEmbeddingInference(base_url=base, top_n=3)), scores)
+
+
+def test_llama_indexs_client_of_cohere(base: str, vectors: Any, scores: list[float]) -> None:
+    module = client_of("llama_index.embeddings.cohere", "llama-index-embeddings-cohere")
+    client = module.CohereEmbedding(
+        api_key="none", base_url=base, model_name=COHERES_NAME, input_type="search_document"
+    )
+    same_vectors(client.get_text_embedding_batch(TEXTS), vectors)
+    ranker = client_of("llama_index.postprocessor.cohere_rerank", "llama-index-postprocessor-cohere-rerank")
+    same_ranking(reranked(ranker.CohereRerank(api_key="none", base_url=base, model="ranker", top_n=2)), scores)
+
+
+def test_llama_indexs_client_of_jina(base: str, vectors: Any, scores: list[float]) -> None:
+    module = client_of("llama_index.embeddings.jinaai", "llama-index-embeddings-jinaai")
+    client = module.JinaEmbedding(api_key="none", model="sentences", task="text-matching")
+    client._api.api_url = f"{base}/v1/embeddings"  # the class has no argument for it
+    same_vectors(client.get_text_embedding_batch(TEXTS), vectors)
+    client._api.model = "gpt"
+    with pytest.raises(RuntimeError, match="no model 'gpt'"):
+        client.get_text_embedding_batch(TEXTS)
+    ranker = client_of("llama_index.postprocessor.jinaai_rerank", "llama-index-postprocessor-jinaai-rerank")
+    same_ranking(reranked(ranker.JinaRerank(api_key="none", base_url=f"{base}/v1", model="ranker", top_n=2)), scores)
+
+
+def test_llama_indexs_client_of_servers_like_openai(base: str, vectors: Any) -> None:
+    module = client_of("llama_index.embeddings.openai_like", "llama-index-embeddings-openai-like")
+    client = module.OpenAILikeEmbedding(model_name="sentences", api_base=f"{base}/v1", api_key="none")
+    same_vectors(client.get_text_embedding_batch(TEXTS), vectors)
+
+
+def test_chromas_functions_for_servers(base: str, vectors: Any) -> None:
+    functions = client_of("chromadb.utils.embedding_functions", "chromadb")
+    same_vectors(functions.HuggingFaceEmbeddingServer(url=f"{base}/embed")(TEXTS), vectors)
+    client_of("openai")
+    client = functions.OpenAIEmbeddingFunction(api_key="none", api_base=f"{base}/v1", model_name="sentences")
+    same_vectors(client(TEXTS), vectors)
+
+
+def test_hugging_faces_client(base: str, vectors: Any, folders: Path) -> None:
+    client = client_of("huggingface_hub").InferenceClient
+    for path in ("/embed", "/models/sentences", "/"):
+        same_vectors(client(base + path).feature_extraction(TEXTS[0]), vectors[:1])
+    expected = SentenceEncoder(folders / "sentences").similarity(vectors[:1], vectors[1:])[0]
+    same_vectors(client(f"{base}/similarity").sentence_similarity(TEXTS[0], TEXTS[1:]), expected)
+
+    text = "a great film"
+    [label, *_] = tasks.classify(folders / "reviews", text)
+    found = client(f"{base}/models/reviews").text_classification(text)
+    assert (found[0].label, found[0].score) == (label["label"], pytest.approx(label["score"]))
+    text = "ada lovelace lived in london"
+    entities = client(f"{base}/models/entities").token_classification(text)
+    named = tasks.ner(folders / "entities", text)
+    assert [(one.entity_group, one.word, one.start) for one in entities] == [
+        (one["entity_group"], one["word"], one["start"]) for one in named
+    ]
+    text = "the capital of france is [MASK]"
+    filled = client(f"{base}/models/words").fill_mask(text, top_k=3)
+    assert [one.token_str for one in filled] == [one["token_str"] for one in tasks.fill_mask(folders / "words", text)][
+        :3
+    ]
+
+
+EMBEDDING_ROUTES = {
+    "openai": "/v1",
+    "hosted_vllm": "/v1",
+    "infinity": "/v1",
+    "cohere": "/v2/embed",
+    "jina_ai": "/v1",
+}
+RANKING_ROUTES = {"hosted_vllm": "", "infinity": "", "cohere": "", "jina_ai": "/v1", "huggingface": ""}
+
+
+@pytest.mark.parametrize("provider", EMBEDDING_ROUTES)
+def test_litellms_routes_of_embeddings(base: str, vectors: Any, provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would ask for prices
+    litellm = client_of("litellm")
+    found = litellm.embedding(
+        model=f"{provider}/sentences", input=TEXTS, api_base=base + EMBEDDING_ROUTES[provider], api_key="none"
+    )
+    same_vectors([item["embedding"] for item in found.data], vectors)
+
+
+@pytest.mark.parametrize("provider", RANKING_ROUTES)
+def test_litellms_routes_of_rankings(
+    base: str, scores: list[float], provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm = client_of("litellm")
+    found = litellm.rerank(
+        model=f"{provider}/ranker",
+        query=QUERY,
+        documents=TEXTS,
+        top_n=2,
+        # Infinity returns documents as strings, where vLLM has objects on the same path.
+        return_documents=provider != "infinity",
+        api_base=base + RANKING_ROUTES[provider],
+        api_key="none",
+    )
+    same_ranking([(one["index"], one["relevance_score"]) for one in found.results], scores)
+
+
+def test_haystacks_client_of_openai(base: str, vectors: Any) -> None:
+    embedders = client_of("haystack.components.embedders", "haystack-ai")
+    secret = importlib.import_module("haystack.utils").Secret.from_token("none")
+    client = embedders.OpenAITextEmbedder(api_base_url=f"{base}/v1", model="sentences", api_key=secret)
+    same_vectors(client.run(TEXTS[0])["embedding"], vectors[0])
+
+
+def test_aiohttp(base: str, vectors: Any) -> None:
+    aiohttp = client_of("aiohttp")
+
+    async def ask() -> Any:
+        async with aiohttp.ClientSession() as session, session.post(f"{base}/embed", json={"inputs": TEXTS}) as answer:
+            return await answer.json()
+
+    same_vectors(asyncio.run(ask()), vectors)

@@ -1,0 +1,578 @@
+"""Every path of the server, for every kind of model: results equal to the library's, and refusals in each dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import json
+import re
+import threading
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pytest
+
+import tiny_models
+from model_files import MODELS
+from server_process import complaint_of
+from test_serve_limits import ask
+from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder, Tokenizer, tasks
+from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.serve import ServerSettings, create_app, exchange
+from wordpiece_bert.serve.fields import Refused
+from wordpiece_bert.serve.loading import load_model
+from wordpiece_bert.serve.routes import ROUTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytest.importorskip("starlette", reason="Starlette is not installed: pip install '.[serve]'")
+
+TEXTS = ["to bake bread", "a bicycle wheel", "the dough in the oven"]
+QUERY = "how to bake bread"
+KINDS = {
+    "sentences": "embedding",
+    "ranker": "reranker",
+    "reviews": "classifier",
+    "entities": "token-classifier",
+    "words": "fill-mask",
+    "splade": "sparse",
+    "colbert": "multi-vector",
+    "static": "embedding",
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
+
+
+class Client:
+    """Requests to an application in this process, which one event loop answers."""
+
+    opened: ClassVar[list[Client]] = []
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+        self.runner = asyncio.Runner()
+        self.opened.append(self)
+
+    def close(self) -> None:
+        self.opened.remove(self)
+        self.runner.run(self.app.state.service.models.close())
+        self.runner.close()
+
+    def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
+        answer = self.runner.run(ask(self.app, method, path, body, **headers))
+        is_json = answer.media_type == "application/json"
+        return answer.status, json.loads(answer.body) if is_json else answer.body.decode()
+
+    def post(self, path: str, **fields: Any) -> Any:
+        status, found = self.request("POST", path, json.dumps(fields).encode())
+        assert status == 200, found
+        return found
+
+    def refused(self, path: str, status: int = 400, /, **fields: Any) -> str:
+        found_status, found = self.request("POST", path, json.dumps(fields).encode())
+        assert found_status == status, found
+        return complaint_of(found)
+
+
+@pytest.fixture(scope="module")
+def client(folders: Path) -> Iterator[Client]:
+    models = {name: load_model(str(folders / name)) for name in KINDS}
+    found = Client(create_app(models, ServerSettings(max_items=20)))
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def _closing(client: Client) -> Iterator[None]:
+    """Close the clients of a test, but not that of the module, which is made before."""
+    before = list(Client.opened)
+    yield
+    for client in Client.opened[len(before) :]:
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def encoder(folders: Path) -> SentenceEncoder:
+    return SentenceEncoder(folders / "sentences")
+
+
+@pytest.fixture(scope="module")
+def ranker(folders: Path) -> CrossEncoder:
+    return CrossEncoder(folders / "ranker")
+
+
+@pytest.fixture(scope="module")
+def colbert(folders: Path) -> MultiVectorEncoder:
+    return MultiVectorEncoder(folders / "colbert")
+
+
+def vectors(found: Any) -> Any:
+    return np.array(found, np.float32)
+
+
+# --- vectors
+
+
+@pytest.mark.parametrize("path", ["/embed", "/", "/models/sentences"])
+def test_tei_has_the_vectors_of_encode(client: Client, encoder: SentenceEncoder, path: str) -> None:
+    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS)), encoder.encode(TEXTS))
+    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS[0])), encoder.encode(TEXTS[:1]))
+    np.testing.assert_array_equal(
+        vectors(client.post(path, inputs=TEXTS, normalize=True)), encoder.encode(TEXTS, normalize_embeddings=True)
+    )
+    short = client.post(path, inputs=TEXTS, dimensions=5, truncate=True, truncation_direction="Right")
+    np.testing.assert_array_equal(vectors(short), encoder.encode(TEXTS, truncate_dim=5))
+
+
+@pytest.mark.parametrize("path", ["/v1/embed", "/v2/embed"])
+def test_cohere_has_the_vectors_of_encode(client: Client, encoder: SentenceEncoder, path: str) -> None:
+    expected = encoder.encode(TEXTS)
+    types = ["float", "base64", "ubinary", "binary"]
+    found = client.post(path, texts=TEXTS, model="sentences", input_type="search_query", embedding_types=types)
+    assert list(found["embeddings"]) == types
+    assert found["response_type"] == "embeddings_by_type"
+    np.testing.assert_array_equal(vectors(found["embeddings"]["float"]), expected)
+    decoded = [np.frombuffer(base64.b64decode(one), "<f4") for one in found["embeddings"]["base64"]]
+    np.testing.assert_array_equal(decoded, expected)
+    bits = np.packbits(expected > 0, axis=1)
+    np.testing.assert_array_equal(found["embeddings"]["ubinary"], bits)
+    np.testing.assert_array_equal(found["embeddings"]["binary"], bits.astype(np.int16) - 128)
+    found = client.post(path, texts=TEXTS)
+    of_floats = found["embeddings"] if path == "/v1/embed" else found["embeddings"]["float"]
+    np.testing.assert_array_equal(vectors(of_floats), expected)
+    assert client.refused(path, texts=TEXTS, embedding_types=["int8"]).startswith("embedding_types[0] 'int8' is not")
+
+
+def test_types_of_input_choose_the_prompts(tmp_path: Path, folders: Path) -> None:
+    SentenceEncoder(folders / "sentences").save_pretrained(tmp_path / "model")
+    file = tmp_path / "model" / "config_sentence_transformers.json"
+    prompts = {"query": "the bread ", "document": "the oven "}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "prompts": prompts}))
+    encoder = SentenceEncoder(tmp_path / "model")
+    client = Client(create_app({"model": encoder}))
+    for role, expected in (
+        ("query", encoder.encode_query(["oven"])),
+        ("document", encoder.encode_document(["oven"])),
+        ("other", encoder.encode(["oven"])),
+    ):
+        task = {"query": "retrieval.query", "document": "retrieval.passage", "other": "text-matching"}[role]
+        found = client.post("/v1/embeddings", input=["oven"], task=task)["data"][0]["embedding"]
+        np.testing.assert_array_equal(vectors(found), expected[0])
+        purpose = {"query": "search_query", "document": "search_document", "other": "clustering"}[role]
+        found = client.post("/v2/embed", texts=["oven"], input_type=purpose)["embeddings"]["float"]
+        np.testing.assert_array_equal(vectors(found), expected)
+
+
+def test_fields_of_jina_and_vllm_on_the_path_of_openai(client: Client, encoder: SentenceEncoder) -> None:
+    def embeddings(**fields: Any) -> Any:
+        return [item["embedding"] for item in client.post("/v1/embeddings", input=TEXTS, **fields)["data"]]
+
+    np.testing.assert_array_equal(
+        vectors(embeddings(normalized=True)), encoder.encode(TEXTS, normalize_embeddings=True)
+    )
+    np.testing.assert_array_equal(embeddings(embedding_type="ubinary"), np.packbits(encoder.encode(TEXTS) > 0, axis=1))
+    np.testing.assert_array_equal(
+        vectors(embeddings(truncate_prompt_tokens=4)), encoder.encode(TEXTS, max_length=4, return_truncated=True)[0]
+    )
+    np.testing.assert_array_equal(vectors(embeddings(late_chunking=False, priority=0)), encoder.encode(TEXTS))
+    assert "late_chunking is not served" in client.refused("/v1/embeddings", input="a", late_chunking=True)
+    assert "from 3 to 64 tokens, not 65" in client.refused("/v1/embeddings", input="a", truncate_prompt_tokens=65)
+    assert "token ids of another tokenizer" in client.refused("/v1/embeddings", input=[[2, 48, 3]])
+
+
+def test_vectors_of_tokens(client: Client, encoder: SentenceEncoder, colbert: MultiVectorEncoder) -> None:
+    expected = encoder.encode(TEXTS, output_value="token_embeddings")
+    for found in (
+        client.post("/embed_all", inputs=TEXTS),
+        [item["data"] for item in client.post("/pooling", input=TEXTS)["data"]],
+    ):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(vectors(one), other)
+    for prompt, of_prompt in ((None, colbert.encode(TEXTS)), ("query", colbert.encode_query(TEXTS))):
+        found = client.post("/embed_all", inputs=TEXTS, model="colbert", prompt_name=prompt)
+        for one, other in zip(found, of_prompt, strict=True):
+            np.testing.assert_array_equal(vectors(one), other)
+    assert "has no vectors of tokens" in client.refused("/embed_all", inputs="a", model="static")
+
+
+def test_sparse_vectors_are_those_of_the_encoder(client: Client, folders: Path) -> None:
+    expected = SparseEncoder(folders / "splade").encode(TEXTS).toarray()
+    for path in ("/embed_sparse", "/models/splade"):
+        found = np.zeros_like(expected)
+        for row, numbers in zip(found, client.post(path, inputs=TEXTS), strict=True):
+            row[[one["index"] for one in numbers]] = [one["value"] for one in numbers]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_queries_and_documents_of_a_model_with_two_routes() -> None:
+    encoder = SparseEncoder(MODELS / "splade_inference_free")
+    client = Client(create_app({"sparse": encoder}))
+    for role, expected in (("query", encoder.encode_query(TEXTS)), ("document", encoder.encode_document(TEXTS))):
+        found = client.post("/embed_sparse", inputs=TEXTS, prompt_name=role)
+        for row, numbers in zip(expected.toarray(), found, strict=True):
+            assert {one["index"]: one["value"] for one in numbers} == {i: row[i] for i in np.flatnonzero(row).tolist()}
+
+
+def test_token_ids_are_accepted_as_an_option(encoder: SentenceEncoder) -> None:
+    client = Client(create_app({"a": encoder}, ServerSettings(accept_token_ids=True)))
+    rows = [list(encoder.tokenizer.encode(text).ids) for text in TEXTS]
+    expected = encoder.encode(TEXTS)
+    found = client.post("/v1/embeddings", input=rows)["data"]
+    np.testing.assert_array_equal(vectors([item["embedding"] for item in found]), expected)
+    np.testing.assert_array_equal(vectors(client.post("/embed", inputs=rows[0])), expected[:1])
+    for wrong, complaint in (
+        ([[2, 67]], "outside of the model's vocabulary, 0 to 66"),
+        ([[2, -1]], "must be a list of token ids"),
+        ([[2], ["a"]], "must be a list of token ids"),
+        ([[2], []], "row 1 has 0 token ids"),
+        ([[2] * 65], "row 0 has 65 token ids"),
+        ([2, 1.5], "must be a list of token ids"),
+        ([True], "input[0] must be a string, not a boolean"),
+    ):
+        assert complaint in client.refused("/v1/embeddings", input=wrong)
+
+
+# --- scores and labels
+
+
+def test_rankings_of_all_dialects(client: Client, ranker: CrossEncoder) -> None:
+    scores = [float(score) for score in ranker.predict([(QUERY, text) for text in TEXTS])]
+    order = sorted(range(3), key=lambda index: -scores[index])
+    documents = [{"text": text, "id": str(i)} for i, text in enumerate(TEXTS)]
+    for path, key in (
+        ("/v1/rerank", "relevance_score"),
+        ("/v2/rerank", "relevance_score"),
+        ("/rerank", "relevance_score"),
+    ):
+        found = client.post(path, query=QUERY, documents=documents, return_documents=True, model="ranker")
+        assert found["results"] == [{"index": i, key: scores[i], "document": documents[i]} for i in order]
+    assert client.post("/rerank", query=QUERY, texts=TEXTS) == [{"index": i, "score": scores[i]} for i in order]
+    assert client.post("/", query=QUERY, texts=TEXTS, model="ranker") == [
+        {"index": i, "score": scores[i]} for i in order
+    ]
+    titles = [{"title": text} for text in TEXTS]
+    found = client.post("/v1/rerank", query=QUERY, documents=titles, rank_fields=["title"], top_n=1)
+    assert found["results"] == [{"index": order[0], "relevance_score": scores[order[0]], "document": titles[order[0]]}]
+    for path in ("/score", "/v1/score"):
+        for names in (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2")):
+            found = client.post(path, **dict(zip(names, (QUERY, TEXTS), strict=True)))
+            assert [item["score"] for item in found["data"]] == scores
+
+
+def test_limits_of_tokens_in_rankings(client: Client, ranker: CrossEncoder) -> None:
+    long = "bread oven flour"
+    found = client.post("/v2/rerank", query=QUERY, documents=[long], max_tokens_per_doc=1)
+    assert found["results"][0]["relevance_score"] == float(ranker.predict((QUERY, "bread")))
+    assert found["truncated"] == [0]
+    found = client.post("/rerank", query="bread oven", documents=[long], max_tokens_per_query=1)
+    assert found["results"][0]["relevance_score"] == float(ranker.predict(("bread", long)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranker, "_max_length", 7)
+        expected = float(ranker.predict((QUERY, long), return_truncated=True)[0])
+    found = client.post("/rerank", query=QUERY, documents=[long], truncate_prompt_tokens=7)
+    assert found["results"][0]["relevance_score"] == expected
+    assert "at most 64 tokens, not 65" in client.refused(
+        "/rerank", query=QUERY, documents=[long], truncate_prompt_tokens=65
+    )
+
+
+def test_late_interaction_ranks(client: Client, colbert: MultiVectorEncoder) -> None:
+    expected = [(one["corpus_id"], one["score"]) for one in colbert.rank(QUERY, TEXTS)]
+    found = client.post("/v2/rerank", query=QUERY, documents=TEXTS, model="colbert")
+    assert [(one["index"], one["relevance_score"]) for one in found["results"]] == expected
+    found = client.post("/score", queries=QUERY, documents=TEXTS, model="colbert")
+    assert [(item["index"], item["score"]) for item in found["data"]] == sorted(expected)
+
+
+def test_cosines(client: Client, encoder: SentenceEncoder) -> None:
+    query, documents = encoder.encode([QUERY]), encoder.encode(TEXTS)
+    expected = encoder.similarity(query, documents)[0]
+    inputs = {"source_sentence": QUERY, "sentences": TEXTS}
+    for path in ("/similarity", "/models/sentences"):
+        np.testing.assert_array_equal(vectors(client.post(path, inputs=inputs)), expected)
+    found = client.post("/score", text_1=QUERY, text_2=TEXTS, model="sentences")
+    np.testing.assert_allclose([item["score"] for item in found["data"]], expected, rtol=1e-6)
+
+
+def test_labels_are_those_of_classify(client: Client, folders: Path) -> None:
+    texts = ["a great film", "a dull story"]
+    loaded = tasks.load(folders / "reviews")
+    expected = [[dict(one) for one in answer] for answer in tasks.classify(loaded, texts, top_k=None)]
+
+    def same(found: Any, wanted: Any) -> bool:
+        return [[one["label"] for one in row] for row in found] == [
+            [one["label"] for one in row] for row in wanted
+        ] and np.allclose(
+            [[one["score"] for one in row] for row in found],
+            [[one["score"] for one in row] for row in wanted],
+            atol=1e-7,
+        )
+
+    assert same(client.post("/predict", inputs=[[text] for text in texts], model="reviews"), expected)
+    assert same([client.post("/predict", inputs=texts[0], model="reviews")], expected[:1])
+    assert same(client.post("/models/reviews", inputs=texts[0], parameters={}), expected[:1])
+    assert len(client.post("/predict", inputs=texts[0], parameters={"top_k": 1}, model="reviews")[0]) == 1
+    pair = tasks.classify(loaded, [("a great film", "dull")], top_k=None)
+    assert same([client.post("/predict", inputs=["a great film", "dull"], model="reviews")], pair)
+    raw = tasks.classify(loaded, texts, top_k=None, function_to_apply="none")
+    assert same(client.post("/predict", inputs=[[text] for text in texts], raw_scores=True, model="reviews"), raw)
+    found = client.post("/classify", input=texts, model="reviews")["data"]
+    assert [item["label"] for item in found] == [row[0]["label"] for row in expected]
+    assert [max(item["probs"]) for item in found] == [pytest.approx(row[0]["score"]) for row in expected]
+    assert "ask /predict" in client.refused("/rerank", query="a", texts=["b"], model="reviews")
+
+
+def test_entities_and_masks_are_those_of_the_tasks(client: Client, folders: Path) -> None:
+    text = "ada lovelace lived in london"
+    loaded = tasks.load(folders / "entities")
+    assert client.post("/models/entities", inputs=text) == list(tasks.ner(loaded, text))
+    found = client.post("/models/entities", inputs=[text, text], parameters={"aggregation_strategy": "none"})
+    assert found == [list(one) for one in tasks.ner(loaded, [text, text], aggregation_strategy="none")]
+    text = "the capital of france is [MASK]"
+    words = tasks.load(folders / "words")
+    assert client.post("/models/words", inputs=text) == list(tasks.fill_mask(words, text))
+    given = {"top_k": 1, "targets": ["london", "paris"]}
+    assert client.post("/", inputs=text, model="words", parameters=given) == list(tasks.fill_mask(words, text, **given))
+    assert "text 1 has no [MASK]" in client.refused("/models/words", inputs=[text, "bread"])
+    assert "targets[1] is no token" in client.refused(
+        "/models/words", inputs=text, parameters={"targets": ["paris", "unheard"]}
+    )
+    assert "stride is not served" in client.refused("/models/entities", inputs=text, parameters={"stride": 2})
+
+
+def test_a_token_classifier_makes_no_sentence_vectors(client: Client) -> None:
+    for path, field in (("/embed", "inputs"), ("/v1/embeddings", "input"), ("/embed_all", "inputs")):
+        assert "'entities' is not a sentence encoder" in client.refused(path, **{field: "a", "model": "entities"})
+
+
+def test_tokens_to_text(client: Client, encoder: SentenceEncoder) -> None:
+    rows = [list(encoder.tokenizer.encode(text).ids) for text in TEXTS]
+    assert client.post("/decode", ids=rows) == [encoder.tokenizer.decode(row) for row in rows]
+    kept = encoder.tokenizer.decode(rows[0], skip_special_tokens=False)
+    assert client.post("/decode", ids=rows[0], skip_special_tokens=False) == [kept]
+    assert "ids[0] has an id that is no token" in client.refused("/decode", ids=[[2, 10**6]])
+
+
+# --- the table
+
+
+def test_models_are_listed_with_their_kinds_and_limits(client: Client) -> None:
+    listed = client.request("GET", "/v1/models")[1]["data"]
+    assert {one["id"]: one["kind"] for one in listed} == KINDS
+    assert client.request("GET", "/v1/models/ranker")[1] == listed[1]
+    info = client.request("GET", "/info")[1]
+    assert info["model_id"] == "sentences"
+    assert info["model_type"] == {"embedding": {"pooling": "mean"}}
+    assert (info["max_input_length"], info["max_client_batch_size"]) == (64, 20)
+    assert {name: one["kind"] for name, one in info["models"].items()} == KINDS
+    for path in ("/", "/health", "/ping", "/ready"):
+        assert client.request("GET", path)[0] == 200
+
+
+def test_the_fields_tell_the_dialect_of_a_shared_path(client: Client) -> None:
+    assert "are none" in client.refused("/rerank", query="a")
+    assert "are those of text-embeddings-inference and vLLM" in client.refused(
+        "/rerank", query="a", texts=["b"], documents=["b"]
+    )
+    assert "are none" in client.refused("/score", text="a")
+    _, found = client.request("POST", "/rerank", b'{"query": 1, "documents": ["a"]}')
+    assert found["error"]["code"] == 400  # in vLLM's form
+    _, found = client.request("POST", "/rerank", b'{"query": 1, "texts": ["a"]}')
+    assert found["error_type"] == "Validation"
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [("/v1/none", {"error", "detail"}), ("/v2/none", {"message", "detail"}), ("/none", {"error", "error_type"})],
+)
+def test_paths_that_do_not_exist_are_refused_in_the_dialect_and_counted(
+    client: Client, path: str, keys: set[str]
+) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        status, found = client.request(method, path)
+        assert (status, set(found)) == (404, keys)
+    assert client.request("DELETE", "/v2/embed")[0] == 405
+    metrics = client.request("GET", "/metrics")[1]
+    assert 'requests_total{path="-",status="404"}' in metrics
+    assert 'requests_total{path="/v2/embed",status="405"}' in metrics
+
+
+def test_all_paths_are_behind_the_key(encoder: SentenceEncoder) -> None:
+    client = Client(create_app({"a": encoder}, ServerSettings(api_keys=("key",))))
+    for method, path in (
+        ("GET", "/none"),
+        ("DELETE", "/embed"),
+        ("POST", "/embed"),
+        ("POST", "/"),
+        ("GET", "/metrics"),
+    ):
+        assert client.request(method, path)[0] == 401, path
+    assert client.request("GET", "/none", **{"api-key": "key"})[0] == 404
+    assert client.request("GET", "/metrics", authorization="bearer key")[0] == 200
+    for path in ("/", "/health", "/ping", "/ready"):
+        assert client.request("GET", path)[0] == 200
+    free = Client(create_app({"a": encoder}, ServerSettings(api_keys=("key",), metrics_key=False)))
+    assert (free.request("GET", "/metrics")[0], free.request("GET", "/info")[0]) == (200, 401)
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.operations], ids=lambda route: route.path)
+def test_fields_that_are_not_served_are_refused_by_name(client: Client, route: Any) -> None:
+    for operation in route.operations:
+        if route.chooses is not None:
+            continue
+        required = {name: ["a"] for name in operation.required}
+        for field in operation.fields:
+            if isinstance(field.kind, Refused):
+                message = client.refused(route.path, **required, **{field.name: "something"})
+                # A required field that is wrong may come first.
+                assert message.startswith(f"{field.name} is not served: ") or " must be " in message
+
+
+BAD = ({"a": 1}, 1.5, True, [{}], [[[]]], [None], "\ud800", 10**400)
+
+
+@pytest.mark.parametrize(
+    "path", [route.path.replace("{model:path}", "reviews") for route in ROUTES if route.operations]
+)
+def test_bad_values_of_every_field_are_refused_in_json(client: Client, path: str) -> None:
+    route = next(route for route in ROUTES if route.path.replace("{model:path}", "reviews") == path)
+    for operation in route.operations:
+        usual = {field.name: "a" for field in operation.fields if field.required}
+        for field in operation.fields:
+            for value in BAD:
+                body = json.dumps({**usual, field.name: value}).encode()
+                status, found = client.request("POST", path, body)
+                assert status < 500, (field.name, value, found)
+                if status != 200:
+                    assert complaint_of(found)
+    for body in (b"", b"[]", b'{"inputs": NaN}', b'{"inputs": Infinity}', b"[" * 100_000):
+        status, found = client.request("POST", path, body)
+        assert (status, bool(complaint_of(found))) == (400, True)
+
+
+# --- bodies and headers
+
+
+def test_packed_bodies(client: Client, encoder: SentenceEncoder) -> None:
+    body = json.dumps({"inputs": TEXTS}).encode()
+    packed = gzip.compress(body[:9]) + gzip.compress(body[9:])
+    status, found = client.request("POST", "/embed", packed, **{"content-encoding": "gzip"})
+    assert status == 200
+    np.testing.assert_array_equal(vectors(found), encoder.encode(TEXTS))
+    bomb = gzip.compress(b" " * (9 << 20))
+    for wrong, expected in ((bomb, 413), (packed[:-9], 400), (body, 400), (b"", 400)):
+        assert client.request("POST", "/embed", wrong, **{"content-encoding": "gzip"})[0] == expected
+    assert client.request("POST", "/embed", body, **{"content-encoding": "br"})[0] == 415
+
+
+def test_ids_of_requests_come_back_and_are_logged(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    with caplog.at_level("INFO", "wordpiece_bert.serve"):
+        answer = client.runner.run(
+            ask(client.app, "GET", "/health", b"", **{"x-request-id": "my-id", "traceparent": trace})
+        )
+    assert (answer.headers["x-request-id"], answer.headers["traceparent"]) == ("my-id", trace)
+    assert caplog.messages[-1].endswith(" ms my-id 0af7651916cd43dd8448eb211c80319c")
+    wrong = {"x-request-id": "two words", "traceparent": "00-0-0-0"}
+    answer = client.runner.run(ask(client.app, "GET", "/health", b"", **wrong))
+    assert len(answer.headers["x-request-id"]) == 32
+    assert "traceparent" not in answer.headers
+
+
+def test_a_server_that_ends_takes_no_more_requests(encoder: SentenceEncoder) -> None:
+    client = Client(create_app({"a": encoder}))
+    client.app.state.service.draining = True
+    answer = client.runner.run(ask(client.app, "POST", "/embed", b'{"inputs": "a"}'))
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert client.request("GET", "/ready")[0] == 503
+    assert client.request("GET", "/health")[0] == 200
+
+
+def test_a_client_alone_waits_for_nobody_and_several_for_each_other(encoder: SentenceEncoder) -> None:
+    client = Client(create_app({"a": encoder}, ServerSettings(fill_deadline=60)))
+    for _ in range(3):
+        client.post("/embed", inputs="bread")
+
+    async def together(count: int) -> float:
+        start = time.monotonic()
+        body = b'{"inputs": "bread"}'
+        answers = await asyncio.gather(*(ask(client.app, "POST", "/embed", body) for _ in range(count)))
+        assert {answer.status for answer in answers} == {200}
+        return time.monotonic() - start
+
+    assert client.runner.run(together(3)) + client.runner.run(together(3)) < 30
+    metrics = client.request("GET", "/metrics")[1]
+    assert 'queue_duration_seconds_count{model="a"} 9' in metrics
+    batches = int(re.search(r'inference_duration_seconds_count\{model="a"\} (\d+)', metrics)[1])  # type: ignore[index]
+    assert 5 <= batches <= 7
+
+
+@pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
+def test_the_work_runs_beside_the_event_loop(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[str, set[threading.Thread]] = {}
+
+    def watched(name: str, work: Any) -> Any:
+        def run(*arguments: Any, **options: Any) -> Any:
+            threads.setdefault(name, set()).add(threading.current_thread())
+            return work(*arguments, **options)
+
+        return run
+
+    for model in client.app.state.service.models:
+        monkeypatch.setattr(model._batcher, "_run", watched(model.name, model._batcher._run))
+    for method in ("encode_batch", "encodings", "decode"):
+        monkeypatch.setattr(Tokenizer, method, watched(method, getattr(Tokenizer, method)))
+    monkeypatch.setattr(exchange, "unpacked", watched("unpacked", exchange.unpacked))
+    long = ["the bread and the oven " * 60] * 16
+    client.post("/embed", inputs=long)
+    client.post("/embed_all", inputs=long)
+    client.post("/embed_sparse", inputs=long)
+    client.post("/embed_all", inputs=long, model="colbert")
+    client.post("/embed", inputs=long, model="static")
+    client.post("/rerank", query="bread", texts=long)
+    client.post("/score", text_1="bread", text_2=long, model="ranker")
+    client.post("/predict", inputs=[[text] for text in long], model="reviews")
+    client.post("/models/entities", inputs=long)
+    client.post("/models/words", inputs=["[MASK] " + text for text in long])
+    client.post("/tokenize", inputs=long)
+    client.post("/decode", ids=[[2, 3] * 500] * 20)
+    # Bytes that gzip cannot shorten: the packed body is large, too.
+    body = json.dumps({"inputs": long, "options": np.random.default_rng(0).bytes(40_000).hex()}).encode()
+    packed = gzip.compress(body)
+    assert client.request("POST", "/embed", packed, **{"content-encoding": "gzip"})[0] == 200
+    expected = {*KINDS, "encode_batch", "encodings", "decode", "unpacked"} - {"static"}
+    assert set(threads) == expected
+    assert threading.main_thread() not in set().union(*threads.values())
+
+
+# --- loading
+
+
+def test_settings_of_single_models(encoder: SentenceEncoder, folders: Path) -> None:
+    own = ServerSettings(prompt="the bread ", max_tokens=9)
+    client = Client(create_app({"a": encoder, "b": encoder}, model_settings={"b": own}))
+    expected = encoder.encode(["oven"], prompt="the bread ")
+    np.testing.assert_array_equal(vectors(client.post("/embed", inputs="oven", model="b")), expected)
+    np.testing.assert_array_equal(vectors(client.post("/embed", inputs="oven")), encoder.encode(["oven"]))
+    assert "limit of 9 tokens" in client.refused("/embed", inputs=["oven"] * 9, model="b")
+    with pytest.raises(InputError, match="model_settings has 'c'"):
+        create_app({"a": encoder}, model_settings={"c": own})
+    answers = tasks.load(folders / "answers")
+    with pytest.raises(InputError, match="not BertForQuestionAnswering"):
+        create_app({"a": answers})
+
+
+def test_kinds_of_folders(folders: Path) -> None:
+    assert isinstance(load_model(str(folders / "words")), tasks.Loaded)
+    assert isinstance(load_model(str(folders / "words"), kind="embedding"), SentenceEncoder)
+    with pytest.raises(ConfigError, match="nothing for a model of the class BertForQuestionAnswering"):
+        load_model(str(folders / "answers"))
+    with pytest.raises(InputError, match="kind must be one of"):
+        load_model(str(folders / "words"), kind="words")
