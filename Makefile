@@ -115,7 +115,7 @@ fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	WORDPIECE_DAMAGED_FILES=$(or $(DAMAGED),2000) $(BIN)/python -m pytest tests/test_damaged_files.py
 	scripts/fuzz.sh $(or $(SECONDS),60)
 
-bench: $(PACKAGE) $(BENCH_TOOLS)
+bench: $(PACKAGE) $(MODEL) $(BENCH_TOOLS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
 
 docs: $(PACKAGE) $(DOCS_TOOLS)
