@@ -211,7 +211,11 @@ class BertConfig:
         LayerPositions
             The rotary positions and the window, each None if there is none.
         """
-        del layer  # used by ModernBERT
+        return self._positions_of_layer(layer)
+
+    def _positions_of_layer(self, layer: int) -> LayerPositions:
+        """Return what `layer_positions` does."""
+        del layer
         return LayerPositions()
 
     @property

@@ -314,27 +314,21 @@ impl Kernel for AttentionHead<'_, '_> {
             let scale = match relative_bias {
                 None => scale,
                 Some(ScoreBias::Slopes(slopes)) => {
+                    let slope = slopes[self.head];
                     for (i, query) in rows.clone().enumerate() {
-                        let position = positions[query];
-                        scale_and_subtract_distances(
-                            simd,
-                            scores,
-                            n,
-                            i,
-                            scale,
-                            slopes[self.head],
-                            position,
-                            &positions[seen_keys.clone()],
-                        );
+                        let query = positions[query];
+                        let bias = |key: u32| key.abs_diff(query) as f32 * -slope;
+                        scale_and_add_bias(simd, scores, n, i, scale, &positions[seen_keys.clone()], bias);
                     }
                     1.0
                 }
                 Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
                     let of_head = &bias[self.head * (2 * max_distance + 1)..][..2 * max_distance + 1];
                     for (i, query) in rows.clone().enumerate() {
-                        // The index of the bias for a key at position 0; the bias for position p follows p elements later.
-                        let from = max_distance - positions[query] as usize;
-                        scale_and_add_bias(simd, scores, n, i, scale, &of_head[from..], &positions[seen_keys.clone()]);
+                        // That of a key at position 0; those of the other positions follow it.
+                        let of_query = &of_head[max_distance - positions[query] as usize..];
+                        let bias = |key: u32| of_query[key as usize];
+                        scale_and_add_bias(simd, scores, n, i, scale, &positions[seen_keys.clone()], bias);
                     }
                     1.0
                 }
@@ -433,7 +427,7 @@ fn blocks(panels: Range<usize>, length: usize) -> impl Iterator<Item = Range<usi
     bounds.map(move |bound| bound.max(start)..(bound + length).min(end))
 }
 
-/// Replaces the scores x of row `i` of a tile of `n` rows by x·scale + bias; `bias` begins with that of position 0.
+/// Replaces the scores x of row `i` of a tile of `n` rows by x·scale + the bias of the key's position.
 #[inline(always)]
 pub(crate) fn scale_and_add_bias<S: Simd>(
     simd: S,
@@ -441,39 +435,13 @@ pub(crate) fn scale_and_add_bias<S: Simd>(
     n: usize,
     i: usize,
     scale: f32,
-    bias: &[f32],
     positions: &[u32],
+    bias: impl Fn(u32) -> f32,
 ) {
     for (panel, positions) in scores.chunks_mut(n).zip(positions.chunks(PANEL)) {
         let mut row = Row::ZERO;
         for (to, position) in row.0.iter_mut().zip(positions) {
-            *to = bias[*position as usize];
-        }
-        for at in (0..PANEL).step_by(S::LANES) {
-            let x = simd.fma(simd.load(&panel[i], at), simd.splat(scale), simd.load(&row, at));
-            simd.store(&mut panel[i], at, x);
-        }
-    }
-}
-
-/// Replaces the scores x of row `i` of a tile of `n` rows by x·scale − slope·|query − key|, `query` being the position of
-/// the row and `positions` those of the keys.
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "the parts of a tile")]
-fn scale_and_subtract_distances<S: Simd>(
-    simd: S,
-    scores: &mut [Row],
-    n: usize,
-    i: usize,
-    scale: f32,
-    slope: f32,
-    query: u32,
-    positions: &[u32],
-) {
-    for (panel, positions) in scores.chunks_mut(n).zip(positions.chunks(PANEL)) {
-        let mut row = Row::ZERO;
-        for (to, position) in row.0.iter_mut().zip(positions) {
-            *to = position.abs_diff(query) as f32 * -slope;
+            *to = bias(*position);
         }
         for at in (0..PANEL).step_by(S::LANES) {
             let x = simd.fma(simd.load(&panel[i], at), simd.splat(scale), simd.load(&row, at));

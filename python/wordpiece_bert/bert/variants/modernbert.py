@@ -15,7 +15,7 @@ import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
-from wordpiece_bert.bert.config import LARGEST_SIZE, SIZES, BertConfig, refuse
+from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
 from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm, pool
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.heads.kinds import (
@@ -29,6 +29,7 @@ from wordpiece_bert.bert.heads.kinds import (
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.rotary import LayerPositions, Rotary
 from wordpiece_bert.bert.variants.names import renamed
+from wordpiece_bert.bert.variants.rotated import RotatedConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ _SWITCHES = ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias", "deco
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModernBertConfig(BertConfig):
+class ModernBertConfig(RotatedConfig):
     """Sizes and settings of a ModernBERT model: the fields of `BertConfig`, without token types, and those below.
 
     Attributes
@@ -145,22 +146,13 @@ class ModernBertConfig(BertConfig):
             refuse("classifier_activation", self.classifier_activation, f"it must be one of {', '.join(ACTIVATIONS)}")
         if self.classifier_pooling not in ("cls", "mean"):
             refuse("classifier_pooling", self.classifier_pooling, 'it must be "cls" or "mean"')
-        for name in ("global_rope_theta", "local_rope_theta"):
-            theta = getattr(self, name)
-            if isinstance(theta, bool) or not isinstance(theta, int | float) or not 0 < theta < np.inf:
-                refuse(name, theta, "θ of rotary positions must be a finite number above 0")
+        self._check_positive("global_rope_theta", "local_rope_theta")
         for kind in self.kinds_of_layers:
             if kind not in (_FULL, _SLIDING):
                 refuse("layer_types", kind, f'a layer must have "{_FULL}" or "{_SLIDING}"')
         if len(self.kinds_of_layers) != self.num_hidden_layers:
             why = f"there must be one for each of the {self.num_hidden_layers} layers"
             refuse("layer_types", list(self.kinds_of_layers), why)
-
-    def _check_heads(self) -> None:
-        super()._check_heads()
-        if self.head_size % 2:
-            why = f"heads of {self.head_size} columns cannot be rotated: their number must be even"
-            refuse("hidden_size", self.hidden_size, why)
 
     @property
     def kinds_of_layers(self) -> tuple[str, ...]:
@@ -176,33 +168,11 @@ class ModernBertConfig(BertConfig):
         return True
 
     @property
-    def has_position_table(self) -> bool:
-        """Return False."""
-        return False
-
-    @property
     def head_activation(self) -> str:
         """Return the activation of a head's hidden layer."""
         return self.classifier_activation
 
-    @property
-    def longest_row(self) -> int:
-        """Return 2³¹ − 1: no table limits a row. `max_position_embeddings` is what the model was trained for."""
-        return LARGEST_SIZE
-
-    def layer_positions(self, layer: int) -> LayerPositions:
-        """Return the rotary positions of a layer, and its window.
-
-        Parameters
-        ----------
-        layer : int
-            The number of the layer.
-
-        Returns
-        -------
-        LayerPositions
-            The rotary positions and the window, each None if there is none.
-        """
+    def _positions_of_layer(self, layer: int) -> LayerPositions:
         if self.kinds_of_layers[layer] == _FULL:
             return LayerPositions(Rotary(self.head_size, self.global_rope_theta))
         return LayerPositions(Rotary(self.head_size, self.local_rope_theta), self.local_attention // 2)

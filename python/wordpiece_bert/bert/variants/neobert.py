@@ -21,6 +21,7 @@ from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.rotary import LayerPositions, Rotary
 from wordpiece_bert.bert.stored_tensor import loaded
 from wordpiece_bert.bert.variants.names import renamed
+from wordpiece_bert.bert.variants.rotated import RotatedConfig
 from wordpiece_bert.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _THETA = 10_000.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeoBertConfig(BertConfig):
+class NeoBertConfig(RotatedConfig):
     """Sizes and settings of a NeoBERT model: the fields of `BertConfig`, some of which have other names in files.
 
     Attributes
@@ -88,20 +89,15 @@ class NeoBertConfig(BertConfig):
         if self.hidden_act != "silu":
             refuse("hidden_act", self.hidden_act, "the gate of NeoBERT is silu, in config.json swiglu")
 
-    def _check_heads(self) -> None:
-        super()._check_heads()
-        if self.head_size % 2:
-            refuse("hidden_size", self.hidden_size, "a head that is rotated must have an even number of columns")
-
     @property
     def gated_size(self) -> int:
         """Return the width of the gated feed-forward network."""
         return 8 * -(-(2 * self.intermediate_size // 3) // 8)
 
     @property
-    def has_position_table(self) -> bool:
-        """Return False."""
-        return False
+    def longest_row(self) -> int:
+        """Return the longest row: the rotation of the reference is a table of `max_position_embeddings` rows."""
+        return self.max_position_embeddings
 
     @property
     def norm_first(self) -> bool:
@@ -113,19 +109,7 @@ class NeoBertConfig(BertConfig):
         """Return True."""
         return True
 
-    def layer_positions(self, layer: int) -> LayerPositions:
-        """Return the rotary positions, which are the same in all layers.
-
-        Parameters
-        ----------
-        layer : int
-            The number of the layer.
-
-        Returns
-        -------
-        LayerPositions
-            The rotary positions and the window, each None if there is none.
-        """
+    def _positions_of_layer(self, layer: int) -> LayerPositions:
         del layer
         return LayerPositions(Rotary(self.head_size, _THETA))
 

@@ -11,19 +11,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import LARGEST_SIZE, MUST_BE, BertConfig, refuse
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.rotary import LayerPositions, Rotary
 from wordpiece_bert.bert.variants.names import renamed
+from wordpiece_bert.bert.variants.rotated import RotatedConfig
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     import numpy.typing as npt
 
     Tensors = Mapping[str, npt.NDArray[np.generic]]
@@ -51,7 +51,7 @@ ROTARY_MUST_BE: Mapping[str, object] = {**MUST_BE, "position_embedding_type": "r
 
 
 @dataclass(frozen=True, kw_only=True)
-class RotaryConfig(BertConfig):
+class RotaryConfig(RotatedConfig):
     """Sizes and settings of a model with rotary positions: the fields of `BertConfig`, and three more.
 
     Attributes
@@ -81,43 +81,18 @@ class RotaryConfig(BertConfig):
             super()._check_heads()
         elif isinstance(self.head_dim, bool) or not isinstance(self.head_dim, int):
             refuse("head_dim", self.head_dim, "it must be an integer or null")
-        if not 2 <= self.head_size <= LARGEST_SIZE or self.head_size % 2:
-            refuse("head_dim", self.head_size, "a head that is rotated must have an even number of columns")
-        for name in ("rope_theta", "rope_factor"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
-                refuse(name, value, "it must be a finite number above 0")
+        elif not 2 <= self.head_dim <= LARGEST_SIZE or self.head_dim % 2:
+            refuse("head_dim", self.head_dim, "a head that is rotated must have an even number of columns")
+        self._check_positive("rope_theta", "rope_factor")
 
     @property
     def head_size(self) -> int:
         """Return d, the size of one head."""
         return self.hidden_size // self.num_attention_heads if self.head_dim is None else self.head_dim
 
-    @property
-    def has_position_table(self) -> bool:
-        """Return False."""
-        return False
-
-    def layer_positions(self, layer: int) -> LayerPositions:
-        """Return the rotary positions, which are the same in all layers.
-
-        Parameters
-        ----------
-        layer : int
-            The number of the layer.
-
-        Returns
-        -------
-        LayerPositions
-            The rotary positions and the window, each None if there is none.
-        """
+    def _positions_of_layer(self, layer: int) -> LayerPositions:
         del layer
         return LayerPositions(Rotary(self.head_size, self.rope_theta, self.rope_factor))
-
-    @property
-    def longest_row(self) -> int:
-        """Return 2³¹ − 1: no table limits a row. `max_position_embeddings` is what the model was trained for."""
-        return LARGEST_SIZE
 
     @classmethod
     def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:

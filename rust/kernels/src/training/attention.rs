@@ -380,9 +380,9 @@ fn final_scores<S: Simd>(
     let Some(RelativeBias { bias, max_distance }) = heads.relative_bias else { return scale };
     let of_head = &bias[head * (2 * max_distance + 1)..][..2 * max_distance + 1];
     for (i, query) in queries.enumerate() {
-        // The index of the bias for a key at position 0; the bias for position p follows p elements later.
-        let from = max_distance - positions[query] as usize;
-        scale_and_add_bias(simd, scores, n, first + i, scale, &of_head[from..], &positions[..keys]);
+        // That of a key at position 0; those of the other positions follow it.
+        let of_query = &of_head[max_distance - positions[query] as usize..];
+        scale_and_add_bias(simd, scores, n, first + i, scale, &positions[..keys], |key| of_query[key as usize]);
     }
     1.0
 }

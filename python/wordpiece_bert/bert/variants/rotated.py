@@ -1,0 +1,39 @@
+"""What the configurations of all models with rotary positions have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordpiece_bert.bert.config import LARGEST_SIZE, BertConfig, refuse
+
+__all__ = ["RotatedConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotatedConfig(BertConfig):
+    """Sizes and settings of a model that rotates queries and keys by their positions and has no table of positions."""
+
+    def _check_heads(self) -> None:
+        super()._check_heads()
+        if self.head_size % 2:
+            why = f"heads of {self.head_size} columns cannot be rotated: their number must be even"
+            refuse("hidden_size", self.hidden_size, why)
+
+    def _check_positive(self, *names: str) -> None:
+        """Refuse values of these fields that are not finite numbers above 0."""
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+                refuse(name, value, "it must be a finite number above 0")
+
+    @property
+    def has_position_table(self) -> bool:
+        """Return False."""
+        return False
+
+    @property
+    def longest_row(self) -> int:
+        """Return 2³¹ − 1: no table limits a row. `max_position_embeddings` is what the model was trained for."""
+        return LARGEST_SIZE
