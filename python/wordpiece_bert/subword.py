@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted, read_object
+from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained.folder import SUBWORD_MODELS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
 
 __all__ = [
     "AnyEncoding",
@@ -158,22 +160,26 @@ def _kind(model: dict[str, Any]) -> object:
     return "BPE" if "merges" in model else None
 
 
-def tokenizer_of(folder: str | os.PathLike[str]) -> AnyTokenizer:
+def tokenizer_of(folder: str | os.PathLike[str], *, word_splitter: WordSplitter | None = None) -> AnyTokenizer:
     """Return the tokenizer of a model folder.
 
     Parameters
     ----------
     folder : str or os.PathLike
         A model folder.
+    word_splitter : callable, optional
+        What finds the words for a Japanese tokenizer: see `Tokenizer.from_pretrained`.
 
     Raises
     ------
     ImportError
         The tokenizer is not WordPiece, and the package ``tokenizers`` is not installed.
-    ModelNotFoundError, TokenizerFormatError
+    InputError, ModelNotFoundError, TokenizerFormatError
         As for `Tokenizer.from_pretrained` and `is_subword`.
     """
-    return SubwordTokenizer(folder) if is_subword(folder) else Tokenizer.from_pretrained(folder)
+    if word_splitter is None and is_subword(folder):
+        return SubwordTokenizer(folder)
+    return Tokenizer.from_pretrained(folder, word_splitter=word_splitter)
 
 
 def wordpiece(tokenizer: AnyTokenizer, what: str) -> Tokenizer:
@@ -189,10 +195,11 @@ def wordpiece(tokenizer: AnyTokenizer, what: str) -> Tokenizer:
     Raises
     ------
     InputError
-        It is not WordPiece.
+        It is not WordPiece, or a ``word_splitter`` finds its words.
     """
     if not isinstance(tokenizer, Tokenizer):
         raise InputError(f"{what} needs a WordPiece tokenizer, not {tokenizer!r}")
+    plain_core(tokenizer, what)
     return tokenizer
 
 

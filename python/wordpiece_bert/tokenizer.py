@@ -21,6 +21,7 @@ from wordpiece_bert._tokenizer.decoding import DecodingCalls
 from wordpiece_bert._tokenizer.files import FileCalls
 from wordpiece_bert._tokenizer.model_inputs import ModelInputCalls
 from wordpiece_bert._tokenizer.saving import SavingCalls
+from wordpiece_bert._tokenizer.word_splitter import WordCore
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert._tokenizer.base import StrPath
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.pretrained import AddedTokenFields, LoadedFolder
 
 __all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "Tokenizer"]
@@ -226,7 +228,14 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             return cls._from_text(text)
 
     @classmethod
-    def from_pretrained(cls, name: StrPath, *, revision: str | None = None, download: bool = False) -> Self:
+    def from_pretrained(
+        cls,
+        name: StrPath,
+        *,
+        revision: str | None = None,
+        download: bool = False,
+        word_splitter: WordSplitter | None = None,
+    ) -> Self:
         """Load the tokenizer of a model that is on this machine.
 
         The tokenizer.json of the model's folder is used as it is. If there is none, its vocab.txt is used with the
@@ -242,6 +251,10 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` by default.
         download : bool, default False
             Download a model that is not in the cache, with huggingface_hub.
+        word_splitter : callable, optional
+            For Japanese models whose words MeCab, Sudachi or Juman++ finds: a function from a text to the list of its
+            words, as with fugashi ``lambda text: [word.surface for word in tagger(text)]``. The text is normalized
+            before, as the folder says, and has no special tokens. Such a tokenizer has no offsets and no word ids.
 
         Returns
         -------
@@ -250,10 +263,14 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
 
         Raises
         ------
+        InputError
+            The tokenizer of the folder splits texts itself, and there is a `word_splitter`; or that is no function.
+            Calls of the tokenizer also raise it if the function returns something else than a list of str.
         ModelNotFoundError
             There is no such model on this machine, or its folder has neither tokenizer.json nor vocab.txt.
         TokenizerFormatError, VocabError
-            A file is invalid, contradicts itself or is not supported.
+            A file is invalid, contradicts itself or is not supported; or another program finds the words, and there is
+            no `word_splitter`.
 
         Warns
         -----
@@ -262,8 +279,17 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             tokenizer.json has a pad_id that is not the id of its pad_token.
         """
         folder = find_model(name, revision=revision, download=download)
-        loaded = load_folder(folder)
+        if word_splitter is not None and not callable(word_splitter):
+            raise InputError(
+                f"word_splitter must be a function from a text to the list of its words, not {word_splitter!r}"
+            )
+        loaded = load_folder(folder, split_words=word_splitter is not None)
         tokenizer = cls._load(folder, loaded)
+        if word_splitter is not None:
+            assert loaded.vocab is not None
+            assert loaded.vocab.words is not None, "load_folder returns the rules of words for a splitter"
+            core: Any = WordCore(core_of(tokenizer), word_splitter, loaded.vocab.words)
+            tokenizer = cls._build(core, loaded.settings)
         messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.token_to_id)]
         if contradiction := _pad_contradiction(core_of(tokenizer)):
             messages.append(f"{folder}: {contradiction}; rows are padded with the id of the pad_token")

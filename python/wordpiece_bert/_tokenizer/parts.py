@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from wordpiece_bert._tokenizer.word_splitter import word_core
+from wordpiece_bert.errors import InputError
+
 if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert._tokenizer.base import TokenizerBase
@@ -17,6 +20,26 @@ def resolved_options(
 ) -> tuple[bool, _core.Options]:
     """Return whether texts are lists of words, and the core's options; `given` are the fields of `CallOptions`."""
     return tokenizer._resolve(given, like_transformers=like_transformers)
+
+
+def plain_core(tokenizer: TokenizerBase, what: str) -> _core.Tokenizer:
+    """Return the core of a tokenizer that finds words itself.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+        The tokenizer.
+    what : str
+        What needs it, for the message.
+
+    Raises
+    ------
+    InputError
+        A function of the caller finds the words.
+    """
+    if word_core(tokenizer._inner) is not None:
+        raise InputError(f"{what} needs a tokenizer that finds words itself, not one with a word_splitter")
+    return tokenizer._inner
 
 
 def with_core(tokenizer: AnyTokenizer, core: _core.Tokenizer) -> AnyTokenizer:

@@ -11,13 +11,15 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.atomic_folder import written_folder
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
+from wordpiece_bert._tokenizer.word_splitter import WordCore, word_core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, write_folder
 
 if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert._tokenizer.base import StrPath, TokenizerBase
-    from wordpiece_bert.pretrained import FolderSettings
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
+    from wordpiece_bert.pretrained import FolderSettings, WordRules
 
 
 AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
@@ -90,13 +92,21 @@ class SavingCalls(VocabularyCalls):
     def _write_files(self, output: AtomicFolder) -> None:
         """Write the files of `save_pretrained`."""
         roles = {role: token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None}
-        write_folder(output, self._inner, replace(self._settings, special_tokens=roles))
+        words = word_core(self._inner)
+        write_folder(
+            output, self._inner, replace(self._settings, special_tokens=roles), None if words is None else words.rules
+        )
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the tokenizer's definition, in hex. It is the same in every process: a key for cached results."""
+        """SHA-256 of the tokenizer's definition, in hex. It is the same in every process: a key for cached results.
+
+        A tokenizer with a ``word_splitter`` has none, because a function has none: reading it is an InputError.
+        """
         if self._fingerprint is None:
             settings = self._settings
+            if word_core(self._inner) is not None:
+                raise InputError("a tokenizer with a word_splitter has no fingerprint, because a function has none")
             other_settings = {
                 "model_max_length": settings.model_max_length,
                 "padding_side": self.padding_side,
@@ -119,10 +129,15 @@ class SavingCalls(VocabularyCalls):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SavingCalls):
             return NotImplemented
-        return self is other or self.fingerprint == other.fingerprint
+        if self is other:
+            return True
+        words, others = word_core(self._inner), word_core(other._inner)
+        if words is None or others is None:
+            return words is others and self.fingerprint == other.fingerprint
+        return bool(self.__reduce__() == other.__reduce__())
 
     def __hash__(self) -> int:
-        return hash(self.fingerprint)
+        return hash(self.fingerprint if word_core(self._inner) is None else self._inner.snapshot())
 
     def __copy__(self) -> Self:
         return self
@@ -131,7 +146,9 @@ class SavingCalls(VocabularyCalls):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, (type(self), self._inner.snapshot(), self._settings)
+        words = word_core(self._inner)
+        own = () if words is None else (words.splitter, words.rules)
+        return restored, (type(self), self._inner.snapshot(), self._settings, *own)
 
     def __repr__(self) -> str:
         about = [f"vocab_size={self.vocab_size}", self._inner.summary()]
@@ -147,6 +164,15 @@ class SavingCalls(VocabularyCalls):
         return f"Tokenizer({', '.join(about)})"
 
 
-def restored(cls: type[AnyTokenizer], text: str, settings: FolderSettings) -> AnyTokenizer:
+def restored(
+    cls: type[AnyTokenizer],
+    text: str,
+    settings: FolderSettings,
+    splitter: WordSplitter | None = None,
+    rules: WordRules | None = None,
+) -> AnyTokenizer:
     """Create a tokenizer from the snapshot of its core, as its pickle has it."""
-    return cls._build(_core.Tokenizer.restore(text), settings)
+    core: Any = _core.Tokenizer.restore(text)
+    if splitter is not None and rules is not None:
+        core = WordCore(core, splitter, rules)
+    return cls._build(core, settings)

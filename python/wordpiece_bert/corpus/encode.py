@@ -174,7 +174,12 @@ class FileEncoder:
         InputError
             Rows are padded and one is longer than the padded length; the message has the location of its text.
         """
-        rows = block.encode(self._core, self._options, self._columns, self._threads)
+        if isinstance(self._core, _core.Tokenizer):
+            rows = block.encode(self._core, self._options, self._columns, self._threads)
+        else:  # a function of the caller finds the words
+            rows = self._core.encode_batch(
+                block.texts(), None, False, self._options, self._columns, False, self._threads
+            )
         batch = ragged(rows)
         if self.row_length is not None and (longer := np.flatnonzero(batch.lengths != self.row_length)).size:
             row = int(longer[0])

@@ -19,6 +19,7 @@ from wordpiece_bert.pretrained.folder import (
     LoadedFolder,
     Side,
     VocabFile,
+    WordRules,
 )
 from wordpiece_bert.pretrained.load import load_folder, moved_tokens
 from wordpiece_bert.pretrained.save import write_folder
@@ -30,6 +31,7 @@ __all__ = [
     "LoadedFolder",
     "Side",
     "VocabFile",
+    "WordRules",
     "load_folder",
     "moved_tokens",
     "write_folder",

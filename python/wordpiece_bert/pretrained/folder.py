@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wordpiece_bert import _core
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "LoadedFolder",
     "Side",
     "VocabFile",
+    "WordRules",
 ]
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -60,6 +62,22 @@ class AddedTokenFields:
     special: bool = True
 
 
+class WordRules(NamedTuple):
+    """How a folder's tokenizer treats words that a function finds in a text (``word_splitter``)."""
+
+    #: The program that found them when the model was trained: ``"mecab"``, ``"sudachi"`` or ``"jumanpp"``.
+    program: str
+    #: The settings of the program in ``tokenizer_config.json``, as they are there.
+    program_settings: Mapping[str, Any] | None
+    #: Whether texts are normalized to NFKC first.
+    normalize: bool
+    #: Whether words are put into lower case, and those that are not.
+    lowercase: bool
+    never_split: tuple[str, ...]
+    #: Whether each character is a token, instead of the WordPiece tokens of a word.
+    characters: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VocabFile:
     """A ``vocab.txt`` with the options of `Tokenizer.from_vocab` that the folder sets.
@@ -71,6 +89,8 @@ class VocabFile:
     lowercase: bool = True
     strip_accents: bool | None = None
     tokenize_chinese_chars: bool = True
+    #: Not None if a function of the caller finds the words; the other options then have no effect.
+    words: WordRules | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import json as json_module
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
-from wordpiece_bert.errors import ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained.folder import (
     SPECIAL_TOKEN_ROLES,
     SUBWORD_MODELS,
@@ -35,7 +35,7 @@ __all__ = ["load_folder", "moved_tokens"]
 _MAX_TOKENIZER_BYTES = 500_000_000
 
 
-def load_folder(folder: Path) -> LoadedFolder:
+def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
     """Read the tokenizer of a model folder.
 
     ``tokenizer.json`` is used as it is, or else ``vocab.txt`` with the options of ``tokenizer_config.json``. Special
@@ -47,6 +47,9 @@ def load_folder(folder: Path) -> LoadedFolder:
     ----------
     folder : Path
         The model folder.
+    split_words : bool, default False
+        Whether the caller has a function that finds the words of a text. The tokenizer is then that of ``vocab.txt``,
+        and must be one whose words another program finds.
 
     Returns
     -------
@@ -58,7 +61,10 @@ def load_folder(folder: Path) -> LoadedFolder:
     ModelNotFoundError
         The folder has neither tokenizer.json nor vocab.txt.
     TokenizerFormatError
-        A file is invalid; the message has the file and the key.
+        A file is invalid; the message has the file and the key. Also if words must be found by a function of the
+        caller, and there is none.
+    InputError
+        The caller has such a function, but the folder's tokenizer splits texts itself.
     """
     json_path, vocab_path = folder / TOKENIZER_FILE, folder / VOCAB_FILE
     if not json_path.is_file() and not vocab_path.is_file():
@@ -71,7 +77,12 @@ def load_folder(folder: Path) -> LoadedFolder:
     json: str | None = None
     vocab: VocabFile | None = None
     file: dict[str, Any] = {}
-    if json_path.is_file():
+    if split_words and not (settings.is_japanese and vocab_path.is_file()):
+        raise InputError(
+            f"{folder}: word_splitter is for tokenizers whose words another program finds, with a {VOCAB_FILE} and the "
+            "tokenizer_class BertJapaneseTokenizer; this one splits texts itself"
+        )
+    if json_path.is_file() and not split_words:
         json = _read_text(json_path)
         file = _peek(json)
         model = file.get("model")
@@ -81,6 +92,14 @@ def load_folder(folder: Path) -> LoadedFolder:
                 "SentenceEncoder, CrossEncoder and wordpiece_bert.tasks run such models with the package tokenizers: "
                 "pip install 'wordpiece-bert[tokenizers]'"
             )
+    elif settings.is_japanese:
+        words = settings.word_rules()
+        if words is not None and not split_words:
+            settings.refuse_without_splitter(words)
+        if words is None and split_words:
+            settings.refuse_splitter()
+        lowercase = settings.flag("do_lower_case", default=False)
+        vocab = VocabFile(path=vocab_path, lowercase=lowercase, tokenize_chinese_chars=False, words=words)
     else:
         settings.check_vocab_class()
         vocab = VocabFile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretrained.folder import (
     CONFIG_FILE,
     NO_LIMIT,
@@ -13,6 +14,7 @@ from wordpiece_bert.pretrained.folder import (
     TOKENIZER_FILE,
     VOCAB_FILE,
     FolderSettings,
+    WordRules,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ __all__ = ["write_folder"]
 _TOKEN_FIELDS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 
 
-def write_folder(output: AtomicFolder, core: _core.Tokenizer, settings: FolderSettings) -> None:
+def write_folder(
+    output: AtomicFolder, core: _core.Tokenizer, settings: FolderSettings, words: WordRules | None = None
+) -> None:
     """Write a tokenizer as the files of a model folder.
 
     ``tokenizer_config.json`` names the class with which transformers loads the folder. It is ``BertTokenizer`` if that
@@ -40,23 +44,32 @@ def write_folder(output: AtomicFolder, core: _core.Tokenizer, settings: FolderSe
         The tokenizer. vocab.txt is omitted if that format cannot represent its vocabulary, and an older one is removed.
     settings : FolderSettings
         The contents of tokenizer_config.json and special_tokens_map.json.
+    words : WordRules, optional
+        How words are treated that a function of the caller finds. There is then no tokenizer.json, which cannot have
+        such a function, and the class is ``BertJapaneseTokenizer``.
 
     Raises
     ------
     InputError
-        No tokenizer.json gives an added token its id in tokenizers too.
+        No tokenizer.json gives an added token its id in tokenizers too; with `words`, no vocab.txt can have the
+        vocabulary.
     OSError
         A file cannot be written.
     """
-    definition = core.to_json()
-    config = _config(core, settings)
+    definition = core.to_json() if words is None else None
+    config = _config(core, settings) | ({} if words is None else _word_settings(words))
     special_tokens = {
         key: config[key] for key in (*SPECIAL_TOKEN_ROLES, "additional_special_tokens") if config.get(key)
     }
     output.write_text(CONFIG_FILE, _dump(config))
     output.write_text(SPECIAL_TOKENS_FILE, _dump(special_tokens))
-    output.write_text(TOKENIZER_FILE, definition)
     vocab_txt = core.to_vocab_txt()
+    if definition is not None:
+        output.write_text(TOKENIZER_FILE, definition)
+    elif vocab_txt is None:
+        raise InputError("no vocab.txt can have this vocabulary, which a tokenizer with a word_splitter needs")
+    else:
+        output.discard(TOKENIZER_FILE)
     if vocab_txt is None:
         output.discard(VOCAB_FILE)
     else:
@@ -101,6 +114,19 @@ def _config(core: _core.Tokenizer, settings: FolderSettings) -> dict[str, Any]:
             "tokenize_chinese_chars": normalizer.tokenize_chinese_chars,
         }
     return config
+
+
+def _word_settings(words: WordRules) -> dict[str, Any]:
+    """Return what tokenizer_config.json has of a tokenizer whose words a function of the caller finds."""
+    own = {} if words.program_settings is None else {f"{words.program}_kwargs": dict(words.program_settings)}
+    return {
+        "tokenizer_class": "BertJapaneseTokenizer",
+        "word_tokenizer_type": words.program,
+        "subword_tokenizer_type": "character" if words.characters else "wordpiece",
+        "do_lower_case": words.lowercase,
+        "never_split": list(words.never_split) or None,
+        **own,
+    }
 
 
 def _dump(value: dict[str, Any]) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from wordpiece_bert._internal.safe_json import quoted, read_json
-from wordpiece_bert.errors import TokenizerFormatError
-from wordpiece_bert.pretrained.folder import CONFIG_FILE, INPUT_NAMES, Side
+from wordpiece_bert.errors import InputError, TokenizerFormatError
+from wordpiece_bert.pretrained.folder import CONFIG_FILE, INPUT_NAMES, Side, WordRules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ _ANY_LIMIT = 10**12
 _MAX_BYTES = 50_000_000
 
 # The classes of transformers (without "Tokenizer" and "Fast") that read a vocab.txt as BERT's does. Others use the name
-# for files with other rules (BertJapanese, Phobert, ...).
+# for files with other rules (Phobert, ...).
 _WORDPIECE_CLASSES = frozenset(
     {"Bert", "DistilBert", "Electra", "MobileBert", "ConvBert", "LayoutLM", "SqueezeBert", "Lxmert", "RetriBert"}
     | {"DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "PreTrained", "TokenizersBackend"}
@@ -29,6 +29,10 @@ _WORDPIECE_CLASSES = frozenset(
 
 # Those of them whose models have no token type embeddings, and the two that belong to no model.
 _WITHOUT_TYPE_IDS = frozenset({"DistilBert", "PreTrained", "TokenizersBackend"})
+
+# The class whose words another program may find, and these programs.
+_JAPANESE = "BertJapanese"
+_WORD_PROGRAMS = ("mecab", "sudachi", "jumanpp")
 
 
 def read_optional_object(path: Path) -> dict[str, Any] | None:
@@ -103,6 +107,65 @@ class Settings:
         if self.class_name() in _WITHOUT_TYPE_IDS:
             return tuple(name for name in INPUT_NAMES if name != "token_type_ids")
         return INPUT_NAMES
+
+    @property
+    def is_japanese(self) -> bool:
+        """Whether the class is ``BertJapaneseTokenizer``, which files of some models name in config.json."""
+        name = self.class_name()
+        if name is None:
+            config = read_optional_object(self.path.with_name("config.json")) or {}
+            return "word_tokenizer_type" in self.values or config.get("tokenizer_class") == f"{_JAPANESE}Tokenizer"
+        return name == _JAPANESE
+
+    def word_rules(self) -> WordRules | None:
+        """Return how a Japanese tokenizer treats words that another program finds; None if BERT's rules find them."""
+        program = self._one_of("word_tokenizer_type", ("basic", *_WORD_PROGRAMS))
+        pieces = self._one_of("subword_tokenizer_type", ("wordpiece", "character"))
+        for key in ("do_word_tokenize", "do_subword_tokenize"):
+            if not self.flag(key, default=True):
+                self.refuse(key, "true: others are not supported")
+        if program == "basic":
+            if pieces == "character":
+                self.refuse("subword_tokenizer_type", 'wordpiece, where word_tokenizer_type is "basic"')
+            return None
+        own = self.values.get(f"{program}_kwargs")
+        if own is not None and not isinstance(own, dict):
+            self.refuse(f"{program}_kwargs", "an object or null")
+        normalize = (own or {}).get("normalize_text", True)
+        if not isinstance(normalize, bool):
+            self.refuse(f"{program}_kwargs", "normalize_text to be true or false")
+        kept = self.values.get("never_split")
+        if kept is not None and (not isinstance(kept, list) or not all(isinstance(word, str) for word in kept)):
+            self.refuse("never_split", "a list of strings or null")
+        return WordRules(
+            program=program,
+            program_settings=own,
+            normalize=normalize,
+            lowercase=self.flag("do_lower_case", default=False),
+            never_split=tuple(kept or ()),
+            characters=pieces == "character",
+        )
+
+    def refuse_without_splitter(self, rules: WordRules) -> NoReturn:
+        """Raise TokenizerFormatError for words that only a function of the caller can find."""
+        raise TokenizerFormatError(
+            f"{self.path}: 'word_tokenizer_type' is {quoted(rules.program)}: that program finds the words. Pass "
+            "Tokenizer.from_pretrained(folder, word_splitter=f), where f(text) returns the list of its words"
+        )
+
+    def refuse_splitter(self) -> NoReturn:
+        """Raise InputError for a function that finds words, where BERT's rules find them."""
+        raise InputError(
+            f"{self.path}: word_splitter is for tokenizers whose words another program finds; 'word_tokenizer_type' is "
+            '"basic" here, BERT\'s own rules'
+        )
+
+    def _one_of(self, key: str, choices: tuple[str, ...]) -> str:
+        """Return an option that must be one of some names; the first by default."""
+        value = self.values.get(key, choices[0])
+        if value not in choices:
+            self.refuse(key, f"one of {', '.join(choices)}")
+        return cast("str", value)
 
     def check_vocab_class(self) -> None:
         """Raise for a class that does not read vocab.txt as BERT's does."""

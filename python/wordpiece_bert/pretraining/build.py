@@ -12,8 +12,8 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.progress import shown_progress
+from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.corpus.columns import column_blocks, separated_blocks, separator_format
 from wordpiece_bert.corpus.texts import STDIN, TextReader
 from wordpiece_bert.errors import InputError
@@ -39,7 +39,7 @@ __all__ = ["build_token_store", "fingerprint_of"]
 
 def fingerprint_of(tokenizer: Tokenizer) -> str:
     """Return the SHA-256 of all that determines the ids of a text: vocabulary, added tokens, normalizer and so on."""
-    return hashlib.sha256(core_of(tokenizer).identity().encode()).hexdigest()
+    return hashlib.sha256(plain_core(tokenizer, "a token store").identity().encode()).hexdigest()
 
 
 @completed_by(STORING, RUN, READING)

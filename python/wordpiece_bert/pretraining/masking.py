@@ -15,7 +15,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_flag, checked_probability, whole_number
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.parts import core_of
+from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -135,7 +135,8 @@ class Masking:
             raise ConfigError(
                 "the tokenizer has no mask token; add BERT's with with_added_tokens(['[MASK]'], special=True)"
             )
-        if options["unit"] != "tokens" and not core_of(tokenizer).continuing_subword_prefix:
+        core = plain_core(tokenizer, "masking")
+        if options["unit"] != "tokens" and not core.continuing_subword_prefix:
             name = "spans" if options["unit"] == "spans" else "whole_words"
             raise ConfigError(
                 f"{name}=True needs tokens that show whether they continue a word, and the tokenizer's "
@@ -144,9 +145,7 @@ class Masking:
         self._tokenizer = tokenizer
         self._options = options
         self._pad_id = tokenizer.pad_token_id or 0
-        self._rules = _core.MaskingRules(
-            core_of(tokenizer), sorted(tokenizer.all_special_ids), tokenizer.mask_token_id, **options
-        )
+        self._rules = _core.MaskingRules(core, sorted(tokenizer.all_special_ids), tokenizer.mask_token_id, **options)
 
     @property
     def pad_id(self) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_choice, checked_strings, whole_number
-from wordpiece_bert._internal.parts import core_of
+from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.parameters import DOCUMENTS, ERRORS, ID_TYPES, SENTENCES, SHARD_TOKENS
 
@@ -73,7 +73,7 @@ class StoringOptions:
     ) -> _core.TokenStoreBuilder:
         """Return what makes the arrays of a store of files with these numbers in the whole list."""
         return _core.TokenStoreBuilder(
-            core_of(tokenizer),
+            plain_core(tokenizer, "a token store"),
             file_numbers=file_numbers,
             documents="value" if self.field or self.column else self.documents,
             split=self.sentences == "split",

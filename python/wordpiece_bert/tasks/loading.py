@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
     from wordpiece_bert.subword import AnyTokenizer
 
@@ -57,8 +58,15 @@ def load(
     check_finite: bool = False,
     new_head: int | None = None,
     calibrate: Sequence[str] | None = None,
+    word_splitter: WordSplitter | None = None,
 ) -> Loaded:
     """Load a model, as the class that its folder names, and its tokenizer.
+
+    Parameters
+    ----------
+    word_splitter : callable, optional
+        For Japanese models: a function from a text to the list of its words, as for `Tokenizer.from_pretrained`. Tasks
+        that need places in a text, as those of entities and answers, cannot use such a tokenizer.
 
     Returns
     -------
@@ -72,7 +80,8 @@ def load(
     """
     loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
     folder = loading.find(name)
-    return Loaded(load_any(folder, loading), tokenizer_of(folder))
+    tokenizer = tokenizer_of(folder, word_splitter=word_splitter)  # before the weights, which take longer to read
+    return Loaded(load_any(folder, loading), tokenizer)
 
 
 def loaded(source: object) -> Loaded:

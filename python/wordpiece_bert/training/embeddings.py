@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.parts import Extendable, core_of, with_vocabulary
-from wordpiece_bert._tokenizer.parts import with_core
+from wordpiece_bert._internal.parts import Extendable, with_vocabulary
+from wordpiece_bert._tokenizer.parts import plain_core, with_core
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
 
 def _extended_tokenizer(tokenizer: Tokenizer, vocab: Vocab) -> Tokenizer:
     """Return a tokenizer with an extended vocabulary, and everything else as before."""
-    core = core_of(tokenizer)
+    core = plain_core(tokenizer, "extend_model")
     tokens = {token: token_id for token_id, token in enumerate(vocab.tokens)}
     return with_core(tokenizer, core.with_tokens(tokens, sorted(core.added_tokens()), template=True))
 

@@ -17,6 +17,7 @@ from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
+from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.training.parameters import COUNTING
 
@@ -319,7 +320,7 @@ def vocab_report(
     least = whole_number("min_count", min_count, 1)
     if not 0 < alpha < math.inf:
         raise InputError(f"alpha must be a number above 0, not {alpha!r}")
-    core = _core.Reporter(core_of(tokenizer), threads)
+    core = _core.Reporter(plain_core(tokenizer, "vocab_report"), threads)
     digest = hashlib.sha256()
     items = iter(texts if column is None else column)  # type: ignore[arg-type]
     first = 0
