@@ -84,7 +84,8 @@ class Endpoint:
         if scope["type"] != "http":  # a web socket, which Starlette's default would refuse, too
             return
         start = perf_counter()
-        exchange = _Exchange(scope, dialect_of(scope["path"]) if self._route is None else self._route.dialect)
+        dialect = dialect_of(scope["path"]) if self._route is None else self._route.dialect
+        exchange = _Exchange(scope, self._service, dialect)
         status = _CLIENT_GONE
         try:
             body, media_type = await self._content(exchange, receive)
@@ -132,9 +133,11 @@ class Endpoint:
             assert route.page is not None, "the path has no other methods"
             content = route.page.content(self._service, exchange.parameter)
             return content.encode(), route.page.media_type
-        if self._service.draining:
+        came_late = self._service.draining
+        body = await self._body(exchange, receive)
+        if came_late:  # only now: a connection that is closed before all is read is reset, and its answer lost
             raise _DRAINING
-        values = parse_object(await self._body(exchange, receive), self._settings.max_items)
+        values = parse_object(body, self._settings.max_items)
         if exchange.parameter:
             values["model"] = exchange.parameter
         operation = self._operation(route, values)
@@ -205,7 +208,7 @@ class Endpoint:
 class _Exchange:
     """A request, and what its answer's headers repeat of it."""
 
-    def __init__(self, scope: Message, dialect: Dialect) -> None:
+    def __init__(self, scope: Message, service: Service, dialect: Dialect) -> None:
         self.method: str = scope["method"]
         #: What the path has in place of its parameter.
         self.parameter: str = scope.get("path_params", {}).get("model", "")
@@ -213,6 +216,7 @@ class _Exchange:
         self.dialect = dialect
         #: The methods of the path, for a refusal.
         self.allowed = ""
+        self._service = service
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.header(b"x-request-id")
         self._id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex.encode()
@@ -238,6 +242,8 @@ class _Exchange:
         ]
         if self._trace:
             headers.append((b"traceparent", self._trace))
+        if status in _CLOSING or self._service.draining:
+            headers.append((b"connection", b"close"))
         return {"type": "http.response.start", "status": status, "headers": headers}
 
 
@@ -254,8 +260,6 @@ async def _refuse(exchange: _Exchange, error: RequestError, send: Send) -> None:
         more.append((b"www-authenticate", b"Bearer"))
     if error.status == 405:
         more.append((b"allow", exchange.allowed.encode()))
-    if error.status in _CLOSING:
-        more.append((b"connection", b"close"))
     body = exchange.dialect.refusal(error)
     await send(exchange.head(error.status, "application/json", len(body), *more))
     await send({"type": "http.response.body", "body": body})
