@@ -375,7 +375,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
             A value is an array or a list, and the device is not the CPU.
         """
         for name, value in self._data.items():
-            if _is_tensor(value):
+            if is_tensor(value):
                 self._data[name] = value.to(device=device, non_blocking=non_blocking)
             elif str(device) != "cpu":
                 raise InputError(
@@ -410,7 +410,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         arrays: dict[str, Any] = {}
         for name, value in self._data.items():
             try:
-                array = value if _is_tensor(value) else np.asarray([value] if prepend_batch_axis else value)
+                array = value if is_tensor(value) else np.asarray([value] if prepend_batch_axis else value)
             except ValueError as cause:
                 raise InputError(
                     f"the rows of {name} differ in length and do not form an array: pass padding=True"
@@ -677,10 +677,10 @@ def to_torch(arrays: Mapping[str, Any], instead: str = "return_tensors='np'") ->
         import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError as cause:
         raise MissingPackageError(f"tensors need PyTorch: pip install torch, or use {instead} for arrays") from cause
-    return {name: array if _is_tensor(array) else torch.from_numpy(array) for name, array in arrays.items()}
+    return {name: array if is_tensor(array) else torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def _is_tensor(value: object) -> bool:
+def is_tensor(value: object) -> bool:
     """Whether a value is a tensor of PyTorch; without importing it."""
     return type(value).__module__.partition(".")[0] == "torch"
 

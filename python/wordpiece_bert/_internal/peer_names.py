@@ -120,7 +120,6 @@ ARGUMENTS = {
     "local_files_only": "nothing is downloaded without download=True: leave it out",
     **dict.fromkeys(("token", "use_auth_token"), "huggingface_hub reads HF_TOKEN and what hf auth login stored"),
     "model_card_data": "no model card is written: leave it out",
-    "num_labels": _SETTINGS,
     **dict.fromkeys(("default_activation_function", "activation_fct"), "it is called activation_fn"),
     "max_seq_length": "max_seq_length of a SentenceEncoder may be set, and CrossEncoder has max_length=",
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy.typing as npt
 
-from wordpiece_bert.batch import to_torch
+from wordpiece_bert.batch import is_tensor, to_torch
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "OutputValue",
     "Texts",
     "Vectors",
+    "as_given",
     "check_pool",
     "check_tensors",
     "one_of",
@@ -103,6 +105,14 @@ def tensors(result: Any) -> Any:
     if isinstance(result, dict):
         return to_torch(result, _ARRAYS)
     return to_torch({"result": result}, _ARRAYS)["result"]
+
+
+def as_given(result: Any, *given: object) -> Any:
+    """Return an array as a tensor if an argument that it comes from is one, or a list of them; otherwise as it is."""
+    if "torch" not in sys.modules:
+        return result
+    firsts = [value[0] if isinstance(value, list | tuple) and value else value for value in given]
+    return tensors(result) if any(map(is_tensor, firsts)) else result
 
 
 def check_tensors(convert_to_tensor: object) -> None:

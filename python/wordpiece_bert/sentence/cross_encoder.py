@@ -10,7 +10,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
-from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names, refusing_peer_arguments
 from wordpiece_bert._internal.safe_json import quoted
@@ -101,6 +101,9 @@ class CrossEncoder(Encoder):
     model : str or os.PathLike
         The folder of a model for sequence classification, or of the modules of sentence-transformers of which the last
         is a Dense that returns ``scores``; or ``"org/name"`` in the local Hugging Face cache.
+    num_labels : int, optional
+        How many scores the model is to have for a pair. It is compared with the model, which has as many as it was
+        trained for; `wordpiece_bert.finetune.model_for` makes a new head.
     activation_fn : callable, optional
         The function from logits [B, labels] to scores; by default the one that the model's folder names, or the sigmoid
         for a single label, else the identity.
@@ -127,6 +130,7 @@ class CrossEncoder(Encoder):
         backend: str = "rust",
         dtype: str = "float32",
         *,
+        num_labels: int | None = None,
         activation_fn: ActivationFn | None = None,
         max_length: int | None = None,
         device: str | None = None,
@@ -148,6 +152,11 @@ class CrossEncoder(Encoder):
         self._tokenizer = with_lowercase(tokenizer) if self._folder.do_lower_case else tokenizer
         self._model = _classifier(home, loading) if modules is None else ModuleModel(home, modules, loading)
         self._num_labels = self._model.config.num_labels if modules is None else modules.num_labels
+        if num_labels is not None and whole_number("num_labels", num_labels, 1) != self._num_labels:
+            raise InputError(
+                f"{folder}: num_labels is {num_labels}, but the model has {self._num_labels}; "
+                "wordpiece_bert.finetune.model_for(name, 'SequenceClassification', labels=[...]) makes a new head"
+            )
         self._activation = activation_fn or self._folder.activation or (sigmoid if self._num_labels == 1 else identity)
         self._threads = threads
         limit, longest = self._model.config.longest_row, self._folder.max_length
@@ -276,6 +285,9 @@ class CrossEncoder(Encoder):
         batch_size: int = 32,
         show_progress_bar: bool | None = None,
         activation_fn: ActivationFn | None = None,
+        apply_softmax: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         *,
         prompt_name: str | None = None,
         prompt: str | None = None,
@@ -296,13 +308,17 @@ class CrossEncoder(Encoder):
             The function from logits [B, 1] to scores; by default that of the encoder.
         prompt_name : str, optional
             The name of the model's prompt to put before the query; by default the model's default prompt, if any.
+        apply_softmax, convert_to_numpy : bool, default False and True
+            Arguments of sentence-transformers that change nothing: there is one label, and scores are floats.
+        convert_to_tensor : bool, default False
+            Whether the scores are tensors of PyTorch with one number each.
 
         Returns
         -------
         list of Answer
-            Dicts with ``corpus_id`` (the index in `documents`), ``score`` (a float) and, with `return_documents`,
-            ``text``; the highest score first. The attribute ``truncated`` of each is whether the query and the
-            document were truncated.
+            Dicts with ``corpus_id`` (the index in `documents`), ``score`` (a float, or a tensor) and, with
+            `return_documents`, ``text``; the highest score first. The attribute ``truncated`` of each is whether the
+            query and the document were truncated.
 
         Raises
         ------
@@ -318,6 +334,9 @@ class CrossEncoder(Encoder):
             raise InputError(f"rank needs a model with one label; this one has {self.num_labels}: use predict")
         if top_k is not None:
             top_k = whole_number("top_k", top_k, 1, others="or None for all")
+        checked_flag("apply_softmax", apply_softmax)
+        checked_flag("convert_to_numpy", convert_to_numpy)
+        check_tensors(convert_to_tensor)
         texts = list(documents)
         scores, truncated = self.predict(
             [(query, text) for text in texts],
@@ -330,8 +349,9 @@ class CrossEncoder(Encoder):
         )
         warn_truncated(truncated, self.max_length, "pairs")
         ranked: Results[Answer] = Results()
+        shown = tensors(np.ascontiguousarray(scores)) if convert_to_tensor else scores.tolist()
         for i in np.argsort(-scores, kind="stable")[:top_k]:
-            answer: dict[str, Any] = {"corpus_id": int(i), "score": float(scores[i])}
+            answer: dict[str, Any] = {"corpus_id": int(i), "score": shown[int(i)]}
             text = {"text": texts[i]} if return_documents else {}
             ranked.append(Answer(answer | text, truncated=bool(truncated[i])))
         return ranked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,17 +19,17 @@ PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
 
 
 def quantize_embeddings(
-    embeddings: npt.ArrayLike,
+    embeddings: npt.ArrayLike | Sequence[npt.ArrayLike],
     precision: str,
     ranges: npt.ArrayLike | None = None,
     calibration_embeddings: npt.ArrayLike | None = None,
-) -> npt.NDArray[Any]:
+) -> Any:
     """Quantize vectors to 8 bits or 1 bit for each number.
 
     Parameters
     ----------
-    embeddings : array_like
-        Vectors, floats [n, d].
+    embeddings : array_like, MultiVectors, or list of array_like
+        Vectors, floats [n, d] or one [d]; or those of the tokens of texts, an array [tokens, d] for each.
     precision : str
         ``"uint8"``, ``"int8"``: 256 steps between the lowest and the highest value of each dimension; int8 is uint8
         − 128. ``"ubinary"``: one bit for each number, 1 if it is above 0, the first dimension in the highest bit of a
@@ -41,8 +42,9 @@ def quantize_embeddings(
 
     Returns
     -------
-    array
-        uint8 or int8 [n, d]; uint8 or int8 [n, ⌈d/8⌉] for the binary ones; float32 [n, d].
+    array or list of array
+        uint8 or int8 [n, d]; uint8 or int8 [n, ⌈d/8⌉] for the binary ones; float32 [n, d]. For token vectors a list of
+        such arrays, one for each text, quantized with the same ranges; for one vector an array without n.
 
     Raises
     ------
@@ -50,15 +52,31 @@ def quantize_embeddings(
         An array has the wrong shape or dtype, the ranges would come from a single vector, or the precision is unknown.
     """
     check_precision(precision)
-    x = _vectors("embeddings", embeddings)
+    texts = _token_vectors(embeddings)
+    if texts is not None:
+        bounds = None
+        if precision in ("int8", "uint8") and texts:
+            bounds = _ranges(np.concatenate(texts), ranges, calibration_embeddings)
+        return [_quantized(x, precision, bounds) for x in texts]
+    array = as_numbers("embeddings", embeddings, "floating-point vectors [n, d]")
+    x = _vectors("embeddings", array[None] if array.ndim == 1 else array)
+    bounds = _ranges(x, ranges, calibration_embeddings) if precision in ("int8", "uint8") and len(x) else None
+    found = _quantized(x, precision, bounds)
+    return found[0] if array.ndim == 1 else found
+
+
+def _quantized(
+    x: npt.NDArray[np.float32], precision: str, bounds: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None
+) -> npt.NDArray[Any]:
+    """Quantize vectors [n, d]; `bounds` are the lowest and the highest value of each dimension, for 8 bits."""
     if precision == "float32":
         return x
     if precision in ("binary", "ubinary"):
         bits = np.packbits(x > 0, axis=-1)  # [n, ⌈d/8⌉]
         return bits if precision == "ubinary" else (bits - np.uint8(128)).view(np.int8)
-    if len(x) == 0:
+    if bounds is None:
         return np.zeros(x.shape, precision)
-    lowest, highest = _ranges(x, ranges, calibration_embeddings)  # [d], [d]
+    lowest, highest = bounds  # [d], [d]
     step = (highest - lowest) / np.float32(255)
     step[step == 0] = 1
     q = np.clip(np.floor((x - lowest) / step), 0, 255).astype(np.uint8)
@@ -69,6 +87,22 @@ def check_precision(precision: str) -> None:
     """Raise an `InputError` unless `precision` is one of `PRECISIONS`."""
     if precision not in PRECISIONS:
         raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, not {precision!r}")
+
+
+def _token_vectors(embeddings: Any) -> list[npt.NDArray[np.float32]] | None:
+    """Return the vectors of the tokens of texts, [tokens, d] each; None for an argument that is not of this kind."""
+    if not isinstance(embeddings, Sequence) or isinstance(embeddings, str | bytes) or not len(embeddings):
+        return None
+    if getattr(embeddings[0], "ndim", 0) != 2:
+        return None
+    texts = [_vectors(f"embeddings[{i}]", x) for i, x in enumerate(embeddings)]
+    for i, x in enumerate(texts):
+        if x.shape[1] != texts[0].shape[1]:
+            raise InputError(
+                f"embeddings[{i}] has vectors of {x.shape[1]} numbers, embeddings[0] of {texts[0].shape[1]}: they are "
+                "not from the same model"
+            )
+    return texts
 
 
 def _ranges(

@@ -14,7 +14,7 @@ from wordpiece_bert._internal.peer_names import INSTEAD_IN_ENCODERS, add_peer_na
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.arguments import OutputValue, check_tensors, tensors
+from wordpiece_bert.sentence.arguments import OutputValue, as_given, check_tensors, tensors
 from wordpiece_bert.sentence.base import VectorEncoder
 from wordpiece_bert.sentence.dense.body import Call, MaxLength
 from wordpiece_bert.sentence.dense.transformer import TransformerBody
@@ -162,9 +162,10 @@ class DenseEncoder(VectorEncoder):
         Returns
         -------
         ndarray of float32
-            The similarities [n, m].
+            The similarities [n, m]; a tensor if an argument is one.
         """
-        return similarity(a, b, self.similarity_fn_name)
+        found: Array = as_given(similarity(a, b, self.similarity_fn_name), a, b)
+        return found
 
     def similarity_pairwise(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
         """Compare the vectors of `a` and `b` pair by pair, by `similarity_fn_name`.
@@ -177,9 +178,10 @@ class DenseEncoder(VectorEncoder):
         Returns
         -------
         ndarray of float32
-            The similarities [n].
+            The similarities [n]; a tensor if an argument is one.
         """
-        return pairwise_similarity(a, b, self.similarity_fn_name)
+        found: Array = as_given(pairwise_similarity(a, b, self.similarity_fn_name), a, b)
+        return found
 
     def _encode(self, texts: Any, call: Call, form: Form, *, return_truncated: bool) -> Any:
         """Turn a text or texts into vectors, for `encode`."""

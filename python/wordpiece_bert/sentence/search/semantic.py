@@ -26,14 +26,15 @@ from wordpiece_bert.sentence.search.quantized import quantized_search
 from wordpiece_bert.sentence.sparse.vectors import SparseVectors, as_sparse, sparse_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
+    from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.sentence.search.nearest import Found
 
-__all__ = ["SearchHit", "paraphrase_mining", "paraphrase_mining_embeddings", "semantic_search"]
+__all__ = ["SearchHit", "mined_pairs", "paraphrase_mining", "paraphrase_mining_embeddings", "semantic_search"]
 
 
 class SearchHit(TypedDict):
@@ -253,23 +254,36 @@ def paraphrase_mining_embeddings(
     vectors = as_float32("embeddings", as_vectors("embeddings", embeddings))
     if metric == "cosine":
         vectors, metric = normalized(vectors), "dot"
-    count = len(vectors)
+    return mined_pairs(
+        len(vectors), lambda start, stop: similarity(vectors[start:stop], vectors, metric), top_k, max_pairs
+    )
+
+
+@completed_by(paraphrase_mining_embeddings)
+def mined_pairs(count: int, scores: Callable[[int, int], Array], top_k: int, max_pairs: int) -> list[list[Any]]:
+    """Return the pairs of items with the highest scores, as `paraphrase_mining_embeddings`.
+
+    Parameters
+    ----------
+    count : int
+        The number of items, n.
+    scores : callable
+        Returns the scores of the items from one number to another with all, float32 [rows, n], which are changed.
+    """
     step = max(1, _BLOCK // max(1, count))
+    k = min(top_k, count - 1)
     keys, values = [], []
-    for start in range(0, count, step):
-        scores = similarity(vectors[start : start + step], vectors, metric)  # [step, n]
-        rows = np.arange(start, start + len(scores))
-        scores[np.arange(len(scores)), rows] = -np.inf  # a vector is no candidate for itself
-        k = min(top_k, count - 1)
-        if k == 0:
-            break
-        candidates = np.argpartition(-scores, k - 1, axis=1)[:, :k]  # [step, k]
+    for start in range(0, count if k else 0, step):
+        found = scores(start, start + step)  # [step, n]
+        rows = np.arange(start, start + len(found))
+        found[np.arange(len(found)), rows] = -np.inf  # an item is no candidate for itself
+        candidates = np.argpartition(-found, k - 1, axis=1)[:, :k]  # [step, k]
         first, second = np.repeat(rows, k), candidates.ravel()
         keys.append(np.minimum(first, second) * count + np.maximum(first, second))
-        values.append(np.take_along_axis(scores, candidates, axis=1).ravel())
+        values.append(np.take_along_axis(found, candidates, axis=1).ravel())
     if not keys:
         return Results()
-    # A pair may be found from both of its vectors: keep one, in the order of the rows.
+    # A pair may be found from both of its items: keep one, in the order of the rows.
     key, index = np.unique(np.concatenate(keys), return_index=True)
     value = np.concatenate(values)[index]
     order = np.argsort(-value, kind="stable")[:max_pairs]

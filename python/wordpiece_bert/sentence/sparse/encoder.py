@@ -25,7 +25,12 @@ from wordpiece_bert.sentence.folders.sparse import SparseFolder, SpladeFolder, r
 from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.sparse.routes import RunsRoute, SpladeRoute, load_route
-from wordpiece_bert.sentence.sparse.vectors import as_sparse, sparse_pairwise_similarity, sparse_similarity
+from wordpiece_bert.sentence.sparse.vectors import (
+    SparseVectors,
+    as_sparse,
+    sparse_pairwise_similarity,
+    sparse_similarity,
+)
 
 if TYPE_CHECKING:
     import os
@@ -265,6 +270,59 @@ class SparseEncoder(VectorEncoder):
             tokens = self._tokens(matrix.indices[order])
             found.append(list(zip(tokens, matrix.values[order].tolist(), strict=True)))
         return found[0] if len(getattr(vectors, "shape", (0, 0))) == 1 else found
+
+    @staticmethod
+    def sparsity(vectors: Any) -> dict[str, float]:
+        """Return how many numbers of the vectors are not 0.
+
+        Parameters
+        ----------
+        vectors : SparseVectors, sparse matrix of scipy, or array_like
+            Vectors [n, V], or one [V].
+
+        Returns
+        -------
+        dict of str to float
+            ``active_dims``, the mean count of a vector, and ``sparsity_ratio``, the mean share of the others.
+        """
+        matrix = as_sparse("vectors", vectors)
+        rows, width = matrix.shape
+        mean = float(np.count_nonzero(matrix.values)) / rows if rows and width else 0.0
+        return {"active_dims": mean, "sparsity_ratio": 1 - mean / width if width else 1.0}
+
+    @staticmethod
+    def intersection(vector: Any, vectors: Any) -> SparseVectors:
+        """Return what a vector and others have in common: the products of their numbers, where these are positive.
+
+        `decode` shows by which tokens a query and a document match.
+
+        Parameters
+        ----------
+        vector : SparseVectors, sparse matrix of scipy, or array_like
+            One vector [V].
+        vectors : SparseVectors, sparse matrix of scipy, or array_like
+            Vectors [n, V], or one [V].
+
+        Returns
+        -------
+        SparseVectors
+            The products, of the shape of `vectors`.
+
+        Raises
+        ------
+        InputError
+            The first argument is more than one vector, or the vectors differ in width.
+        """
+        one, others = as_sparse("vector", vector), as_sparse("vectors", vectors)
+        if len(one) != 1:
+            raise InputError(f"vector must be one vector [V], not {len(one)}")
+        if one.shape[1] != others.shape[1]:
+            raise InputError(f"vector has {one.shape[1]} numbers, the vectors {others.shape[1]}: not from one model")
+        products = one.toarray()[0][others.indices] * others.values
+        kept = products > 0
+        before = np.concatenate([[0], np.cumsum(kept)])
+        shape = others.shape if len(getattr(vectors, "shape", (0, 0))) == 2 else others.shape[1:]
+        return SparseVectors(before[others.indptr], others.indices[kept], products[kept], shape)
 
     def _tokens(self, ids: npt.NDArray[np.int32]) -> list[str]:
         """Return the tokens of ids; a vocabulary may be larger than the tokenizer's."""
