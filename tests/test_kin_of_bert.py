@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from model_files import MODELS, check_equal, reference_cases
 from random_models import random_model
+from wordpiece_bert import bert
 from wordpiece_bert.bert import (
     AutoModel,
     CamembertConfig,
@@ -60,6 +61,74 @@ def test_both_engines_add_the_task_of_each_token(data: st.DataObject) -> None:
     moved = words[ids] + rows[inputs["task_type_ids"]] - rows[0]
     again = numpy(inputs_embeds=moved, attention_mask=mask, token_type_ids=inputs["token_type_ids"])
     check_equal(again, {"last_hidden_state": expected.last_hidden_state}, mask)
+
+
+#: The heads of ERNIE, and what their outputs are called.
+HEADS = {
+    "MaskedLM": ["logits"],
+    "NextSentencePrediction": ["logits"],
+    "PreTraining": ["prediction_logits", "seq_relationship_logits"],
+    "QuestionAnswering": ["start_logits", "end_logits"],
+    "SequenceClassification": ["logits"],
+    "TokenClassification": ["logits"],
+}
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize("head", HEADS)
+def test_heads_pass_the_tasks_to_their_encoder(head: str, backend: str) -> None:
+    """Their logits are those of the encoder whose word vectors have the rows of the tasks in them."""
+    kind: Any = getattr(bert, f"ErnieFor{head}")
+    random = np.random.default_rng(1)
+    layout = kind._layout(small_ernie())
+    config = small_ernie()
+    weights = {
+        name: random.normal(size=[getattr(config, size) if isinstance(size, str) else size for size in shape]).astype(
+            "f4"
+        )
+        for name, shape in {
+            **{layout.prefix + name: shape for name, shape in layout.base.items()},
+            **layout.head,
+        }.items()
+        if not name.endswith("decoder.bias") and not name.endswith("decoder.weight")
+    }
+    model = kind(config, weights, backend=backend)
+    ids, mask, tasks = random.integers(0, 50, (2, 7)), np.arange(7) < [[7], [4]], random.integers(0, 3, (2, 7))
+    words, rows = (weights[f"ernie.embeddings.{name}_embeddings.weight"] for name in ("word", "task_type"))
+    expected = model(inputs_embeds=words[ids] + rows[tasks] - rows[0], attention_mask=mask)
+    found, without = model(ids, mask, task_type_ids=tasks), model(ids, mask)
+    for name in HEADS[head]:
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=0, atol=2e-4)
+        assert np.abs(getattr(found, name) - getattr(without, name)).max() > 0.01
+    np.testing.assert_array_equal(
+        getattr(model(ids, mask, task_type_ids=np.zeros((2, 7), np.int64)), HEADS[head][0]),
+        getattr(without, HEADS[head][0]),
+    )
+    with pytest.raises(InputError, match="task_type_ids"):
+        model(ids, mask, task_type_ids=tasks + 2)
+
+
+def test_choices_have_tasks_too() -> None:
+    model: Any = bert.ErnieForMultipleChoice(
+        small_ernie(),
+        {
+            **{
+                f"ernie.{name}": array
+                for name, array in random_model(ErnieModel, small_ernie(), "numpy").named_parameters()
+            },
+            "classifier.weight": np.ones((1, 24), np.float32),
+            "classifier.bias": np.zeros(1, np.float32),
+        },
+    )
+    random = np.random.default_rng(2)
+    ids, tasks = random.integers(0, 50, (2, 3, 5)), random.integers(0, 3, (2, 3, 5))
+    found = model(ids, task_type_ids=tasks, labels=[0, 2])
+    for row, choice in np.ndindex(2, 3):
+        one = model(ids[row : row + 1, choice : choice + 1], task_type_ids=tasks[row : row + 1, choice : choice + 1])
+        np.testing.assert_allclose(found.logits[row, choice], one.logits[0, 0], rtol=0, atol=1e-6)
+    assert found.loss > 0
+    with pytest.raises(InputError, match=r"task_type_ids has shape \[6, 4\]"):
+        model(ids, task_type_ids=tasks[:, :, :4])
 
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])

@@ -8,11 +8,12 @@ Models without the table (`use_task_id` false) compute what BERT does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, bert_shapes
 from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
+from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.heads.bert import (
     BertForMaskedLM,
     BertForMultipleChoice,
@@ -22,7 +23,7 @@ from wordpiece_bert.bert.heads.bert import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from wordpiece_bert.bert.inputs import check_ids, check_inputs
+from wordpiece_bert.bert.inputs import as_array, check_ids, check_inputs
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parameters import INPUTS
 
@@ -132,43 +133,77 @@ class ErnieModel(BertModel):
         )
 
 
-class ErnieForMaskedLM(BertForMaskedLM):
+class _EncoderWithTasks:
+    """An encoder that is called with the tasks of the tokens, which the head that calls it does not know."""
+
+    def __init__(self, encoder: ErnieModel, task_type_ids: npt.ArrayLike) -> None:
+        self._encoder, self._tasks = encoder, task_type_ids
+
+    def __call__(self, *inputs: Any, **options: Any) -> BertOutput:
+        tasks = as_array("task_type_ids", self._tasks)
+        if tasks.ndim == 3:  # those of choices, [B, C, S], whose other inputs the head has flattened
+            tasks = tasks.reshape(-1, tasks.shape[-1])
+        return self._encoder(*inputs, task_type_ids=tasks, **options)
+
+
+class _ErnieHead(HeadModel):
+    """A head of BERT whose call also takes the tasks of the tokens."""
+
+    _base_model_class = ErnieModel
+
+    def __call__(self, *inputs: Any, task_type_ids: npt.ArrayLike | None = None, **options: Any) -> Any:
+        """Run encoder and head; the arguments are those of BERT's class of this kind, and the tasks of the tokens.
+
+        Parameters
+        ----------
+        *inputs, **options : array_like
+            The inputs and options of BERT's class.
+        task_type_ids : array_like, optional
+            The task of each token, of the shape of the ids; 0 by default. A model without a table of tasks ignores
+            them.
+
+        Returns
+        -------
+        HeadOutput
+            As from BERT's class.
+
+        Raises
+        ------
+        InputError
+            A task is outside the table, or another argument is wrong.
+        """
+        called: Any = self
+        if task_type_ids is not None:
+            # Threads share the model, so it is left as it is.
+            called = object.__new__(type(self))
+            encoder: Any = _EncoderWithTasks(cast("ErnieModel", self.base_model), task_type_ids)
+            called.__dict__.update(self.__dict__, base_model=encoder)
+        return super(_ErnieHead, called).__call__(*inputs, **options)
+
+
+class ErnieForMaskedLM(_ErnieHead, BertForMaskedLM):
     """ERNIE that predicts masked tokens: logits [B, S, V]."""
 
-    _base_model_class = ErnieModel
 
-
-class ErnieForMultipleChoice(BertForMultipleChoice):
+class ErnieForMultipleChoice(_ErnieHead, BertForMultipleChoice):
     """ERNIE that picks one of C choices: logits [B, C] for inputs [B, C, S]."""
 
-    _base_model_class = ErnieModel
 
-
-class ErnieForNextSentencePrediction(BertForNextSentencePrediction):
+class ErnieForNextSentencePrediction(_ErnieHead, BertForNextSentencePrediction):
     """ERNIE that predicts whether the second text follows the first: logits [B, 2]."""
 
-    _base_model_class = ErnieModel
 
-
-class ErnieForPreTraining(BertForPreTraining):
+class ErnieForPreTraining(_ErnieHead, BertForPreTraining):
     """ERNIE with the heads of `ErnieForMaskedLM` and `ErnieForNextSentencePrediction`."""
 
-    _base_model_class = ErnieModel
 
-
-class ErnieForQuestionAnswering(BertForQuestionAnswering):
+class ErnieForQuestionAnswering(_ErnieHead, BertForQuestionAnswering):
     """ERNIE that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
 
-    _base_model_class = ErnieModel
 
-
-class ErnieForSequenceClassification(BertForSequenceClassification):
+class ErnieForSequenceClassification(_ErnieHead, BertForSequenceClassification):
     """ERNIE that classifies texts or pairs: logits [B, labels]."""
 
-    _base_model_class = ErnieModel
 
-
-class ErnieForTokenClassification(BertForTokenClassification):
+class ErnieForTokenClassification(_ErnieHead, BertForTokenClassification):
     """ERNIE that labels tokens: logits [B, S, labels]."""
-
-    _base_model_class = ErnieModel
