@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
+import make_models
 import pytest
 
 import wordpiece_bert as wb
@@ -422,6 +423,20 @@ def test_the_package_root_defines_nothing() -> None:
             assert value.__module__ != "wordpiece_bert", f"{name} is defined in __init__.py"
 
 
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models of the examples, a folder each."""
+    return make_models.make_all(tmp_path_factory.mktemp("made") / "models")
+
+
+@pytest.fixture
+def in_a_folder_with_models(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models").symlink_to(models)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.model
+@pytest.mark.usefixtures("in_a_folder_with_models")
 @pytest.mark.parametrize(
     "name", sorted(module.name for module in pkgutil.walk_packages(wb.__path__, "wordpiece_bert."))
 )
@@ -431,6 +446,28 @@ def test_examples_in_docstrings(name: str) -> None:
     if not importable(name):
         pytest.skip(f"{name} needs a package that is not installed")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def examples_elsewhere() -> dict[str, Any]:
+    """What doctest does not find in a module: methods that others are made from, and what the extension has."""
+    classes = {f"{module}.{name}": getattr(importlib.import_module(module), name) for module, name in public_classes()}
+    compiled = {name: cls for name, cls in classes.items() if cls.__module__ == "wordpiece_bert._core"}
+    elsewhere = {
+        name: value
+        for name, value in CALLABLES.items()
+        if getattr(value, "__globals__", {}).get("__name__") != getattr(value, "__module__", "")
+    }
+    return {name: value for name, value in (compiled | elsewhere).items() if ">>>" in (value.__doc__ or "")}
+
+
+@pytest.mark.model
+@pytest.mark.usefixtures("in_a_folder_with_models")
+@pytest.mark.parametrize("name", sorted(examples_elsewhere()))
+def test_examples_in_docstrings_that_no_module_has(name: str) -> None:
+    # A class is described with its methods, which are cases of their own.
+    finder = doctest.DocTestFinder(recurse=False)
+    (test,) = finder.find(examples_elsewhere()[name], name, module=False, globs={})  # type: ignore[arg-type]
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_the_package_is_marked_as_typed() -> None:

@@ -43,6 +43,17 @@ class ArrowTable:
         The columns.
     row_offsets : ndarray of int64
         The offsets at which rows begin, and the end of the last one, [rows + 1].
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from wordpiece_bert import Tokenizer
+    >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "a", "cat", "##s"])
+    >>> table = tokenizer.encode_batch(["a cat", "cats"]).to_arrow_table()
+    >>> table
+    ArrowTable(2 rows: ids, truncated)
+    >>> pyarrow.table(table)["ids"].to_pylist()
+    [[1, 2], [2, 3]]
     """
 
     __slots__ = ("_arrays", "_row_offsets")

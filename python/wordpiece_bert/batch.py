@@ -161,6 +161,14 @@ class RaggedBatch:
         -------
         list of list of int
             A list for each row.
+
+        Examples
+        --------
+        >>> import wordpiece_bert as wb
+        >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "a", "cat", "##s"])
+        >>> batch = tokenizer.encode_batch(["a cat", "cats"])
+        >>> batch.to_list()
+        [[1, 2], [2, 3]]
         """
         return _rows(self.ids, self.row_offsets)
 
@@ -185,6 +193,14 @@ class RaggedBatch:
         ------
         InputError
             pyarrow is not installed.
+
+        Examples
+        --------
+        >>> import wordpiece_bert as wb
+        >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "a", "cat", "##s"])
+        >>> batch = tokenizer.encode_batch(["a cat", "cats"])
+        >>> batch.to_arrow().type
+        LargeListType(large_list<item: uint32>)
         """
         try:
             import pyarrow
@@ -203,6 +219,14 @@ class RaggedBatch:
             none, ``overflow_to_sample`` and ``n_tokens``, int64; and ``truncated``, bool. Values of a text are repeated
             for each of its rows. Lists and int64 columns share the memory of the batch, except for ``n_tokens`` if
             windows are rows.
+
+        Examples
+        --------
+        >>> import wordpiece_bert as wb
+        >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "a", "cat", "##s"])
+        >>> batch = tokenizer.encode_batch(["a cat", "cats"], return_offsets=True)
+        >>> batch.to_arrow_table()
+        ArrowTable(2 rows: ids, offsets, truncated)
         """
         per_row = {"n_tokens": self.n_tokens, "truncated": self.truncated}
         if self.overflow_to_sample is not None:
@@ -264,6 +288,19 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         The values by name.
     truncated : ndarray of bool, optional
         Whether the text of each row was truncated; none by default.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+    >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+    >>> list(inputs)
+    ['input_ids', 'token_type_ids', 'attention_mask']
+    >>> inputs["input_ids"]
+    array([[2, 4, 5, 6, 3],
+           [2, 5, 3, 0, 0]])
+    >>> inputs[0].tokens
+    ['[CLS]', 'new', 'york', '##er', '[SEP]']
 
     Attributes
     ----------
@@ -346,6 +383,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         BatchEncoding
             Another object over the same values.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.copy()["input_ids"] is inputs["input_ids"]
+        True
         """
         return BatchEncoding(self._data, self.truncated)
 
@@ -373,6 +418,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         ------
         InputError
             A value is an array or a list, and the device is not the CPU.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.to("cpu") is inputs
+        True
         """
         for name, value in self._data.items():
             if is_tensor(value):
@@ -403,6 +456,16 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         ------
         InputError
             Another type, rows that differ in length, or ``"pt"`` without PyTorch.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer("york", return_tensors=None)
+        >>> inputs["input_ids"]
+        [2, 5, 3]
+        >>> inputs.convert_to_tensors("np", prepend_batch_axis=True)["input_ids"]
+        array([[2, 5, 3]])
         """
         if tensor_type is None:
             return self
@@ -471,6 +534,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         list of str
             The tokens, special ones and padding included.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.tokens(1)
+        ['[CLS]', 'york', '[SEP]', '[PAD]', '[PAD]']
         """
         return self._all_encodings()[batch_index].tokens
 
@@ -486,6 +557,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         list of int or None
             An entry for each token.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.word_ids(0)
+        [None, 0, 1, 1, None]
         """
         return self._all_encodings()[batch_index].word_ids
 
@@ -501,6 +580,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         list of int or None
             An entry for each token.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer("New", "york")
+        >>> inputs.sequence_ids()
+        [None, 0, None, 1, None]
         """
         return self._all_encodings()[batch_index].sequence_ids
 
@@ -518,6 +605,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         int or None
             The number of the text, or None for special tokens.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer("New", "york")
+        >>> inputs.token_to_sequence(3)
+        1
         """
         encoding, token = self._token(batch_or_token_index, token_index)
         return encoding.token_to_sequence(token)
@@ -536,6 +631,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         int or None
             The index of the word, or None for special tokens.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.token_to_word(0, 3)
+        1
         """
         encoding, token = self._token(batch_or_token_index, token_index)
         return encoding.token_to_word(token)
@@ -554,6 +657,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         CharSpan or None
             The span of characters, ``start`` and ``end``.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.token_to_chars(0, 3)
+        CharSpan(start=8, end=10)
         """
         encoding, token = self._token(batch_or_token_index, token_index)
         span = encoding.token_to_chars(token)
@@ -577,6 +688,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         int or None
             The index of the token in its row.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.char_to_token(0, 4)
+        2
         """
         encoding, char = self._located(batch_or_char_index, char_index)
         return encoding.char_to_token(char, sequence_index)
@@ -599,6 +718,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         int or None
             The index of the word, or None outside of words.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.char_to_word(0, 4)
+        1
         """
         encoding, char = self._located(batch_or_char_index, char_index)
         return encoding.char_to_word(char, sequence_index)
@@ -621,6 +748,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         TokenSpan or None
             The span of tokens, ``start`` and ``end``.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.word_to_tokens(0, 1)
+        TokenSpan(start=2, end=4)
         """
         encoding, word = self._located(batch_or_word_index, word_index)
         span = encoding.word_to_tokens(word, sequence_index)
@@ -644,6 +779,14 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         -------
         CharSpan or None
             The span of characters, ``start`` and ``end``.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
+        >>> inputs.word_to_chars(0, 1)
+        CharSpan(start=4, end=10)
         """
         encoding, word = self._located(batch_or_word_index, word_index)
         span = encoding.word_to_chars(word, sequence_index)

@@ -41,7 +41,17 @@ __all__ = [
 
 
 class WordPieceError(Exception):
-    """Base class of all errors that this package raises deliberately."""
+    """Base class of all errors that this package raises deliberately.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer, WordPieceError
+    >>> try:
+    ...     Tokenizer.from_vocab(["a", "b"])
+    ... except WordPieceError as error:
+    ...     print(type(error).__name__)
+    VocabError
+    """
 
 
 class VocabError(WordPieceError, ValueError):

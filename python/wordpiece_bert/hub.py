@@ -128,7 +128,13 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
 
 
 def hugging_face_cache() -> Path:
-    """Return the folder where huggingface_hub stores models, from its environment variables. It may not exist."""
+    """Return the folder where huggingface_hub stores models, from its environment variables. It may not exist.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
     variables = {"HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}
     for variable, below in variables.items():
         if value := os.environ.get(variable):

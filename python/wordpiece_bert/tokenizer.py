@@ -121,6 +121,13 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         VocabWarning
             Lines of a vocab.txt look like mistakes; every id is still the number of its line. Or it has no `cls_token`
             or no `sep_token`, so that no special tokens are added.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.encode("New Yorker").tokens
+        ['[CLS]', 'new', 'york', '##er', '[SEP]']
         """
         flags = {
             "lowercase": lowercase,
@@ -184,6 +191,14 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         -----
         UserWarning
             The padding has a pad_id that is not the id of its pad_token.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> again = Tokenizer.from_json(tokenizer.to_json())
+        >>> again == tokenizer
+        True
         """
         return cls._from_text(text)
 
@@ -216,6 +231,14 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
             The file does not exist.
         TokenizerFormatError, VocabError
             As for `from_json`; the message begins with the path.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.save("tokenizer.json")
+        >>> Tokenizer.from_file("tokenizer.json") == tokenizer
+        True
         """
         data = _read(path)
         with _naming(path):
@@ -277,6 +300,13 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         UserWarning
             tokenizer_config.json contradicts tokenizer.json, or gives other ids for added tokens, or the padding of
             tokenizer.json has a pad_id that is not the id of its pad_token.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_pretrained("minilm")
+        >>> tokenizer.tokenize("Unaffordable cafés")
+        ['una', '##ff', '##ord', '##able', 'cafes']
         """
         folder = find_model(name, revision=revision, download=download)
         if word_splitter is not None and not callable(word_splitter):
@@ -377,6 +407,14 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         ------
         InputError
             A value is wrong, or there is no maximum length.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> short = tokenizer.with_truncation(max_length=3)
+        >>> short.encode("New Yorker").tokens
+        ['[CLS]', 'new', '[SEP]']
         """
         options = resolve(
             self._inner,
@@ -421,6 +459,14 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         ------
         InputError
             A value is wrong, there is no length, or the vocabulary has no padding token.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> padded = tokenizer.with_padding()
+        >>> padded.encode_batch(["New Yorker", "york"]).to_list()
+        [[2, 4, 5, 6, 3], [2, 5, 3, 0, 0]]
         """
         options = resolve(
             self._inner,
@@ -457,6 +503,16 @@ class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
         ------
         InputError
             A token is empty, or becomes empty by normalization, or is neither a str nor an `AddedToken`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> more = tokenizer.with_added_tokens(["[NAME]"], special=True)
+        >>> more.encode("New [NAME]").tokens
+        ['[CLS]', 'new', '[NAME]', '[SEP]']
+        >>> more.token_to_id("[NAME]")
+        7
         """
         if isinstance(tokens, str | AddedToken):
             raise InputError(f"tokens must be a list of tokens, not the single token {str(tokens)!r}")

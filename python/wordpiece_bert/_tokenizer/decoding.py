@@ -53,6 +53,15 @@ class DecodingCalls(TokenizerBase):
         ------
         InputError
             A value is not an id; the message has its index.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.decode([2, 4, 5, 6, 3])
+        'new yorker'
+        >>> tokenizer.decode([2, 4, 5, 6, 3], skip_special_tokens=False)
+        '[CLS] new yorker [SEP]'
         """
         if isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu"):
             ids = int(ids)
@@ -84,6 +93,13 @@ class DecodingCalls(TokenizerBase):
         ------
         InputError
             A value is not an id; the message has its row and index.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.decode_batch([[2, 4, 3], [2, 5, 6, 3]])
+        ['new', 'yorker']
         """
         cleanup = _checked_cleanup(clean_up_tokenization_spaces)
         return self._inner.decode_batch(ids, skip_special_tokens, cleanup, strict)
@@ -117,6 +133,13 @@ class DecodingCalls(TokenizerBase):
         ------
         InputError
             A value is not an id; the message has its row and index.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.batch_decode([[2, 4, 3], [2, 5, 6, 3]])
+        ['[CLS] new [SEP]', '[CLS] yorker [SEP]']
         """
         if clean_up_tokenization_spaces is None:
             clean_up_tokenization_spaces = self._settings.clean_up_tokenization_spaces
@@ -139,6 +162,13 @@ class DecodingCalls(TokenizerBase):
         ------
         InputError
             A token is not a str.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.convert_tokens_to_string(["new", "york", "##er"])
+        'new yorker'
         """
         return self._inner.join_tokens(checked_strings("tokens", tokens))
 

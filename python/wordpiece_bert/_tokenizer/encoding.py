@@ -131,6 +131,13 @@ class EncodingCalls(TokenizerBase):
         ------
         InputError
             An argument is not a str, or has a lone surrogate.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.encode_ids("New Yorker")
+        array([2, 4, 5, 6, 3], dtype=uint32)
         """
         return self._inner.encode_ids(text, pair, self._plain or self._resolve(CallOptions())[1])
 
@@ -185,6 +192,16 @@ class EncodingCalls(TokenizerBase):
             combinations of the windows of both texts, as in `tokenizers`.
         TruncationWarning
             The truncation of the tokenizer's file, which the call does not mention, cut texts.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> batch = tokenizer.encode_batch(["New Yorker", ("new", "york")], return_offsets=True)
+        >>> batch
+        RaggedBatch(2 rows, 10 tokens, 0 texts truncated, offsets)
+        >>> batch[1]
+        array([2, 4, 3, 5, 3], dtype=uint32)
         """
         given = (
             is_split_into_words,
@@ -254,6 +271,13 @@ class EncodingCalls(TokenizerBase):
         -----
         TruncationWarning
             As for `encode_batch`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> [encoding.tokens for encoding in tokenizer.encodings(["New Yorker", ("new", "york")])]
+        [['[CLS]', 'new', 'york', '##er', '[SEP]'], ['[CLS]', 'new', '[SEP]', 'york', '[SEP]']]
         """
         given = (
             is_split_into_words,
@@ -296,6 +320,13 @@ class EncodingCalls(TokenizerBase):
         -------
         list of str
             The tokens in order.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.tokenize("New Yorker")
+        ['new', 'york', '##er']
         """
         return self.encode(text, pair, add_special_tokens=add_special_tokens, truncation=False, padding=False).tokens
 

@@ -82,6 +82,17 @@ class FileCalls(VocabularyCalls):
         TruncationWarning
             The truncation of the tokenizer's file, which the call does not mention, cut texts. The warning comes with
             the end of the iteration.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from wordpiece_bert import Tokenizer
+        >>> Path("cities.txt").write_text("New York\nYork\n")
+        14
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new", "york"])
+        >>> for batch in tokenizer.iter_files("cities.txt"):
+        ...     print(batch.to_list())
+        [[1, 3, 4, 2], [1, 4, 2]]
         """
         given = CallOptions(
             add_special_tokens=add_special_tokens,
@@ -175,6 +186,20 @@ class FileCalls(VocabularyCalls):
         -----
         TruncationWarning
             As for `iter_files`.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> from wordpiece_bert import Tokenizer
+        >>> Path("cities.txt").write_text("New York\nYork\n")
+        14
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new", "york"])
+        >>> summary = tokenizer.encode_files("cities.txt", "cities.npy", show_progress_bar=False)
+        >>> summary.texts, summary.tokens
+        (2, 7)
+        >>> np.load("cities.npy"), np.load("cities.row_offsets.npy")
+        (array([1, 3, 4, 2, 1, 4, 2], dtype=uint32), array([0, 4, 7]))
         """
         given = CallOptions(
             add_special_tokens=add_special_tokens,

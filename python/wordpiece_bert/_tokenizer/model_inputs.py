@@ -334,6 +334,14 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         ------
         InputError
             An option is wrong.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> function = tokenizer.map_function("text", truncation=True, max_length=4)
+        >>> function({"text": ["New Yorker", "york"]})["input_ids"]
+        [array([2, 4, 5, 3]), array([2, 5, 3])]
         """
         names = self._settings.model_input_names
         given = CallOptions(
@@ -410,6 +418,13 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         -----
         UserWarning
             ``padding="max_length"`` without a `max_length`, and the tokenizer has no `model_max_length`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.pad({"input_ids": [[2, 4, 5, 3], [2, 5, 3]]})
+        BatchEncoding({'input_ids': [[2, 4, 5, 3], [2, 5, 3, 0]], 'attention_mask': [[1, 1, 1, 1], [1, 1, 1, 0]]})
         """
         given = CallOptions(
             padding=padding,
@@ -460,6 +475,13 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         ------
         InputError
             Second ids with `already_has_special_tokens`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.get_special_tokens_mask([4, 5], [5])
+        [1, 0, 0, 1, 0, 1]
         """
         first = _id_list(token_ids_0)
         second = None if token_ids_1 is None else _id_list(token_ids_1)

@@ -45,6 +45,14 @@ class SavingCalls(VocabularyCalls):
         ------
         InputError
             The ids have gaps, and an added token could be a piece of ordinary words if it were in the vocabulary.
+
+        Examples
+        --------
+        >>> import json
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "new", "york", "##er"])
+        >>> json.loads(tokenizer.to_json())["model"]["vocab"]
+        {'[UNK]': 0, 'new': 1, 'york': 2, '##er': 3}
         """
         return self._inner.to_json()
 
@@ -62,6 +70,14 @@ class SavingCalls(VocabularyCalls):
             As for `to_json`.
         OSError
             The file cannot be written.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.save("tokenizer.json")
+        >>> Tokenizer.from_file("tokenizer.json") == tokenizer
+        True
         """
         write_text(Path(path), self.to_json())
 
@@ -85,6 +101,14 @@ class SavingCalls(VocabularyCalls):
             There is a file of that name. Also as for `to_json`.
         OSError
             A file cannot be written; then nothing has changed.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.save_pretrained("folder")
+        >>> Tokenizer.from_pretrained("folder") == tokenizer
+        True
         """
         with written_folder(folder) as output:
             self._write_files(output)

@@ -31,6 +31,15 @@ class VocabularyCalls(TokenizerBase):
         -------
         int or None
             The id.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.token_to_id("york")
+        5
+        >>> tokenizer.token_to_id("london") is None
+        True
         """
         return self._inner.token_to_id(token)
 
@@ -46,6 +55,13 @@ class VocabularyCalls(TokenizerBase):
         -------
         str or None
             The token.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.id_to_token(5)
+        'york'
         """
         return self._inner.id_to_token(token_id)
 
@@ -67,6 +83,13 @@ class VocabularyCalls(TokenizerBase):
         -------
         int or list of int
             An id for a str, else one for each token.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.convert_tokens_to_ids(["york", "##er", "london"])
+        [5, 6, 1]
         """
         if isinstance(tokens, str):
             found = self._inner.token_to_id(tokens)
@@ -103,6 +126,13 @@ class VocabularyCalls(TokenizerBase):
         -------
         str, None, or list of these
             A token for an int, else one for each id.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.convert_ids_to_tokens([2, 5, 6, 3], skip_special_tokens=True)
+        ['york', '##er']
         """
         if isinstance(ids, int | np.integer):
             return self._inner.id_to_token(ids)
@@ -120,6 +150,13 @@ class VocabularyCalls(TokenizerBase):
         -------
         dict of str to int
             The ids by their tokens.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "york", "##er"])
+        >>> tokenizer.get_vocab()
+        {'[UNK]': 0, 'york': 1, '##er': 2}
         """
         return self._inner.vocab(with_added_tokens)
 
@@ -163,6 +200,13 @@ class VocabularyCalls(TokenizerBase):
         -------
         int
             The number of special tokens.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer.num_special_tokens_to_add(), tokenizer.num_special_tokens_to_add(pair=True)
+        (2, 3)
         """
         return self._inner.special_tokens_added(pair)
 

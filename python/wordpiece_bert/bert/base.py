@@ -192,6 +192,11 @@ class Model:
             ``pytorch_model.bin.index.json`` and a TensorFlow checkpoint that the folder has. A class without a head
             also loads the encoder of a model with one.
 
+        Returns
+        -------
+        Model
+            The model, of the class that is called.
+
         Raises
         ------
         ModelNotFoundError
@@ -287,7 +292,13 @@ class Model:
         return weights
 
     def num_parameters(self) -> int:
-        """Return how many numbers the parameters have in total: 109,482,240 for BERT-base without a head."""
+        """Return how many numbers the parameters have in total: 109,482,240 for BERT-base without a head.
+
+        Returns
+        -------
+        int
+            The number.
+        """
         return sum(math.prod(weight.shape) for weight in self._weights.values())
 
     def __repr__(self) -> str:

@@ -282,6 +282,11 @@ class BertConfig:
             The ids [B, S]; None if the call has word vectors.
         length : int
             S, the number of positions.
+
+        Returns
+        -------
+        ndarray of int
+            The positions, [B, S] or [1, S].
         """
         del input_ids  # used by MPNet
         return np.arange(length, dtype=np.int64)[None, :]
@@ -306,6 +311,11 @@ class BertConfig:
         ----------
         index : int
             The index of the label in the scores.
+
+        Returns
+        -------
+        str
+            The name.
         """
         return self.id2label.get(index, f"LABEL_{index}")
 
@@ -314,7 +324,13 @@ class BertConfig:
     def from_pretrained(
         cls, name: str | os.PathLike[str], *, revision: str | None = None, download: bool = False
     ) -> Self:
-        """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`."""
+        """Read the configuration of a model; names and errors as in `wordpiece_bert.hub.find_model`.
+
+        Returns
+        -------
+        BertConfig
+            The configuration.
+        """
         return cls.from_folder(find_model(name, revision=revision, download=download))
 
     @classmethod
@@ -325,6 +341,11 @@ class BertConfig:
         ----------
         folder : str or os.PathLike
             The folder of a model.
+
+        Returns
+        -------
+        BertConfig
+            The configuration.
         """
         return cls.from_file(find_config(folder))
 
@@ -336,6 +357,11 @@ class BertConfig:
         ----------
         file : str or os.PathLike
             The file.
+
+        Returns
+        -------
+        BertConfig
+            The configuration.
 
         Raises
         ------
@@ -356,6 +382,11 @@ class BertConfig:
         ----------
         values : mapping
             The fields by name.
+
+        Returns
+        -------
+        BertConfig
+            The configuration.
         """
         values = cls._in_present_form(values)
         for name, allowed in cls._must_be.items():
@@ -377,7 +408,13 @@ class BertConfig:
         return cls(**known)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of a ``config.json`` that transformers can read."""
+        """Return the content of a ``config.json`` that transformers can read.
+
+        Returns
+        -------
+        dict
+            The fields by the names of transformers, with values that JSON has.
+        """
         written = {self._in_file(name): getattr(self, name) for name in self._read_fields()}
         written["architectures"] = list(self.architectures)
         written["id2label"] = {str(index): name for index, name in self.id2label.items()}

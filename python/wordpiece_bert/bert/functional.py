@@ -179,6 +179,11 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
         [out, in].
     bias : Array, optional
         [out]; none by default.
+
+    Returns
+    -------
+    Array
+        The result, with the rows of `weight` as the last axis.
     """
     rows = x.reshape(-1, x.shape[-1])  # [..., in] -> [tokens, in]: one matrix product for the whole batch
     y = rows @ weight.T  # [tokens, out]
@@ -204,6 +209,11 @@ def layer_norm(x: Array, weight: Array, bias: Array | None = None, *, eps: float
         β, [H]; none by default.
     eps : float
         ε.
+
+    Returns
+    -------
+    Array
+        The result, of the shape of `x`.
     """
     y: Array = x - x.mean(axis=-1, keepdims=True)
     variance = np.square(y).mean(axis=-1, keepdims=True)  # [..., 1]
@@ -430,6 +440,11 @@ def relative_position_bias(length: int, table: Array) -> Array:
         S.
     table : Array
         The biases [32, N].
+
+    Returns
+    -------
+    Array
+        What is added to the scores, [1, N, S, S].
     """
     positions = np.arange(length)
     buckets = distance_buckets(positions[:, None] - positions[None, :])  # [S, S]
@@ -466,6 +481,16 @@ def distance_buckets(distance: Ids) -> Ids:
     Keys at or before the query have buckets 0 to 15, keys after it 16 to 31. In each half, distances 0 to 7 have one
     bucket each, distances 8 to 127 share eight buckets whose widths grow logarithmically, and larger distances fall
     into the last one (Raffel et al. 2020, T5, section 2.1).
+
+    Parameters
+    ----------
+    distance : Ids
+        Whole numbers, any shape.
+
+    Returns
+    -------
+    Ids
+        The buckets, of the same shape.
     """
     after = np.where(distance < 0, 16, 0)
     distance = np.abs(distance)
@@ -507,6 +532,15 @@ def queries_keys_values(
         What values are computed from in MobileBERT, [B, S, h or H]; x by default.
     norms : QueryKeyNorm, optional
         The norms of queries and keys, in models that have them.
+
+    Returns
+    -------
+    Array
+        The queries, [B, N, S, d].
+    Array
+        The keys, of the same shape.
+    Array
+        The values, of the same shape.
     """
     q, k = linear(x, **query), linear(x, **key)  # [B, S, N·d]
     if norms is not None:
@@ -547,6 +581,13 @@ def self_attention(
         What is added to the scores, [1, N, S, S].
     window : int, optional
         The greatest distance from a query to a key that it sees, in positions of the row; by default it sees all.
+
+    Returns
+    -------
+    Array
+        The context, [B, S, N·d].
+    Array
+        The weights, [B, N, S, S].
     """
     q, k, v = queries_keys_values(x, query, key, value, heads, rotation, values, norms)
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
@@ -593,6 +634,11 @@ def embeddings(
         Word vectors [B, S, E].
     task_type_ids : Ids, optional
         The tasks of ERNIE, [B, S]; 0 by default.
+
+    Returns
+    -------
+    Array
+        The vectors of the tokens, [B, S, H].
     """
     x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, E]
     if "token_type_embeddings" in tables:
@@ -621,6 +667,11 @@ def feed_forward(x: Array, intermediate: Intermediate, output: Linear, activatio
         W₂, [H, F].
     activation : Activation
         The function after W₁ or W_gate.
+
+    Returns
+    -------
+    Array
+        The result, [B, S, H].
     """
     if "gate" in intermediate:
         h = activation(linear(x, **intermediate["gate"]))  # [B, S, F]
@@ -677,6 +728,13 @@ def encoder_layer(
         The function between W₁ and W₂.
     eps : float
         The ε of the norms.
+
+    Returns
+    -------
+    Array
+        The vectors after the layer, [B, S, H].
+    Array
+        The weights of the attention, [B, N, S, S].
     """
     attention, output = layer["attention"], layer["output"]
     context, p = self_attention(
@@ -722,6 +780,13 @@ def norm_first_layer(
         The norm: `layer_norm` by default, or `rms_norm`.
     window : int, optional
         The greatest distance from a query to a key that it sees; by default it sees all.
+
+    Returns
+    -------
+    Array
+        The vectors after the layer, [B, S, H].
+    Array
+        The weights of the attention, [B, N, S, S].
     """
     attention = layer["attention"]
     y = norm(x, **attention["ln"], eps=eps) if "ln" in attention else x  # [B, S, H]
@@ -742,6 +807,11 @@ def pooler(x: Array, dense: Affine) -> Array:
         [B, S, H].
     dense : Affine
         [H, H].
+
+    Returns
+    -------
+    Array
+        The vectors of the rows, [B, H].
     """
     return np.tanh(linear(x[:, 0], **dense))
 
@@ -769,6 +839,11 @@ def pool(x: Array, mask: Mask, mode: str, skip: int = 0) -> Array:
         One of `POOLING_MODES`, or another name in `wordpiece_bert.bert.poolings.POOLINGS`, which has the formulas.
     skip : int, default 0
         How many tokens at the start of each row are left out.
+
+    Returns
+    -------
+    Array
+        The vectors of the rows, [B, H].
     """
     first = mask.argmax(axis=1)[:, None]  # [B, 1] the first visible position
     counted = mask & (np.arange(x.shape[1]) >= first + skip)  # [B, S]

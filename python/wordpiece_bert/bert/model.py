@@ -39,6 +39,14 @@ class BertModel(Model):
     It is made and loaded like every `Model`. Variants of BERT derive from this class: their weights have other names
     and their configurations other fields, while the arithmetic in which they differ is in `functional`.
 
+    Examples
+    --------
+    >>> from wordpiece_bert import BertModel, Tokenizer
+    >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+    >>> output = model(**tokenizer(["The cat sleeps.", "Rates rise."], padding=True))
+    >>> output.last_hidden_state.shape
+    (2, 6, 384)
+
     Attributes
     ----------
     has_pooler : bool
@@ -116,6 +124,17 @@ class BertModel(Model):
         InputError
             An array has the wrong shape or dtype, an id is outside its table, or a row is longer than
             `max_position_embeddings`; the message has the value and its index.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel, Tokenizer
+        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> inputs = tokenizer("The cat sleeps.")
+        >>> output = model(**inputs, output_attentions=True)
+        >>> output.last_hidden_state.shape
+        (1, 6, 384)
+        >>> len(output.attentions), output.attentions[0].shape
+        (6, (1, 12, 6, 6))
         """
         inputs = check_inputs(self.config, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds)
         return self._run(
@@ -171,6 +190,20 @@ class BertModel(Model):
             One of `POOLING_MODES`.
         skip : int, default 0
             How many tokens at the start of each row are left out.
+
+        Returns
+        -------
+        ndarray of float32
+            The vectors of the rows, [B, H].
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel, Tokenizer
+        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> inputs = tokenizer(["The cat sleeps.", "Rates rise."], padding=True)
+        >>> x = model(**inputs).last_hidden_state
+        >>> model.pool(x, inputs.attention_mask == 1, "mean").shape
+        (2, 384)
         """
         return functional.pool(x, mask, mode, skip)
 
@@ -210,6 +243,14 @@ class BertModel(Model):
         ------
         InputError
             An id is outside the word table, or a row is longer than `max_position_embeddings`; the message has the row.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel, Tokenizer
+        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> rows = tokenizer.encode_batch(["The cat sleeps.", "Rates rise."])
+        >>> model.pooled(rows, slice(0, 2), ["mean", "cls"]).shape
+        (2, 768)
         """
         ids, ends = self._selected(rows, part)
         return self._encoder.pooled(ids, ends, modes, skip, threads)
@@ -241,6 +282,15 @@ class BertModel(Model):
         ------
         InputError
             As for `pooled`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel, Tokenizer
+        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> rows = tokenizer.encode_batch(["The cat sleeps.", "Rates rise."])
+        >>> x, ends = model.token_states(rows, slice(0, 2))
+        >>> x.shape, ends
+        ((11, 384), array([ 0,  6, 11]))
         """
         ids, ends = self._selected(rows, part)
         return self._encoder.token_states(ids, ends, np.diff(ends) if keys is None else keys, threads), ends

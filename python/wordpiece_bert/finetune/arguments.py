@@ -134,6 +134,11 @@ class TrainingArguments:
         ----------
         steps : int
             All steps of the training.
+
+        Returns
+        -------
+        callable
+            A function from the number of the step, from 0, to the factor.
         """
         warmup = math.ceil(self.warmup_steps * steps) if self.warmup_steps < 1 else int(self.warmup_steps)
         if self.lr_scheduler_type == "linear":
@@ -145,6 +150,12 @@ class TrainingArguments:
         return get_constant_schedule_with_warmup(warmup)
 
     def fixed(self) -> dict[str, Any]:
-        """Return the settings that a resumed training must share, as JSON can hold them."""
+        """Return the settings that a resumed training must share, as JSON can hold them.
+
+        Returns
+        -------
+        dict
+            The settings by name.
+        """
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _FREE}
         return values | {"freeze": list(self.freeze)}

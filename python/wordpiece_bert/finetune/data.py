@@ -124,6 +124,11 @@ def label_names(labels: Sequence[Any]) -> list[str]:
     labels : sequence
         One label for each row: strings, whole numbers or booleans; numbers are sorted by value, strings by code point.
 
+    Returns
+    -------
+    list of str
+        The names.
+
     Raises
     ------
     InputError
@@ -160,6 +165,11 @@ def sequence_rows(
         The names by id; None for regression.
     max_length : int
         Longer rows are truncated.
+
+    Returns
+    -------
+    list of dict
+        For each text a dict of ``input_ids``, ``token_type_ids`` and ``labels``.
 
     Raises
     ------
@@ -214,6 +224,11 @@ def token_rows(
         The names of the labels by id.
     max_length : int
         Longer rows are truncated.
+
+    Returns
+    -------
+    list of dict
+        For each text a dict of ``input_ids``, ``token_type_ids`` and ``labels``.
 
     Raises
     ------

@@ -175,14 +175,26 @@ class FrozenClassifier(Estimator):
     def scores(
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return the scores of texts before softmax, [n, labels]; for a regression the predictions, [n, 1]."""
+        """Return the scores of texts before softmax, [n, labels]; for a regression the predictions, [n, 1].
+
+        Returns
+        -------
+        ndarray of float64
+            The scores, [n, labels], or the predictions, [n, 1].
+        """
         return self._scored(texts, batch_size, cache)[0]
 
     @completed_by(FITTING)
     def predict(
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
     ) -> npt.NDArray[Any]:
-        """Return the most probable label of each text, [n], of the type of `classes_`; for a regression float64."""
+        """Return the most probable label of each text, [n], of the type of `classes_`; for a regression float64.
+
+        Returns
+        -------
+        ndarray
+            The labels, [n], or float64 [n] for a regression.
+        """
         scores = self.scores(texts, batch_size=batch_size, cache=cache)
         return scores[:, 0] if self.is_regression else self.classes_[scores.argmax(axis=1)]
 
@@ -191,6 +203,11 @@ class FrozenClassifier(Estimator):
         self, texts: Texts, *, batch_size: int = 32, cache: str | os.PathLike[str] | None = None
     ) -> npt.NDArray[np.float64]:
         """Return the probability of each label, [n, labels].
+
+        Returns
+        -------
+        ndarray of float64
+            The probabilities, [n, labels], in the order of `classes_`.
 
         Raises
         ------

@@ -81,6 +81,11 @@ class LogisticRegression(Estimator):
         y : array_like
             Labels [n] of at least two classes: strings, whole numbers or booleans.
 
+        Returns
+        -------
+        LogisticRegression
+            This object.
+
         Raises
         ------
         InputError
@@ -114,6 +119,11 @@ class LogisticRegression(Estimator):
         ----------
         X : array_like
             Features, numbers [n, D].
+
+        Returns
+        -------
+        ndarray of float64
+            The scores, [n, K], or [n] for two classes.
         """
         scores: npt.NDArray[np.float64] = _features(X, self._width()) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -125,6 +135,11 @@ class LogisticRegression(Estimator):
         ----------
         X : array_like
             Features, numbers [n, D].
+
+        Returns
+        -------
+        ndarray of float64
+            The probabilities, [n, K].
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -139,6 +154,11 @@ class LogisticRegression(Estimator):
         ----------
         X : array_like
             Features, numbers [n, D].
+
+        Returns
+        -------
+        ndarray
+            The labels, [n].
         """
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
@@ -154,6 +174,11 @@ class LogisticRegression(Estimator):
             Features, numbers [n, D].
         y : array_like
             Labels [n].
+
+        Returns
+        -------
+        float
+            The share, from 0 to 1.
         """
         return float((self.predict(X) == np.asarray(y)).mean())
 
@@ -205,6 +230,11 @@ class Ridge(Estimator):
         y : array_like
             Targets, numbers [n] or [n, targets].
 
+        Returns
+        -------
+        Ridge
+            This object.
+
         Raises
         ------
         InputError
@@ -239,6 +269,16 @@ class Ridge(Estimator):
         ----------
         X : array_like
             Features, numbers [n, D].
+
+        Returns
+        -------
+        ndarray of float64
+            The predictions, [n] or [n, targets].
+
+        Raises
+        ------
+        InputError
+            It is not fitted yet, or the shape does not fit.
         """
         if not hasattr(self, "coef_"):
             raise InputError("this Ridge is not fitted yet: call fit first")

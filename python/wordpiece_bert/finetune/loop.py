@@ -208,8 +208,15 @@ class TrainingLoop(Generic[Trained]):
         micro_batches : sequence
             Batches; the gradient is that of the mean of their losses.
 
+        Returns
+        -------
+        StepOutput
+            The loss, the norm of the gradient and the learning rate.
+
         Raises
         ------
+        InputError
+            There are no batches.
         NonFiniteError
             A loss or a gradient is NaN or infinite; the message names the step and the parameter. Nothing has changed.
         """

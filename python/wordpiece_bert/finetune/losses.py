@@ -172,6 +172,11 @@ class MultipleNegativesRankingLoss(_Loss):
             Vectors [B, D] for each column.
         labels : array_like, optional
             Ignored.
+
+        Returns
+        -------
+        LossGradient
+            The loss, and its gradient for each column and each parameter of the loss.
         """
         del labels
         vectors = _columns(columns, 2, None, type(self).__name__)
@@ -255,6 +260,11 @@ class CosineSimilarityLoss(_Loss):
             Vectors [B, D] for each column.
         labels : array_like, optional
             Numbers [B].
+
+        Returns
+        -------
+        LossGradient
+            The loss, and its gradient for each column and each parameter of the loss.
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
         y = _numbers(labels, len(u))
@@ -287,6 +297,11 @@ class CoSENTLoss(_Loss):
             Vectors [B, D] for each column.
         labels : array_like, optional
             Numbers [B].
+
+        Returns
+        -------
+        LossGradient
+            The loss, and its gradient for each column and each parameter of the loss.
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
         y = _numbers(labels, len(u))
@@ -356,6 +371,16 @@ class SoftmaxLoss(_Loss):
             Vectors [B, D] for each column.
         labels : array_like, optional
             Classes, integers [B].
+
+        Returns
+        -------
+        LossGradient
+            The loss, and its gradient for each column and each parameter of the loss.
+
+        Raises
+        ------
+        InputError
+            The vectors have another width than the loss was made for.
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
         if u.shape[1] != self._dimension:
@@ -389,7 +414,13 @@ class SoftmaxLoss(_Loss):
         return np.concatenate(parts, axis=1)
 
     def state_dict(self) -> dict[str, Array]:
-        """Return the classifier's weight and bias; they are not copied, so an optimizer may change them."""
+        """Return the classifier's weight and bias; they are not copied, so an optimizer may change them.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The arrays by name.
+        """
         return {"classifier.weight": self._weight, "classifier.bias": self._bias}
 
     def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:
@@ -444,6 +475,11 @@ class TripletLoss(_Loss):
             Vectors [B, D] for each column.
         labels : array_like, optional
             Ignored.
+
+        Returns
+        -------
+        LossGradient
+            The loss, and its gradient for each column and each parameter of the loss.
         """
         del labels
         a, p, n = _columns(columns, 3, 3, type(self).__name__)
@@ -490,6 +526,11 @@ class ContrastiveLoss(_Loss):
             Vectors [B, D] for each column.
         labels : array_like, optional
             Numbers [B].
+
+        Returns
+        -------
+        LossGradient
+            The loss, and its gradient for each column and each parameter of the loss.
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
         y = _numbers(labels, len(u))
@@ -541,6 +582,16 @@ class MatryoshkaLoss(_Loss):
             Vectors [B, D] for each column.
         labels : array_like, optional
             Those of the inner loss.
+
+        Returns
+        -------
+        LossGradient
+            The loss, and its gradient for each column and each parameter of the loss.
+
+        Raises
+        ------
+        InputError
+            The vectors have fewer dimensions than the largest of `matryoshka_dims`.
         """
         vectors = _columns(columns, 1, None, type(self).__name__)
         width = vectors[0].shape[1]
@@ -559,7 +610,13 @@ class MatryoshkaLoss(_Loss):
         return LossGradient(total, dvectors, gradients)
 
     def state_dict(self) -> dict[str, Array]:
-        """Return the parameters of the inner loss."""
+        """Return the parameters of the inner loss.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The arrays by name.
+        """
         return self.loss.state_dict()
 
     def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:

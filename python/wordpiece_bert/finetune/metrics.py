@@ -33,6 +33,11 @@ def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int 
     ignored : int, optional
         The label that does not count.
 
+    Returns
+    -------
+    float
+        From 0 to 1.
+
     Raises
     ------
     InputError
@@ -54,6 +59,11 @@ def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) 
         Arrays of one shape.
     positive : int, default 1
         The class.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
     """
     found, right = _pair(predictions, labels)
     both = int(((found == positive) & (right == positive)).sum())
@@ -70,6 +80,16 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
     ----------
     predictions, labels : sequence of sequence of str
         The tags of each text, in the scheme B-TYPE, I-TYPE, O; I-TYPE after another type begins an entity.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    InputError
+        The texts, or the tags of a text, differ in number.
     """
     if [len(row) for row in predictions] != [len(row) for row in labels]:
         raise InputError("predictions and labels have different numbers of tags")
@@ -103,13 +123,24 @@ def exact_match(predictions: Sequence[str], answers: Sequence[Sequence[str]]) ->
         One answer for each question.
     answers : sequence of sequence of str
         The accepted answers of each question; an empty list for none.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
     """
     return _mean_best(predictions, answers, lambda found, right: float(found == right))
 
 
 @completed_by(exact_match)
 def answer_f1(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> float:
-    """Return the mean F1 of the words of predictions and accepted answers, the best of each question, as SQuAD does."""
+    """Return the mean F1 of the words of predictions and accepted answers, the best of each question, as SQuAD does.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     return _mean_best(predictions, answers, _word_f1)
 
 
@@ -144,6 +175,11 @@ def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     ----------
     x, y : array_like
         Numbers [n].
+
+    Returns
+    -------
+    float
+        From −1 to 1, or NaN if a column is constant.
     """
     a, b = _pair(x, y)
     a, b = a.astype(np.float64) - a.mean(), b.astype(np.float64) - b.mean()
@@ -158,6 +194,11 @@ def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     ----------
     x, y : array_like
         Numbers [n].
+
+    Returns
+    -------
+    float
+        From −1 to 1, or NaN if a column is constant.
     """
     a, b = _pair(x, y)
     return pearson(_ranks(a), _ranks(b))

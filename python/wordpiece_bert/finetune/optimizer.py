@@ -35,6 +35,11 @@ def decayed(name: str) -> bool:
     name : str
         The name of the parameter.
 
+    Returns
+    -------
+    bool
+        True if it applies.
+
     Examples
     --------
     >>> decayed("encoder.layer.0.output.dense.weight"), decayed("encoder.layer.0.output.LayerNorm.weight")
@@ -164,7 +169,13 @@ class AdamW:
             p -= lr * (m / (np.sqrt(v) + self.eps) + decay * p)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the number of steps and both moments of each parameter, copied."""
+        """Return the number of steps and both moments of each parameter, copied.
+
+        Returns
+        -------
+        dict
+            ``steps``, and ``moments``: both arrays of each parameter by its name.
+        """
         moments = {name: (m.copy(), v.copy()) for name, (m, v) in self._moments.items()}
         return {"steps": self.steps, "moments": moments}
 

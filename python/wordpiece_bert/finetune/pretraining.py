@@ -214,6 +214,11 @@ class PretrainingTrainer(Trainer):
         ----------
         objective : str or ExamplesObjective, default "masked-tokens"
             What the model is trained for.
+
+        Returns
+        -------
+        PretrainingTrainer
+            The trainer.
         """
         trainer = cls(model, args, train_dataset, eval_dataset, tokenizer=tokenizer, objective=objective)
         trainer.load_checkpoint(folder)

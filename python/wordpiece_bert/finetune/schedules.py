@@ -19,7 +19,13 @@ __all__ = [
 
 
 def get_constant_schedule() -> Callable[[int], float]:
-    """Return the schedule whose factor is always 1."""
+    """Return the schedule whose factor is always 1.
+
+    Returns
+    -------
+    callable
+        A function from the number of the step, from 0, to the factor.
+    """
     return lambda _step: 1.0
 
 
@@ -30,6 +36,11 @@ def get_constant_schedule_with_warmup(num_warmup_steps: int) -> Callable[[int], 
     ----------
     num_warmup_steps : int
         w, steps of the warm-up.
+
+    Returns
+    -------
+    callable
+        A function from the number of the step, from 0, to the factor.
     """
     return lambda step: step / max(1, num_warmup_steps) if step < num_warmup_steps else 1.0
 
@@ -56,7 +67,13 @@ def get_linear_schedule_with_warmup(num_warmup_steps: int, num_training_steps: i
 
 @completed_by(get_linear_schedule_with_warmup)
 def get_cosine_schedule_with_warmup(num_warmup_steps: int, num_training_steps: int) -> Callable[[int], float]:
-    """Return the schedule with a linear warm-up and then half a cosine, from 1 to 0."""
+    """Return the schedule with a linear warm-up and then half a cosine, from 1 to 0.
+
+    Returns
+    -------
+    callable
+        A function from the number of the step, from 0, to the factor.
+    """
     w, total = num_warmup_steps, num_training_steps
 
     def factor(step: int) -> float:

@@ -59,6 +59,11 @@ def model_for(
     problem_type : str, optional
         The loss of a head for sequences.
 
+    Returns
+    -------
+    Model
+        The model with its head.
+
     Raises
     ------
     ConfigError

@@ -110,7 +110,13 @@ class Trainer(TrainingLoop["Model"]):
         tokenizer: Tokenizer | None = None,
         loss_head: HeadFactory | None = None,
     ) -> Self:
-        """Make a trainer and restore a checkpoint."""
+        """Make a trainer and restore a checkpoint.
+
+        Returns
+        -------
+        Trainer
+            The trainer.
+        """
         datasets = train_dataset, eval_dataset
         trainer = cls(model, args, *datasets, data_collator, compute_metrics, tokenizer=tokenizer, loss_head=loss_head)
         trainer.load_checkpoint(folder)

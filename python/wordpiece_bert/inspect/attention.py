@@ -165,6 +165,11 @@ def neurons(
     View
         Arrays ``queries`` and ``keys``, [layers, N, S, d], and ``bias`` [layers, N, S, S] for a model whose scores are
         more than q·k/√d (the relative positions of MPNet, Jina-BERT and DeBERTa, the windows of ModernBERT).
+
+    Raises
+    ------
+    InputError
+        Queries and keys differ in shape, or the selected layer is not shown.
     """
     bias = None
     if source is not None:

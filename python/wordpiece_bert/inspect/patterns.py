@@ -67,6 +67,11 @@ def patterns(
     -------
     View
         The array ``measures``, [L, N, habits] in the order of `HABITS`; in ``data`` the labels, [L][N].
+
+    Raises
+    ------
+    InputError
+        The models of the traces have different numbers of layers or heads, or an array has the wrong shape.
     """
     traces = [source] if isinstance(source, Trace) else source if isinstance(source, (list, tuple)) else []
     if traces and all(isinstance(one, Trace) for one in traces):

@@ -53,6 +53,11 @@ def similarity(
     -------
     View
         The array ``similarity``, [A, B]; a vector of zeros has the similarity 0 to all.
+
+    Raises
+    ------
+    InputError
+        The vectors differ in width, or there are more or fewer labels than vectors.
     """
     a = as_finite("vectors", vectors, (2,))
     b = a if others is None else as_finite("others", others, (2,))
@@ -80,6 +85,11 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
     -------
     View
         The array ``similarity``, tokens of `a` by tokens of `b`.
+
+    Raises
+    ------
+    InputError
+        There is no such layer.
     """
     if not -len(a.hidden_states) <= layer < len(a.hidden_states):
         raise InputError(f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}")
@@ -164,6 +174,11 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     View
         Arrays ``learned`` and ``sinusoid``, the cosine similarities of positions, [P, P], and ``table`` and ``waves``,
         the values, [P, H']. At most 64 columns of the tables are shown.
+
+    Raises
+    ------
+    InputError
+        The table is empty, or the model has none because it rotates queries and keys.
     """
     if isinstance(source, Model):
         encoder = encoder_of(source)
@@ -198,6 +213,11 @@ def sinusoids(count: int, width: int) -> Array:
         The number of positions, P.
     width : int
         The width of a vector, H.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [P, H].
     """
     rates = 10000.0 ** (-2 * (np.arange(width) // 2) / width)  # [H]
     angles = np.arange(count)[:, None] * rates  # [P, H]

@@ -96,6 +96,11 @@ class View:
         ----------
         without : collection of str, default ()
             The names of the arrays that the page computes.
+
+        Returns
+        -------
+        dict of str to Packed
+            The arrays by name.
         """
         return {
             name: pack(array, self._encodings.get(name, "single"))
@@ -104,11 +109,22 @@ class View:
         }
 
     def drawing(self) -> Drawing:
-        """Return the picture of this view, which `save` writes as SVG or PNG."""
+        """Return the picture of this view, which `save` writes as SVG or PNG.
+
+        Returns
+        -------
+        Drawing
+            The picture.
+        """
         return kind_named(self.kind).draw(self.title, self.data, self.arrays)
 
     def to_json(self) -> str:
         """Return the view as a JSON object: ``kind``, ``title``, ``data`` and ``arrays``, nested lists of numbers.
+
+        Returns
+        -------
+        str
+            The JSON text.
 
         Raises
         ------
@@ -119,11 +135,23 @@ class View:
         return _readable_json({"kind": self.kind, "title": self.title, "data": self.data, "arrays": arrays})
 
     def to_html(self) -> str:
-        """Return the interactive page with this view only."""
+        """Return the interactive page with this view only.
+
+        Returns
+        -------
+        str
+            The HTML.
+        """
         return Page([self], self.title).to_html()
 
     def to_svg(self) -> str:
-        """Return the picture as SVG."""
+        """Return the picture as SVG.
+
+        Returns
+        -------
+        str
+            The SVG.
+        """
         return self.drawing().to_svg()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -134,6 +162,11 @@ class View:
         path : str or PathLike
             The name's end chooses the format: ``.html``, the interactive page; ``.svg`` or ``.png``, a picture;
             ``.json``, the values. PNG needs matplotlib, the extra ``plot``.
+
+        Returns
+        -------
+        Path
+            The path of the file.
 
         Raises
         ------
@@ -156,6 +189,11 @@ class View:
         ----------
         height : int, default 640
             The height in pixels.
+
+        Returns
+        -------
+        Frame
+            What the notebook shows.
         """
         return Frame(self.to_html(), height)
 
@@ -211,7 +249,13 @@ class Page:
             raise InputError("a page needs at least one view")
 
     def to_html(self) -> str:
-        """Return the page: one file that needs no network, and whose content security policy allows none."""
+        """Return the page: one file that needs no network, and whose content security policy allows none.
+
+        Returns
+        -------
+        str
+            The HTML.
+        """
         blobs: list[str] = []
         shown: list[dict[str, Any]] = []
         computed = self._computed()
@@ -271,7 +315,13 @@ class Page:
         return found
 
     def to_json(self) -> str:
-        """Return the page as a JSON object with ``title`` and ``views``."""
+        """Return the page as a JSON object with ``title`` and ``views``.
+
+        Returns
+        -------
+        str
+            The JSON text.
+        """
         views = ",".join(view.to_json() for view in self.views)
         return f'{{"title": {_readable_json(self.title)}, "views": [{views}]}}'
 
@@ -282,6 +332,11 @@ class Page:
         ----------
         path : str or PathLike
             A name that ends in ``.html`` or ``.json``. Pictures are written view by view, by `View.save`.
+
+        Returns
+        -------
+        Path
+            The path of the file.
 
         Raises
         ------
@@ -301,6 +356,11 @@ class Page:
         ----------
         height : int, default 720
             The height in pixels.
+
+        Returns
+        -------
+        Frame
+            What the notebook shows.
         """
         return Frame(self.to_html(), height)
 
@@ -326,6 +386,11 @@ def page(*views: View, title: str = "Looking inside") -> Page:
         The views, in the order of the tabs.
     title : str, default "Looking inside"
         The title of the page.
+
+    Returns
+    -------
+    Page
+        The page.
     """
     return Page(views, title)
 

@@ -392,7 +392,13 @@ class PretrainingDataset:
         self.epoch = whole_number("epoch", epoch, 0, _LARGEST)
 
     def order(self) -> npt.NDArray[np.int64]:
-        """Return the order in which this epoch reads rows: ``epoch_order(len(self), seed=seed, epoch=epoch)``."""
+        """Return the order in which this epoch reads rows: ``epoch_order(len(self), seed=seed, epoch=epoch)``.
+
+        Returns
+        -------
+        ndarray of int64
+            The numbers of the rows, [rows].
+        """
         return epoch_order(len(self), seed=self.seed, epoch=self.epoch)
 
     @property

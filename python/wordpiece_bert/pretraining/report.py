@@ -109,6 +109,11 @@ class ExamplesReport:
         content : mapping of str to value
             The fields, as from `to_dict`. Unknown ones are ignored, so that newer reports can be read.
 
+        Returns
+        -------
+        ExamplesReport
+            The report.
+
         Raises
         ------
         InputError
@@ -156,7 +161,13 @@ class ExamplesReport:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name."""
+        """Return all fields by name.
+
+        Returns
+        -------
+        dict
+            The values by the names of the fields.
+        """
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -175,7 +186,13 @@ class ExamplesReport:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def text(self) -> str:
-        """Return the report as lines of text."""
+        """Return the report as lines of text.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         rows = list(self._lines())
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name.ljust(width)}  {value}".rstrip() for name, value in rows)

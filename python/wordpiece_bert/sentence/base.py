@@ -187,6 +187,8 @@ class FromPretrained(Generic[Arguments]):
         from_pretrained.__module__ = owner.__module__
         described = inspect.getdoc(owner) or ""
         _, heading, sections = described.partition("Parameters\n----------\n")
+        returned = f"Returns\n-------\n{owner.__name__}\n    The encoder.\n\nRaises\n------\n"
+        sections = sections.replace("Raises\n------\n", returned, 1)
         from_pretrained.__doc__ = (
             f"Load a model from this machine, as ``{owner.__name__}(model)``.\n\n{heading}{sections}"
         )
@@ -261,6 +263,11 @@ class Encoder:
         device : {"cpu"}
             The device.
 
+        Returns
+        -------
+        Self
+            The encoder.
+
         Raises
         ------
         InputError
@@ -270,11 +277,23 @@ class Encoder:
         return self
 
     def cpu(self) -> Self:
-        """Return the encoder itself, as `to`."""
+        """Return the encoder itself, as `to`.
+
+        Returns
+        -------
+        Self
+            The encoder.
+        """
         return self
 
     def eval(self) -> Self:
-        """Return the encoder itself, which never trains; programs for sentence-transformers call this."""
+        """Return the encoder itself, which never trains; programs for sentence-transformers call this.
+
+        Returns
+        -------
+        Self
+            The encoder.
+        """
         return self
 
 
@@ -289,11 +308,23 @@ class VectorEncoder(Encoder):
         raise NotImplementedError
 
     def get_embedding_dimension(self) -> int:
-        """Return `dimension`, under the name of sentence-transformers."""
+        """Return `dimension`, under the name of sentence-transformers.
+
+        Returns
+        -------
+        int
+            The width.
+        """
         return self.dimension
 
     def get_sentence_embedding_dimension(self) -> int:
-        """Return `dimension`, under the older name of sentence-transformers."""
+        """Return `dimension`, under the older name of sentence-transformers.
+
+        Returns
+        -------
+        int
+            The width.
+        """
         return self.dimension
 
     @property

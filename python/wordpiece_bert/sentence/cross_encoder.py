@@ -117,6 +117,13 @@ class CrossEncoder(Encoder):
         is not supported.
     InputError
         The device is not the CPU, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import CrossEncoder
+    >>> ranker = CrossEncoder("models/ranker")
+    >>> ranker.predict([("bread", "bread dough"), ("bread", "a bicycle")]).round(2)
+    array([0.74, 0.41], dtype=float32)
     """
 
     _folder: RankingFolder
@@ -243,6 +250,13 @@ class CrossEncoder(Encoder):
         -----
         TruncationWarning
             Pairs were truncated, and `return_truncated` is false.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import CrossEncoder
+        >>> ranker = CrossEncoder("models/ranker")
+        >>> ranker.predict([("bread", "bread dough"), ("bread", "a bicycle")]).round(2)
+        array([0.74, 0.41], dtype=float32)
         """
         check_tensors(convert_to_tensor)
         single, items = _check_pairs(one_of(pairs=pairs, sentences=sentences, inputs=inputs))
@@ -329,6 +343,14 @@ class CrossEncoder(Encoder):
         -----
         TruncationWarning
             Documents were truncated.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import CrossEncoder
+        >>> ranker = CrossEncoder("models/ranker")
+        >>> found = ranker.rank("bread", ["a bicycle", "bread dough"], return_documents=True)
+        >>> [answer["text"] for answer in found]
+        ['bread dough', 'a bicycle']
         """
         if self.num_labels != 1:
             raise InputError(f"rank needs a model with one label; this one has {self.num_labels}: use predict")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -64,7 +65,14 @@ def _documentation(role: str, docstring: str, fixed: dict[str, object]) -> str:
     text = changed_parameters(docstring, {"prompt_name": entry, **dict.fromkeys(fixed)})
     summary, blank, rest = text.partition("\n\n")
     texts = {"query": "queries", "document": "documents"}[role]
+    rest = _with_call(rest, rf"\1.encode_{role}(\2)")
     return f"{summary.replace('texts', texts, 1).rstrip('.')}: `encode` for them{blank}{rest}"
+
+
+def _with_call(docstring: str, call: str) -> str:
+    """Return a docstring with another call instead of ``encoder.encode(...)`` in its examples."""
+    before, heading, examples = docstring.partition("Examples\n--------\n")
+    return before + heading + re.sub(r"(\w+)\.encode\((.*)\)", call, examples)
 
 
 def encode_in_thread(
@@ -94,6 +102,7 @@ def encode_in_thread(
     aencode.__qualname__ = f"{encode.__qualname__.rpartition('.')[0]}.aencode"
     if encode.__doc__:  # None with python -OO
         summary, blank, rest = inspect.cleandoc(encode.__doc__).partition("\n\n")
+        rest = _with_call(rest, r"asyncio.run(\1.aencode(\2))").replace("\n>>> ", "\n>>> import asyncio\n>>> ", 1)
         aencode.__doc__ = (
             f"{summary.rstrip('.')} without blocking the event loop: `encode` in a thread.\n\nIf the waiting task is "
             f"cancelled, the model ends after the pass that is running, at most about a second later.{blank}{rest}"

@@ -67,6 +67,16 @@ def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosin
         Vectors [n, d] each.
     metric : {"cosine", "dot", "euclidean", "manhattan"}, default "cosine"
         The measure, as in `similarity`.
+
+    Returns
+    -------
+    ndarray of float32
+        The similarities, [n].
+
+    Raises
+    ------
+    InputError
+        The numbers of vectors differ, or as for `similarity`.
     """
     check_metric(metric)
     x, y = as_float32("a", as_vectors("a", a)), as_float32("b", as_vectors("b", b))  # [n, d]

@@ -58,7 +58,13 @@ class VocabContents:
     longest: str | None
 
     def to_dict(self) -> dict[str, object]:
-        """Return all fields by name."""
+        """Return all fields by name.
+
+        Returns
+        -------
+        dict
+            The values by the names of the fields.
+        """
         return asdict(self)
 
     def _repr_html_(self) -> str:

@@ -104,6 +104,15 @@ class WordCounts:
             A file does not exist or cannot be read.
         InputError
             An option is wrong.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from wordpiece_bert import WordCounts
+        >>> Path("texts.txt").write_text("The cat sat.\nThe mat\n")
+        21
+        >>> WordCounts.from_files("texts.txt").most_common(2)
+        [('the', 2), ('.', 1)]
         """
         listed = [files] if isinstance(files, str | os.PathLike) else list(files)
         for path in listed:
@@ -140,6 +149,13 @@ class WordCounts:
         ------
         InputError
             An item is not a str or has a lone surrogate, or an option is wrong.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import WordCounts
+        >>> counts = WordCounts.from_texts(["The cat sat.", "The mat"])
+        >>> counts
+        WordCounts(5 words, 6 occurrences, 2 texts)
         """
         if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _exports_columns(texts)):
             hint = "; pass one text in a list, and a file to from_files" if isinstance(texts, str) else ""
@@ -173,12 +189,24 @@ class WordCounts:
         counts : mapping of str to int
             Word -> count, from 0 to 2**64 - 1. Words with a count of 0 are skipped.
 
+        Returns
+        -------
+        WordCounts
+            The counts.
+
         Raises
         ------
         InputError
             A word is not a str or has a lone surrogate, or a count is not a whole number.
         TrainingError
             A count is negative or exceeds 64 bits.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import WordCounts
+        >>> counts = WordCounts.from_dict({"cat": 3, "mat": 1})
+        >>> counts["cat"], counts.fingerprint
+        (3, None)
         """
         text = bytearray()
         ends, numbers = [], []
@@ -223,6 +251,14 @@ class WordCounts:
             The suffix is not supported, or pyarrow is not installed.
         OSError
             The file does not exist or cannot be read.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import WordCounts
+        >>> counts = WordCounts.from_texts(["The cat sat.", "The mat"])
+        >>> counts.save("counts.tsv")
+        >>> WordCounts.load("counts.tsv") == counts
+        True
         """
         inner, info = counts_file.read(Path(path))
         self = cls._build(inner, info)
@@ -264,6 +300,14 @@ class WordCounts:
             A word has a tab or a line break, which a .tsv cannot represent.
         OSError
             The file cannot be written.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import WordCounts
+        >>> counts = WordCounts.from_texts(["The cat sat.", "The mat"])
+        >>> counts.save("counts.tsv")
+        >>> WordCounts.load("counts.tsv")["the"]
+        2
         """
         counts_file.write(Path(path), self._inner, self._info)
 
@@ -290,6 +334,13 @@ class WordCounts:
         -------
         dict of str to int
             The counts by their words.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import WordCounts
+        >>> counts = WordCounts.from_texts(["The cat sat.", "The mat"])
+        >>> counts.to_dict()
+        {'the': 2, '.': 1, 'cat': 1, 'mat': 1, 'sat': 1}
         """
         return dict(self._inner.items(None))
 
@@ -305,6 +356,13 @@ class WordCounts:
         -------
         list of tuple of str and int
             Words with their counts, the most frequent first.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import WordCounts
+        >>> counts = WordCounts.from_texts(["The cat sat.", "The mat"])
+        >>> counts.most_common(1)
+        [('the', 2)]
         """
         return self._inner.items(None if n is None else whole_number("n", n, 0))
 

@@ -113,7 +113,13 @@ class NormalizerSettings:
         return hashlib.sha256(self.pipeline.encode()).hexdigest()
 
     def as_dict(self) -> NormalizerOptions:
-        """Return the settings by name."""
+        """Return the settings by name.
+
+        Returns
+        -------
+        dict
+            The settings, as keyword arguments of `WordCounts.from_files`.
+        """
         return {
             "lowercase": self.lowercase,
             "strip_accents": self.strip_accents,

@@ -112,7 +112,13 @@ class VocabReport:
     texts_by_length: dict[int, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name."""
+        """Return all fields by name.
+
+        Returns
+        -------
+        dict
+            The values by the names of the fields.
+        """
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def to_json(self, *, indent: int | None = 2, details: bool = False) -> str:

@@ -26,6 +26,15 @@ class Vocab:
 
     ``vocab.save("vocab.txt")`` and ``vocab.save_pretrained(folder)`` write it to files, ``vocab.tokenizer()`` returns
     its tokenizer.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import train_vocab
+    >>> vocab = train_vocab(["new york new yorker"] * 3, 23)
+    >>> vocab
+    Vocab(23 tokens by bpe)
+    >>> vocab.tokens[-4:], vocab.counts[-4:]
+    (['##rk', 'new', 'york', '##er'], [0, 6, 6, 3])
     """
 
     #: The tokens in the order of their ids.
@@ -73,6 +82,15 @@ class Vocab:
             A token has a line break or ends in white space. `save_pretrained` can write such tokens.
         OSError
             The file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from wordpiece_bert import train_vocab
+        >>> vocab = train_vocab(["new york new yorker"] * 3, 23)
+        >>> vocab.save("vocab.txt")
+        >>> Path("vocab.txt").read_text().split()[-2:]
+        ['york', '##er']
         """
         for token in self.tokens:
             if "\n" in token or token != token.rstrip():
@@ -107,6 +125,15 @@ class Vocab:
         ------
         VocabError, OSError
             As for `tokenizer` and `Tokenizer.save_pretrained`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import train_vocab
+        >>> vocab = train_vocab(["new york new yorker"] * 3, 23)
+        >>> vocab.save_pretrained("folder")
+        >>> from wordpiece_bert import Tokenizer
+        >>> Tokenizer.from_pretrained("folder").tokenize("New Yorker")
+        ['new', 'york', '##er']
         """
         tokenizer = self.tokenizer(
             lowercase=lowercase,
@@ -150,6 +177,13 @@ class Vocab:
         ------
         VocabError
             The unknown token is not in the vocabulary.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import train_vocab
+        >>> vocab = train_vocab(["new york new yorker"] * 3, 23)
+        >>> vocab.tokenizer().tokenize("New Yorker")
+        ['new', 'york', '##er']
         """
         settings = self.normalizer or NormalizerSettings()
         if strip_accents is None and settings.strip_accents != settings.lowercase:

@@ -52,6 +52,11 @@ def find_weights(folder: str | os.PathLike[str]) -> Path:
     folder : str or os.PathLike
         The folder of a model.
 
+    Returns
+    -------
+    Path
+        The path of the file.
+
     Raises
     ------
     CheckpointError
@@ -161,6 +166,11 @@ def non_finite(tensors: Mapping[str, AnyArray | StoredTensor]) -> dict[str, int]
     ----------
     tensors : mapping of str to ndarray or StoredTensor
         The tensors by name. Those that are in a file are read one after the other.
+
+    Returns
+    -------
+    dict of str to int
+        The numbers by the names of the tensors.
     """
     counts = {}
     for name, tensor in tensors.items():

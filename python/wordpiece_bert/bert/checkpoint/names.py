@@ -104,6 +104,11 @@ def bert_shapes(config: BertConfig) -> dict[str, Shape]:
     ----------
     config : BertConfig
         The configuration of the model.
+
+    Returns
+    -------
+    dict of str to tuple
+        For each name its shape: sizes as whole numbers or as names of fields of the configuration.
     """
     width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
     shapes: dict[str, Shape] = {
@@ -308,6 +313,11 @@ def listed(names: Iterable[str]) -> str:
     ----------
     names : iterable of str
         The names, from a file.
+
+    Returns
+    -------
+    str
+        The names, separated by commas.
     """
     names = list(names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""

@@ -249,7 +249,13 @@ class LabelledModel(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> HeadOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them."""
+        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them.
+
+        Returns
+        -------
+        HeadOutput
+            The logits, and with `labels` the loss.
+        """
         out = self.base_model(
             input_ids,
             attention_mask,

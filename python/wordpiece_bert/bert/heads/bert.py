@@ -88,6 +88,11 @@ class BertForNextSentencePrediction(LabelledModel):
             The output of the encoder.
         attention_mask : array_like, optional
             Which positions are tokens, [B, S]; all by default.
+
+        Returns
+        -------
+        ndarray of float32
+            The logits, [B, 2]; class 0 means that the second text follows.
         """
         del attention_mask
         return self._scores(pooler_output(output))
@@ -134,6 +139,11 @@ class BertForPreTraining(HeadModel):
         ----------
         labels, next_sentence_label : array_like, optional
             The labels of both heads, as the class documents them; with both the output has a loss.
+
+        Returns
+        -------
+        PreTrainingOutput
+            The logits of both heads, and with labels the loss.
         """
         out = self.base_model(
             input_ids,
@@ -167,6 +177,11 @@ class BertForPreTraining(HeadModel):
         ----------
         x : ndarray of float32
             Token vectors [..., H].
+
+        Returns
+        -------
+        ndarray of float32
+            The logits, [..., V].
         """
         return self._masked_lm(x)
 

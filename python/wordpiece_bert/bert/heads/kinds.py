@@ -130,6 +130,11 @@ class MaskedLM(LabelledModel):
         ----------
         x : ndarray of float32
             Token vectors [..., H].
+
+        Returns
+        -------
+        ndarray of float32
+            The logits, [..., V].
         """
         return self._head(x)
 
@@ -152,6 +157,11 @@ class MaskedLM(LabelledModel):
             The output of the encoder.
         attention_mask : array_like, optional
             Which positions are tokens, [B, S]; all by default.
+
+        Returns
+        -------
+        ndarray of float32
+            The logits, [B, S, V].
         """
         del attention_mask
         return self.predict(output.last_hidden_state)
@@ -281,6 +291,11 @@ class TokenClassification(LabelledModel):
             The output of the encoder.
         attention_mask : array_like, optional
             Which positions are tokens, [B, S]; all by default.
+
+        Returns
+        -------
+        ndarray of float32
+            The logits, [B, S, labels].
         """
         del attention_mask
         return self._scores(output.last_hidden_state)
@@ -322,6 +337,16 @@ class MultipleChoice(_FirstTokenModel):
             Positions [B, C, S]; by default 0 to S − 1.
         inputs_embeds : array_like, optional
             Word vectors [B, C, S, E] in place of `input_ids`.
+
+        Returns
+        -------
+        HeadOutput
+            The logits, [B, C], and with labels the loss.
+
+        Raises
+        ------
+        InputError
+            There are neither ids nor word vectors, or both, or an array has the wrong shape.
         """
         if input_ids is not None:
             batch, choices = _rows_of_choices("input_ids", input_ids, 3)
@@ -372,6 +397,11 @@ class QuestionAnswering(LogitsModel):
             The output of the encoder.
         attention_mask : array_like, optional
             Which positions are tokens, [B, S]; all by default.
+
+        Returns
+        -------
+        ndarray of float32
+            The logits, [B, S, 2].
         """
         del attention_mask
         return self._scores(output.last_hidden_state)
@@ -397,6 +427,11 @@ class QuestionAnswering(LogitsModel):
         start_positions, end_positions : array_like, optional
             The first and the last token of each answer [B], as the class documents them; with them the output has a
             loss.
+
+        Returns
+        -------
+        QuestionAnsweringOutput
+            The logits of the first and the last token, [B, S] each, and with positions the loss.
         """
         out = self.base_model(
             input_ids,

@@ -112,6 +112,11 @@ class ElectraForPreTraining(LabelledModel):
             The output of the encoder.
         attention_mask : array_like, optional
             Which positions are tokens, [B, S]; all by default.
+
+        Returns
+        -------
+        ndarray of float32
+            The logits, [B, S]; above 0 for a token that was replaced.
         """
         del attention_mask
         t = ACTIVATIONS[self.config.hidden_act](self._dense(output.last_hidden_state))  # [B, S, H]

@@ -82,6 +82,11 @@ class MPNetConfig(BertConfig):
             The ids [B, S]; None if the call has word vectors.
         length : int
             S, the number of positions.
+
+        Returns
+        -------
+        ndarray of int
+            The positions, [B, S] or [1, S].
         """
         return counted_positions(input_ids, length, _PAD)
 
@@ -94,6 +99,11 @@ class MPNetConfig(BertConfig):
             The ids of all rows, [tokens].
         ends : ndarray of int
             Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
+
+        Returns
+        -------
+        ndarray of int
+            The positions, [tokens].
         """
         return packed_positions(ids, ends, _PAD)
 

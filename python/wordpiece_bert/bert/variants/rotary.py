@@ -123,7 +123,13 @@ class RotaryConfig(RotatedConfig):
         return known
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of a ``config.json``."""
+        """Return the content of a ``config.json``.
+
+        Returns
+        -------
+        dict
+            The fields by the names of transformers, with values that JSON has.
+        """
         written = super().to_dict()
         del written["rope_theta"], written["rope_factor"]
         kind: dict[str, Any] = {"rope_type": "default"}

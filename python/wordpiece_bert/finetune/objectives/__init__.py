@@ -71,7 +71,13 @@ class Objective:
     columns: Columns = field(default_factory=Columns)
 
     def load(self) -> type[Any]:
-        """Import the class and return it."""
+        """Import the class and return it.
+
+        Returns
+        -------
+        type
+            The class.
+        """
         found: type[Any] = getattr(importlib.import_module(self.module), self.class_name)
         return found
 
@@ -98,6 +104,11 @@ def objectives_for(reads: Reads) -> dict[str, Objective]:
     ----------
     reads : {"tables", "examples"}
         What they read.
+
+    Returns
+    -------
+    dict of str to Objective
+        The objectives.
     """
     return {name: entry for name, entry in OBJECTIVES.items() if entry.reads == reads}
 
@@ -111,6 +122,11 @@ def objective_class(name: str, reads: Reads) -> type[Any]:
         Its name.
     reads : {"tables", "examples"}
         What it must read.
+
+    Returns
+    -------
+    type
+        The class.
 
     Raises
     ------

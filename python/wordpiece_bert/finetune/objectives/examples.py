@@ -92,6 +92,11 @@ class ExamplesObjective(Generic[Trained]):
         ----------
         model : model
             The model.
+
+        Returns
+        -------
+        bool
+            True if it does.
         """
         del model
         return False

@@ -51,6 +51,11 @@ def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str =
     ----------
     pairs : bool
         Whether it has the head for pairs too: `BertForPreTraining`, otherwise `BertForMaskedLM`.
+
+    Returns
+    -------
+    BertForPreTraining or BertForMaskedLM
+        The model.
     """
     model_class: type[HeadModel] = BertForPreTraining if pairs else BertForMaskedLM
     return model_class(config, drawn_weights(model_class, config, seed), backend=backend, source="new weights")

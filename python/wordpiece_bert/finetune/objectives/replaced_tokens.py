@@ -98,6 +98,11 @@ class ElectraPair:
 
         What the folder lacks is drawn: a head of the discriminator, and a generator as `new_pair` makes it.
 
+        Returns
+        -------
+        ElectraPair
+            Generator and discriminator.
+
         Raises
         ------
         ConfigError
@@ -151,6 +156,11 @@ def new_pair(
         The sizes of the discriminator.
     generator : ElectraConfig, optional
         Those of the generator; by default a quarter of the width and the heads.
+
+    Returns
+    -------
+    ElectraPair
+        Generator and discriminator.
 
     Raises
     ------

@@ -119,6 +119,11 @@ class TableObjective:
             The table.
         *others : str
             Further columns.
+
+        Returns
+        -------
+        dict of str to list
+            The columns by name.
         """
         columns = self.tables.columns
         checks = {columns.label: type(self).label_problem} if type(self).label_problem else None
@@ -136,6 +141,16 @@ class TableObjective:
             The name of the column.
         values : list
             Its values.
+
+        Returns
+        -------
+        list of list of str
+            A list for each row.
+
+        Raises
+        ------
+        InputError
+            A value is neither a list of strings nor a string; the message has the file and the column.
         """
         rows = [value.split() if isinstance(value, str) else value for value in values]
         if wrong := next((value for value in rows if not isinstance(value, list)), None):
@@ -203,7 +218,13 @@ class HeadObjective(TableObjective):
     def trainer(
         self, model: str | os.PathLike[str], args: TrainingArguments, *, download: bool = False
     ) -> TrainingLoop[Any]:
-        """Return a `Trainer` over the tables."""
+        """Return a `Trainer` over the tables.
+
+        Returns
+        -------
+        TrainingLoop
+            The trainer.
+        """
         tokenizer = Tokenizer.from_pretrained(model, download=download)
         names = self.label_names()
         start = model_for(
@@ -236,5 +257,10 @@ class HeadObjective(TableObjective):
         ----------
         limit : int
             The longest row of the model.
+
+        Returns
+        -------
+        int
+            The length.
         """
         return min(self.tables.max_length or limit, limit)

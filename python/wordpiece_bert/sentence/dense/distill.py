@@ -114,6 +114,13 @@ def distill_static(
     Notes
     -----
     The numbers are those of model2vec 0.10.0 (`model2vec.distill.distill_from_model`), in float32.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import distill_static
+    >>> encoder = distill_static("models/sentences", pca_dims=None)
+    >>> encoder.encode(["the bread", "a bicycle"]).shape
+    (2, 67)
     """
     options = {"apply_pca": pca_dims, "sif_coefficient": sif_coefficient, "pooling": pooling}
     checked_choice("pooling", pooling, ("mean", "first", "last", "pooler"))

@@ -56,6 +56,16 @@ class SentenceEncoder(DenseEncoder):
     InputError
         The device is not the CPU, or an argument is wrong, as the NumPy engine, the dtypes other than float32,
         `keep_half` and `calibrate` are for a static model.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> encoder = SentenceEncoder("minilm")
+    >>> x = encoder.encode(["The cat sleeps.", "A kitten naps.", "Rates rise."])
+    >>> x.shape
+    (3, 384)
+    >>> encoder.similarity(x[:1], x).round(2)
+    array([[ 1.  ,  0.69, -0.04]], dtype=float32)
     """
 
     @refusing_peer_arguments
@@ -225,6 +235,15 @@ class SentenceEncoder(DenseEncoder):
         TruncationWarning
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SentenceEncoder
+        >>> encoder = SentenceEncoder("minilm")
+        >>> encoder.encode("The cat sleeps.").shape
+        (384,)
+        >>> encoder.encode(["The cat sleeps.", "Rates rise."], truncate_dim=64).shape
+        (2, 64)
         """
         check_device(device)
         check_pool(pool)
@@ -278,6 +297,16 @@ class SentenceEncoder(DenseEncoder):
         -----
         TruncationWarning
             Texts were truncated.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SentenceEncoder
+        >>> encoder = SentenceEncoder("minilm")
+        >>> found = encoder.encode_tokens("The cat sleeps.")
+        >>> found.tokens
+        ['[CLS]', 'the', 'cat', 'sleeps', '.', '[SEP]']
+        >>> found.vectors.shape
+        (6, 384)
         """
         return self._named_tokens(texts, batch_size)
 
@@ -341,6 +370,13 @@ class SentenceEncoder(DenseEncoder):
         ------
         InputError
             The model's pooling is not the mean, it is a static model, a text is too long, or an argument is wrong.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SentenceEncoder
+        >>> encoder = SentenceEncoder("minilm")
+        >>> encoder.encode_chunks("The cat sleeps. It is old.", [(0, 15), (16, 26)]).shape
+        (2, 384)
         """
         single, items = check_texts(text)
         call = self._call(prompt_name, prompt, batch_size=batch_size)

@@ -48,6 +48,16 @@ class StaticEncoder(DenseEncoder):
         As for `SentenceEncoder`; a CheckpointError also if table and tokenizer do not fit together.
     InputError
         An argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import StaticEncoder
+    >>> encoder = StaticEncoder("models/static")
+    >>> x = encoder.encode(["the bread", "the dough", "a bicycle"])
+    >>> x.shape
+    (3, 67)
+    >>> encoder.similarity(x[:1], x).round(1)
+    array([[1. , 0.8, 0.8]], dtype=float32)
     """
 
     _body: TableBody
@@ -170,6 +180,15 @@ class StaticEncoder(DenseEncoder):
         -----
         TruncationWarning
             Texts were truncated, and `return_truncated` is false.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.sentence import StaticEncoder
+        >>> encoder = StaticEncoder("models/static")
+        >>> encoder.encode("the bread").shape
+        (67,)
+        >>> encoder.encode(["the bread", "a bicycle"], truncate_dim=16).shape
+        (2, 16)
         """
         form = Form(
             output_value=output_value,
@@ -205,5 +224,12 @@ class StaticEncoder(DenseEncoder):
         ------
         InputError
             A text is not a str.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.sentence import StaticEncoder
+        >>> encoder = StaticEncoder("models/static")
+        >>> encoder.encode_tokens("The breads").tokens
+        ['the', 'bread', '##s']
         """
         return self._named_tokens(texts)

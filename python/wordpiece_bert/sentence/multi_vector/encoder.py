@@ -78,6 +78,15 @@ class MultiVectorEncoder(VectorEncoder):
         As for `BertModel` and `Tokenizer`; a ConfigError also for modules that are not supported.
     InputError
         The device is not the CPU, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import MultiVectorEncoder
+    >>> encoder = MultiVectorEncoder("models/colbert")
+    >>> queries = encoder.encode_query(["bread"])
+    >>> documents = encoder.encode_document(["bread dough", "a bicycle"])
+    >>> encoder.similarity(queries, documents).round(1)
+    array([[12. , 10.9]], dtype=float32)
     """
 
     _folder: MultiVectorFolder
@@ -157,6 +166,14 @@ class MultiVectorEncoder(VectorEncoder):
         -------
         ndarray of float32
             The scores [queries, documents].
+
+        Examples
+        --------
+        >>> from wordpiece_bert import MultiVectorEncoder
+        >>> encoder = MultiVectorEncoder("models/colbert")
+        >>> x = encoder.encode_query(["bread"])
+        >>> encoder.similarity(x, encoder.encode_document(["bread dough", "a bicycle"])).round(1)
+        array([[12. , 10.9]], dtype=float32)
         """
         return maxsim(a, b, length_normalize=self.similarity_fn_name == "meanmaxsim", threads=self._threads)
 
@@ -168,6 +185,14 @@ class MultiVectorEncoder(VectorEncoder):
         -------
         ndarray of float32
             The scores [n].
+
+        Examples
+        --------
+        >>> from wordpiece_bert import MultiVectorEncoder
+        >>> encoder = MultiVectorEncoder("models/colbert")
+        >>> x = encoder.encode_query(["bread", "tire"])
+        >>> encoder.similarity_pairwise(x, encoder.encode_document(["bread dough", "a bicycle"])).round(1)
+        array([12. , 11.8], dtype=float32)
         """
         return maxsim_pairwise(a, b, length_normalize=self.similarity_fn_name == "meanmaxsim", threads=self._threads)
 
@@ -210,6 +235,14 @@ class MultiVectorEncoder(VectorEncoder):
         -----
         TruncationWarning
             The query, or documents, were truncated.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import MultiVectorEncoder
+        >>> encoder = MultiVectorEncoder("models/colbert")
+        >>> found = encoder.rank("bread", ["a bicycle", "bread dough"], return_documents=True)
+        >>> [answer["text"] for answer in found]
+        ['bread dough', 'a bicycle']
         """
         top_k = None if top_k is None else whole_number("top_k", top_k, 1)
         texts: list[str] | None = None
@@ -280,6 +313,14 @@ class MultiVectorEncoder(VectorEncoder):
         TruncationWarning
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import MultiVectorEncoder
+        >>> encoder = MultiVectorEncoder("models/colbert")
+        >>> x = encoder.encode(["bread dough", "a bicycle wheel"])
+        >>> len(x), x[0].shape[1]
+        (2, 67)
         """
         check_device(device)
         check_pool(pool)

@@ -82,7 +82,18 @@ def maxsim_pairwise(
     length_normalize: bool = False,
     threads: int | None = None,
 ) -> Array:
-    """Score each query with the document of the same number, as `maxsim`: float32 [n]."""
+    """Score each query with the document of the same number, as `maxsim`: float32 [n].
+
+    Returns
+    -------
+    ndarray of float32
+        The scores, [n].
+
+    Raises
+    ------
+    InputError
+        There are more queries than documents or fewer, or as for `maxsim`.
+    """
     checked_flag("length_normalize", length_normalize)
     queries, documents = _texts("a", a, a_mask), _texts("b", b, b_mask)
     if _count(queries) != _count(documents):

@@ -95,6 +95,11 @@ class MultiVectors(Sequence["Array"]):
         ----------
         arrays : iterable of array_like
             The vectors of each text; at least one text.
+
+        Returns
+        -------
+        MultiVectors
+            The vectors.
         """
         return _joined("arrays", arrays)
 
@@ -173,6 +178,11 @@ class MultiVectors(Sequence["Array"]):
             The folder.
         mmap : bool, default True
             Whether the vectors stay in their file, and are read where they are used.
+
+        Returns
+        -------
+        MultiVectors
+            The vectors.
 
         Raises
         ------

@@ -67,6 +67,16 @@ class SparseEncoder(VectorEncoder):
         As for `BertModel` and `Tokenizer`; a ConfigError also for modules that are not supported.
     InputError
         The device is not the CPU, or an argument is wrong, as `calibrate` is for a model of token weights alone.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SparseEncoder
+    >>> encoder = SparseEncoder("models/splade")
+    >>> x = encoder.encode(["bread and flour", "a bicycle"])
+    >>> x
+    SparseVectors([2, 67], 12 values, 6.0 a row)
+    >>> [token for token, _ in encoder.decode(x[0], 3)]
+    ['and', 'bread', 'flour']
     """
 
     _folder: SparseFolder
@@ -153,6 +163,15 @@ class SparseEncoder(VectorEncoder):
         -------
         ndarray of float32
             The similarities [n, m].
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SparseEncoder
+        >>> encoder = SparseEncoder("models/splade")
+        >>> x = encoder.encode(["bread and flour", "a bicycle"])
+        >>> encoder.similarity(x, x).round(1)
+        array([[8.8, 0. ],
+               [0. , 7. ]], dtype=float32)
         """
         return sparse_similarity(a, b, self.similarity_fn_name)
 
@@ -168,6 +187,14 @@ class SparseEncoder(VectorEncoder):
         -------
         ndarray of float32
             The similarities [n].
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SparseEncoder
+        >>> encoder = SparseEncoder("models/splade")
+        >>> x = encoder.encode(["bread and flour", "a bicycle"])
+        >>> encoder.similarity_pairwise(x, x).round(1)
+        array([8.8, 7. ], dtype=float32)
         """
         return sparse_pairwise_similarity(a, b, self.similarity_fn_name)
 
@@ -215,6 +242,15 @@ class SparseEncoder(VectorEncoder):
         TruncationWarning
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SparseEncoder
+        >>> encoder = SparseEncoder("models/splade")
+        >>> encoder.encode("bread and flour")
+        SparseVectors([67], 7 values)
+        >>> encoder.encode(["bread and flour", "a bicycle"], max_active_dims=2)
+        SparseVectors([2, 67], 4 values, 2.0 a row)
         """
         check_device(device)
         check_pool(pool)
@@ -258,6 +294,13 @@ class SparseEncoder(VectorEncoder):
         ------
         InputError
             The vectors have another width than the vocabulary, or an argument is wrong.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SparseEncoder
+        >>> encoder = SparseEncoder("models/splade")
+        >>> [(token, round(value, 1)) for token, value in encoder.decode(encoder.encode("a bicycle"), 2)]
+        [('a', 1.6), ('bicycle', 1.4)]
         """
         if top_k is not None:
             top_k = whole_number("top_k", top_k, 1)

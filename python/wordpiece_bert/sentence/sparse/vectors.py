@@ -115,6 +115,16 @@ class SparseVectors:
         ----------
         vectors : array_like
             The numbers, of which those other than 0 are stored.
+
+        Returns
+        -------
+        SparseVectors
+            The vectors.
+
+        Raises
+        ------
+        InputError
+            The array has another number of dimensions, or holds no numbers.
         """
         dense = as_float32("vectors", as_numbers("vectors", vectors, "an array [n, V] or [V]"))
         if dense.ndim not in (1, 2):
@@ -158,7 +168,13 @@ class SparseVectors:
     __hash__ = None  # type: ignore[assignment]
 
     def toarray(self) -> Array:
-        """Return the numbers as an array, float32 [n, V], or [V] for one vector."""
+        """Return the numbers as an array, float32 [n, V], or [V] for one vector.
+
+        Returns
+        -------
+        ndarray of float32
+            The numbers, [n, V] or [V].
+        """
         rows = 1 if len(self.shape) == 1 else self.shape[0]
         dense = np.zeros((rows, self.shape[-1]), np.float32)
         dense[np.repeat(np.arange(rows), np.diff(self.indptr)), self.indices] = self.values
@@ -166,6 +182,11 @@ class SparseVectors:
 
     def to_scipy(self) -> Any:
         """Return a ``scipy.sparse.csr_array`` [n, V] (one row for one vector), which shares the memory of the values.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            The vectors, [n, V].
 
         Raises
         ------
@@ -186,6 +207,11 @@ class SparseVectors:
         ----------
         count : int
             How many values of a vector to keep.
+
+        Returns
+        -------
+        SparseVectors
+            New vectors of the same shape.
         """
         from wordpiece_bert.bert.engines.vocabulary import greatest_values
 
@@ -231,6 +257,11 @@ class SparseVectors:
         ----------
         path : str or os.PathLike
             The file.
+
+        Returns
+        -------
+        SparseVectors
+            The vectors.
 
         Raises
         ------
