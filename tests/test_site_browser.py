@@ -1,0 +1,130 @@
+"""The documentation in a browser, from the disk: the search, anchors, a phone, dark colours, and no request to anywhere.
+
+The tests need the site (`make docs`), Debian's ``chromium`` or another Chromium named by CHROMIUM, and playwright;
+`make test-browser` brings all but the browser. scripts/check_site.py checks every link of every page without a browser.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SITE = Path(__file__).resolve().parent.parent / "build" / "docs"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: make test-browser"),
+    pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the site is not built: make docs"),
+]
+
+#: Pages of every kind: written by hand in both formats, and generated from a class, a method and a module's table.
+PAGES = [
+    "index.html",
+    "start/first-tokens.html",
+    "how-to/search.html",
+    "explanation/wordpiece-matching.html",
+    "comparison.html",
+    "reference/package.html",
+    "reference/generated/wordpiece_bert.Tokenizer.html",
+    "reference/generated/wordpiece_bert.train_vocab.html",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        # No sandbox: a container's root user has none.
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Any]:
+    """A function that opens a page of the site; afterwards nothing was fetched but files of it, and nothing failed."""
+    contexts, problems, requests = [], [], []
+
+    def start(name: str, width: int = 1280, scheme: str = "light") -> Any:
+        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: message.type == "error" and problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(f"{SITE.as_uri()}/{name}")
+        return page
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert problems == []
+    foreign = [url for url in requests if not url.startswith((SITE.as_uri(), "data:", "blob:"))]
+    assert foreign == []
+    assert requests
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_a_page_opens(open_page: Any, name: str, width: int, scheme: str) -> None:
+    page = open_page(name, width, scheme)
+    assert page.locator("h1").first.inner_text()
+    # Nothing is wider than a phone: wide tables and blocks of code scroll by themselves.
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in background.removeprefix("rgb(").rstrip(")").split(",")[:3])
+    assert (brightness < 300) == (scheme == "dark"), background
+    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+
+
+def test_the_search_finds_a_name_and_a_word(open_page: Any) -> None:
+    page = open_page("index.html")
+    page.keyboard.press("Control+k")
+    field = page.locator("input[type=search]:visible")
+    field.fill("encode_batch")
+    field.press("Enter")
+    page.wait_for_url("**/search.html?q=encode_batch*")
+    found = page.locator("#search-results a")
+    found.first.wait_for()
+    target = page.locator("#search-results a[href*='wordpiece_bert.Tokenizer.html']").first
+    target.click()
+    page.wait_for_url("**/wordpiece_bert.Tokenizer.html*")
+    page = open_page("search.html?q=truncation")
+    page.locator("#search-results a[href*='how-to/truncation.html']").first.wait_for()
+
+
+def test_a_word_that_occurs_nowhere_is_not_found(open_page: Any) -> None:
+    page = open_page("search.html?q=zzyzxqqq")
+    page.get_by_text("did not match any documents").wait_for()
+    assert page.locator("#search-results li").count() == 0
+
+
+def test_an_anchor_scrolls_to_its_place(open_page: Any) -> None:
+    page = open_page("reference/generated/wordpiece_bert.Tokenizer.html#wordpiece_bert.Tokenizer.encode_batch")
+    place = page.locator("[id='wordpiece_bert.Tokenizer.encode_batch']")
+    assert place.is_visible()
+    assert 0 <= place.bounding_box()["y"] < 800
+
+
+def test_links_are_followed_by_clicks(open_page: Any) -> None:
+    page = open_page("index.html")
+    page.locator(".bd-header").get_by_role("link", name="Reference").first.click()
+    page.wait_for_url("**/reference/index.html*")
+    page.locator("article").get_by_role("link", name="wordpiece_bert", exact=True).first.click()
+    page.wait_for_url("**/reference/package.html*")
+    page.locator("article").get_by_role("link", name="Tokenizer", exact=True).first.click()
+    page.wait_for_url("**/wordpiece_bert.Tokenizer.html*")
+
+
+def test_the_menu_of_a_phone(open_page: Any) -> None:
+    page = open_page("how-to/search.html", 390)
+    assert not page.locator(".bd-sidebar-primary").is_visible()
+    page.locator("button.primary-toggle").click()
+    page.get_by_role("link", name="Reference").last.wait_for()
+    assert page.locator(".bd-sidebar-primary, dialog .sidebar-primary-items").first.is_visible()
