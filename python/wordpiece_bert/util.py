@@ -76,6 +76,12 @@ class SimilarityFunction(enum.Enum):
     """The measures of similarity, by the names that sentence-transformers has for them.
 
     A member is accepted wherever its value is, as in ``SentenceEncoder(name, similarity_fn_name=...)``.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import SimilarityFunction
+    >>> SimilarityFunction("dot").value
+    'dot'
     """
 
     #: The cosine.
@@ -90,7 +96,19 @@ class SimilarityFunction(enum.Enum):
 
     @staticmethod
     def possible_values() -> list[str]:
-        """Return the values of the members."""
+        """Return the values of the members.
+
+        Returns
+        -------
+        list of str
+            The values.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.util import SimilarityFunction
+        >>> SimilarityFunction.possible_values()
+        ['cosine', 'dot', 'euclidean', 'manhattan']
+        """
         return [member.value for member in SimilarityFunction]
 
     @staticmethod
@@ -101,6 +119,17 @@ class SimilarityFunction(enum.Enum):
         ----------
         similarity_function : str or SimilarityFunction
             The measure.
+
+        Returns
+        -------
+        callable
+            A function from vectors [n, d] and [m, d] to [n, m].
+
+        Examples
+        --------
+        >>> from wordpiece_bert.util import SimilarityFunction
+        >>> SimilarityFunction.to_similarity_fn("dot")([[1, 0]], [[1, 0], [0, 2]])
+        array([[1., 0.]], dtype=float32)
         """
         return _FUNCTIONS[SimilarityFunction(similarity_function).value][0]
 
@@ -112,6 +141,17 @@ class SimilarityFunction(enum.Enum):
         ----------
         similarity_function : str or SimilarityFunction
             The measure.
+
+        Returns
+        -------
+        callable
+            A function from vectors [n, d] and [n, d] to [n].
+
+        Examples
+        --------
+        >>> from wordpiece_bert.util import SimilarityFunction
+        >>> SimilarityFunction.to_similarity_pairwise_fn("dot")([[1, 0], [0, 1]], [[1, 0], [0, 2]])
+        array([1., 2.], dtype=float32)
         """
         return _FUNCTIONS[SimilarityFunction(similarity_function).value][1]
 
@@ -136,31 +176,85 @@ def cos_sim(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors) 
     ------
     InputError
         The vectors differ in length.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import cos_sim
+    >>> cos_sim([[1, 0]], [[1, 0], [0, 2]])
+    array([[1., 0.]], dtype=float32)
     """
     return _all_with_all(a, b, "cosine")
 
 
 @completed_by(cos_sim)
 def pytorch_cos_sim(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors) -> npt.NDArray[np.float32]:
-    """Return what `cos_sim` does: its older name."""
+    """Return what `cos_sim` does: its older name.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [n, m].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import pytorch_cos_sim
+    >>> pytorch_cos_sim([[1, 0]], [[1, 0], [0, 2]])
+    array([[1., 0.]], dtype=float32)
+    """
     return cos_sim(a, b)
 
 
 @completed_by(cos_sim)
 def dot_score(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors) -> npt.NDArray[np.float32]:
-    """Return the dot product of every vector of `a` with every vector of `b`, as `cos_sim`."""
+    """Return the dot product of every vector of `a` with every vector of `b`, as `cos_sim`.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [n, m].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import dot_score
+    >>> dot_score([[1, 0]], [[1, 0], [0, 2]])
+    array([[1., 0.]], dtype=float32)
+    """
     return _all_with_all(a, b, "dot")
 
 
 @completed_by(cos_sim)
 def euclidean_sim(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors) -> npt.NDArray[np.float32]:
-    """Return the negative Euclidean distance of every vector of `a` to every vector of `b`, as `cos_sim`."""
+    """Return the negative Euclidean distance of every vector of `a` to every vector of `b`, as `cos_sim`.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [n, m].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import euclidean_sim
+    >>> euclidean_sim([[1, 0]], [[1, 0], [0, 2]]).round(2)
+    array([[-0.  , -2.24]], dtype=float32)
+    """
     return _all_with_all(a, b, "euclidean")
 
 
 @completed_by(cos_sim)
 def manhattan_sim(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors) -> npt.NDArray[np.float32]:
-    """Return the negative sum of absolute differences of every vector of `a` to every vector of `b`, as `cos_sim`."""
+    """Return the negative sum of absolute differences of every vector of `a` to every vector of `b`, as `cos_sim`.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [n, m].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import manhattan_sim
+    >>> manhattan_sim([[1, 0]], [[1, 0], [0, 2]])
+    array([[-0., -3.]], dtype=float32)
+    """
     return _all_with_all(a, b, "manhattan")
 
 
@@ -181,13 +275,31 @@ def pairwise_cos_sim(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | Sparse
     ------
     InputError
         The vectors differ in length or number.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import pairwise_cos_sim
+    >>> pairwise_cos_sim([[1, 0], [0, 1]], [[1, 0], [0, 2]])
+    array([1., 1.], dtype=float32)
     """
     return _pair_by_pair(a, b, "cosine")
 
 
 @completed_by(pairwise_cos_sim)
 def pairwise_dot_score(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors) -> npt.NDArray[np.float32]:
-    """Return the dot product of each vector of `a` with its vector of `b`, as `pairwise_cos_sim`."""
+    """Return the dot product of each vector of `a` with its vector of `b`, as `pairwise_cos_sim`.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [n].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import pairwise_dot_score
+    >>> pairwise_dot_score([[1, 0], [0, 1]], [[1, 0], [0, 2]])
+    array([1., 2.], dtype=float32)
+    """
     return _pair_by_pair(a, b, "dot")
 
 
@@ -195,7 +307,19 @@ def pairwise_dot_score(a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | Spar
 def pairwise_euclidean_sim(
     a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors
 ) -> npt.NDArray[np.float32]:
-    """Return the negative Euclidean distance of each vector of `a` to its vector of `b`, as `pairwise_cos_sim`."""
+    """Return the negative Euclidean distance of each vector of `a` to its vector of `b`, as `pairwise_cos_sim`.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [n].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import pairwise_euclidean_sim
+    >>> pairwise_euclidean_sim([[1, 0], [0, 1]], [[1, 0], [0, 2]])
+    array([-0., -1.], dtype=float32)
+    """
     return _pair_by_pair(a, b, "euclidean")
 
 
@@ -203,7 +327,19 @@ def pairwise_euclidean_sim(
 def pairwise_manhattan_sim(
     a: npt.ArrayLike | SparseVectors, b: npt.ArrayLike | SparseVectors
 ) -> npt.NDArray[np.float32]:
-    """Return the negative sum of absolute differences of each vector of `a` to its vector, as `pairwise_cos_sim`."""
+    """Return the negative sum of absolute differences of each vector of `a` to its vector, as `pairwise_cos_sim`.
+
+    Returns
+    -------
+    ndarray of float32
+        The values, [n].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import pairwise_manhattan_sim
+    >>> pairwise_manhattan_sim([[1, 0], [0, 1]], [[1, 0], [0, 2]])
+    array([-0., -1.], dtype=float32)
+    """
     return _pair_by_pair(a, b, "manhattan")
 
 
@@ -235,6 +371,12 @@ def maxsim(
     -------
     ndarray of float32
         The scores [queries, documents]; a tensor if an argument is one.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import maxsim
+    >>> maxsim([[[1, 0], [0, 1]]], [[[1, 0], [1, 1]], [[0, 3], [0, 2]]])
+    array([[2., 3.]], dtype=float32)
     """
     return _late(late_interaction.maxsim, a, b, a_mask, b_mask, chunk_elements, length_normalize, device)
 
@@ -249,7 +391,19 @@ def maxsim_pairwise(
     length_normalize: bool = False,
     device: str | None = None,
 ) -> npt.NDArray[np.float32]:
-    """Score each query with the document of the same number, as `maxsim`: [n]."""
+    """Score each query with the document of the same number, as `maxsim`: [n].
+
+    Returns
+    -------
+    ndarray of float32
+        The scores, [n].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import maxsim_pairwise
+    >>> maxsim_pairwise([[[1, 0], [0, 1]]], [[[1, 0], [1, 1]]])
+    array([2.], dtype=float32)
+    """
     return _late(late_interaction.maxsim_pairwise, a, b, a_mask, b_mask, chunk_elements, length_normalize, device)
 
 
@@ -269,6 +423,17 @@ def mean_maxsim(
     ----------
     length_normalize : bool, default True
         Divide each score by the number of vectors of the query; False for `maxsim`.
+
+    Returns
+    -------
+    ndarray of float32
+        The scores, [n, m].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import mean_maxsim
+    >>> mean_maxsim([[[1, 0], [0, 1]]], [[[1, 0], [1, 1]], [[0, 3], [0, 2]]])
+    array([[1. , 1.5]], dtype=float32)
     """
     return maxsim(a, b, a_mask, b_mask, chunk_elements, length_normalize, device)
 
@@ -289,6 +454,17 @@ def mean_maxsim_pairwise(
     ----------
     length_normalize : bool, default True
         Divide each score by the number of vectors of the query; False for `maxsim_pairwise`.
+
+    Returns
+    -------
+    ndarray of float32
+        The scores, [n].
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import mean_maxsim_pairwise
+    >>> mean_maxsim_pairwise([[[1, 0], [0, 1]]], [[[1, 0], [1, 1]]])
+    array([1.], dtype=float32)
     """
     return maxsim_pairwise(a, b, a_mask, b_mask, chunk_elements, length_normalize, device)
 
@@ -321,6 +497,13 @@ def normalize_embeddings(embeddings: Any) -> Any:
     -------
     ndarray of float32, tensor or SparseVectors
         The vectors, of the same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.util import normalize_embeddings
+    >>> normalize_embeddings(np.array([[3, 4]], np.float32))
+    array([[0.6, 0.8]], dtype=float32)
     """
     if _is_sparse(embeddings):
         sparse = as_sparse("embeddings", embeddings)
@@ -351,6 +534,13 @@ def truncate_embeddings(embeddings: Any, truncate_dim: int | None) -> Any:
     ------
     InputError
         `truncate_dim` is no whole number above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.util import truncate_embeddings
+    >>> truncate_embeddings(np.array([[3, 4, 5]]), 2)
+    array([[3, 4]])
     """
     if truncate_dim is not None:
         truncate_dim = whole_number("truncate_dim", truncate_dim, 1, others="or None for all")
@@ -396,6 +586,13 @@ def semantic_search(
     ------
     InputError
         The vectors differ in length, or an argument is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.util import semantic_search
+    >>> semantic_search(np.eye(2)[:1], np.eye(2), top_k=1)
+    [[{'corpus_id': 0, 'score': 1.0}]]
     """
     top_k = whole_number("top_k", top_k, 1)
     queries_at_once = whole_number("query_chunk_size", query_chunk_size, 1)
@@ -452,6 +649,13 @@ def paraphrase_mining_embeddings(
     ------
     InputError
         An argument is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.util import paraphrase_mining_embeddings
+    >>> paraphrase_mining_embeddings(np.array([[1, 0], [1, 0], [0, 1]]), max_pairs=1)
+    [[1.0, 0, 1]]
     """
     whole_number("query_chunk_size", query_chunk_size, 1)
     whole_number("corpus_chunk_size", corpus_chunk_size, 1)
@@ -495,6 +699,14 @@ def paraphrase_mining(
     -------
     list of [float, int, int]
         As from `paraphrase_mining_embeddings`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.util import paraphrase_mining
+    >>> pairs = paraphrase_mining(SentenceEncoder("minilm"), ["The cat sleeps.", "Rates rise.", "A kitten naps."])
+    >>> pairs[0][1:]
+    [0, 2]
     """
     vectors = sentence_encoder(model, "model").encode(
         sentences,

@@ -67,6 +67,12 @@ def community_detection(
     -----
     Every pair is compared once, n²·d multiplications, and only the numbers of similar vectors are kept. A center is
     compared with all vectors again when its turn comes. Memory does not grow with the number of similar pairs.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import community_detection
+    >>> community_detection([[1, 0], [0, 1], [1, 0.1], [0.9, 0]], min_community_size=2)
+    [[0, 3, 2]]
     """
     least = np.float32(finite_number("threshold", threshold))
     fewest = whole_number("min_community_size", min_community_size, 1)

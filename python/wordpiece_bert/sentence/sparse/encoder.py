@@ -327,6 +327,14 @@ class SparseEncoder(VectorEncoder):
         -------
         dict of str to float
             ``active_dims``, the mean count of a vector, and ``sparsity_ratio``, the mean share of the others.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SparseEncoder
+        >>> encoder = SparseEncoder("models/splade")
+        >>> found = encoder.sparsity(encoder.encode(["bread and flour", "a bicycle"]))
+        >>> found["active_dims"]
+        6.0
         """
         matrix = as_sparse("vectors", vectors)
         rows, width = matrix.shape
@@ -355,6 +363,14 @@ class SparseEncoder(VectorEncoder):
         ------
         InputError
             The first argument is more than one vector, or the vectors differ in width.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import SparseEncoder
+        >>> encoder = SparseEncoder("models/splade")
+        >>> query, text = encoder.encode("dough"), encoder.encode("bread and flour")
+        >>> [token for token, _ in encoder.decode(encoder.intersection(query, text), 2)]
+        ['flour', 'bread']
         """
         one, others = as_sparse("vector", vector), as_sparse("vectors", vectors)
         if len(one) != 1:
