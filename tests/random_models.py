@@ -11,17 +11,23 @@ from model_files import check_equal
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert import BertConfig, BertModel
+    from wordpiece_bert.bert.base import Model
 
 __all__ = ["EVERYTHING", "check_engines", "random_model"]
 
 EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
 
 
-def random_model(cls: type[BertModel], config: BertConfig, backend: str, seed: int = 0, **options: Any) -> Any:
-    """A model of random weights: norms about 1, everything else about 0."""
+def random_model(cls: type[Model], config: BertConfig, backend: str, seed: int = 0, **options: Any) -> Any:
+    """A model of random weights, with a head or without: norms about 1, everything else about 0."""
     random = np.random.default_rng(seed)
     weights = {}
-    for name, shape in cls._layout(config).base.items():
+    layout = cls._layout(config)
+    prefix = layout.prefix if layout.head else ""
+    shapes = {prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
+    for name, shape in shapes.items():
+        if config.tie_word_embeddings and name in layout.tied:
+            continue
         sizes = [getattr(config, size) if isinstance(size, str) else size for size in shape]
         weights[name] = random.normal(1.0 if len(sizes) == 1 and "weight" in name else 0.0, 0.15, sizes).astype("f4")
     return cls(config, weights, backend=backend, **options)

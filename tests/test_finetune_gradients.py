@@ -236,8 +236,10 @@ def test_keyed_dropout_does_not_depend_on_padding() -> None:
         assert a is not None
         assert b is not None
         assert np.array_equal(a, b)
-        p = dropout.attention("layer.1.attention_probs", short, 0, 2, 0.4)
-        q = dropout.attention("layer.1.attention_probs", long, 0, 2, 0.4)
+        p, q = (
+            dropout.attention("layer.1.attention_probs", rows, 0, rows.queries(0), rows.keys(0), 2, 0.4)
+            for rows in (short, long)
+        )
         assert p is not None
         assert q is not None
         assert np.array_equal(p, q)

@@ -29,32 +29,49 @@ __all__ = [
     "trainable",
 ]
 
-_CLASSIFIER = ("classifier_dropout", "hidden_dropout_prob")
+_HIDDEN = ("hidden_dropout_prob",)
+_CLASSIFIER = ("classifier_dropout", *_HIDDEN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Where a family's models have dropout in training, apart from the sites that all share.
+    """Where a family's models have dropout in training, besides the attention weights.
 
-    A rate is given as names of fields of the configuration, of which the first that is not None holds.
+    A rate is given as names of fields of the configuration, of which the first that is not None holds; empty for no
+    dropout.
 
     Attributes
     ----------
-    attention_output : bool
-        Whether there is dropout after the attention's output layer.
-    classifier_input : bool
-        Whether a sequence classifier with a hidden layer has dropout before that layer too, not only after it.
+    embedding_rate : tuple of str
+        The rate after the embeddings' norm.
+    attention_output_rate : tuple of str
+        The rate after the attention's output layer.
+    intermediate_rate : tuple of str
+        The rate before the feed-forward network's output layer.
+    output_rate : tuple of str
+        The rate after the feed-forward network's output layer.
+    classifier_input_rate : tuple of str
+        The rate before the hidden layer of a sequence classifier that has one; `sequence_rate` is that after it.
     sequence_rate, token_rate : tuple of str
         The rates of heads for sequences and for tokens.
     answer_rate : tuple of str
-        The rate of the head for question answering; empty if it has no dropout.
+        The rate of the head for question answering.
+    gated : bool
+        Whether the feed-forward network has a gate.
+    kernels : bool
+        Whether the Rust kernels train such models; otherwise NumPy does.
     """
 
-    attention_output: bool = True
-    classifier_input: bool = True
+    embedding_rate: tuple[str, ...] = _HIDDEN
+    attention_output_rate: tuple[str, ...] = _HIDDEN
+    intermediate_rate: tuple[str, ...] = ()
+    output_rate: tuple[str, ...] = _HIDDEN
+    classifier_input_rate: tuple[str, ...] = _CLASSIFIER
     sequence_rate: tuple[str, ...] = _CLASSIFIER
     token_rate: tuple[str, ...] = _CLASSIFIER
     answer_rate: tuple[str, ...] = ()
+    gated: bool = False
+    kernels: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,10 +251,10 @@ for _family in (
         name="DistilBert",
         heads=(*_USUAL, "MultipleChoice"),
         training=Training(
-            attention_output=False,
-            classifier_input=False,
+            attention_output_rate=(),
+            classifier_input_rate=(),
             sequence_rate=("seq_classif_dropout",),
-            token_rate=("hidden_dropout_prob",),
+            token_rate=_HIDDEN,
             answer_rate=("qa_dropout",),
         ),
     ),
@@ -296,6 +313,16 @@ for _family in (
         module=f"{_HERE}.variants.modernbert",
         name="ModernBert",
         heads=(*_USUAL, "MultipleChoice"),
+        training=Training(
+            embedding_rate=("embedding_dropout",),
+            attention_output_rate=("attention_probs_dropout_prob",),
+            intermediate_rate=_HIDDEN,
+            output_rate=(),
+            classifier_input_rate=(),
+            answer_rate=_CLASSIFIER,
+            gated=True,
+            kernels=False,
+        ),
     ),
     Family(
         model_type="mpnet",

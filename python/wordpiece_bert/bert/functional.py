@@ -248,7 +248,7 @@ def rms_norm(x: Array, weight: Array, eps: float) -> Array:
 
 def softmax(x: Array) -> Array:
     """exp(x) / Σ exp(x) over the last axis. The maximum is subtracted first, so that nothing overflows."""
-    e: Array = x - x.max(axis=-1, keepdims=True)
+    e: Array = x - x.max(axis=-1, keepdims=True, initial=np.finfo(np.float32).min)  # the axis may be empty
     np.exp(e, out=e)
     e /= e.sum(axis=-1, keepdims=True)
     return e

@@ -29,12 +29,13 @@ from wordpiece_bert.bert.functional import (
     relu,
     sigmoid,
     silu,
+    softmax,
     tanh,
 )
 from wordpiece_bert.bert.losses import log_softmax
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.functional import Activation, Array, Ids
+    from wordpiece_bert.bert.functional import Activation, Array, Ids, Mask
 
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
@@ -49,6 +50,7 @@ __all__ = [
     "normalize_backward",
     "scale_and_shift",
     "scale_and_shift_backward",
+    "softmax_backward",
     "standardize",
     "standardize_backward",
     "tanh_backward",
@@ -90,10 +92,11 @@ def standardize_backward(g: Array, kept: Normalized) -> Array:
     return dx
 
 
-def scale_and_shift(x_hat: Array, weight: Array, bias: Array) -> Array:
-    """Second half of a layer norm, y = x̂·γ + β. x̂ [M, H], weight (γ) and bias (β) [H] -> [M, H]."""
+def scale_and_shift(x_hat: Array, weight: Array, bias: Array | None) -> Array:
+    """Second half of a layer norm, y = x̂·γ + β. x̂ [M, H], weight (γ) and bias (β, None for none) [H] -> [M, H]."""
     y: Array = x_hat * weight
-    y += bias
+    if bias is not None:
+        y += bias
     return y
 
 
@@ -204,21 +207,30 @@ def activation_backward(dy: Array, x: Array, name: str) -> Array:
 
 
 def attention(
-    q: Array, k: Array, v: Array, bias: Array | None = None, dropout: Array | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    bias: Array | None = None,
+    dropout: Array | None = None,
+    visible: Mask | None = None,
 ) -> tuple[Array, Array]:
     """Attention, c = (softmax(q·kᵀ/√d + bias)·m)·v for each head (Vaswani et al. 2017, equation 1).
 
-    q [N, S, d], k and v [N, K, d]; bias [N, S, K] and dropout [N, S, K], which is 0 or 1/(1 − P), or None
-    -> c [N, S, d], p [N, S, K]. Keys that are masked are left out, so K may be less than S.
+    q [N, S, d], k and v [N, K, d]; bias [N, S, K] and dropout [N, S, K], which is 0 or 1/(1 − P), or None; visible
+    [S, K], which keys each query sees, or None for all -> c [N, S, d], p [N, S, K]. Keys that are masked are left out,
+    so K may be less than S. A query that sees no key has weights and context 0.
     """
     scores = q @ k.swapaxes(-1, -2)  # [N, S, K]
     scores *= np.float32(1.0 / math.sqrt(q.shape[-1]))
     if bias is not None:
         scores += bias
-    scores -= scores.max(axis=-1, keepdims=True)
-    p = np.exp(scores, out=scores)
-    p /= p.sum(axis=-1, keepdims=True)
-    return (p if dropout is None else p * dropout) @ v, p
+    if visible is not None:
+        scores[:, ~visible] = np.finfo(np.float32).min
+    p = softmax(scores)
+    if visible is not None:
+        p *= visible
+    kept: Array = p if dropout is None else p * dropout
+    return kept @ v, p
 
 
 def attention_backward(
@@ -232,6 +244,18 @@ def attention_backward(
     dc, q and c [N, S, d], k and v [N, K, d], p and dropout [N, S, K] -> dq, dk, dv, and ds [N, S, K], the gradient of
     the bias.
     """
+    dv, ds = softmax_backward(dc, v, c, p, dropout)
+    scale = np.float32(1.0 / math.sqrt(q.shape[-1]))
+    dq: Array = (ds @ k) * scale  # [N, S, d]
+    dk: Array = (ds.swapaxes(-1, -2) @ q) * scale  # [N, K, d]
+    return dq, dk, dv, ds
+
+
+def softmax_backward(dc: Array, v: Array, c: Array, p: Array, dropout: Array | None) -> tuple[Array, Array]:
+    """Gradients of c = (p·m)·v with p = softmax(s), the part of `attention_backward` that all scores share.
+
+    dc and c [N, S, d], v [N, K, d], p and dropout [N, S, K] -> dv [N, K, d], ds [N, S, K].
+    """
     kept: Array = p if dropout is None else p * dropout  # [N, S, K]
     dv: Array = kept.swapaxes(-1, -2) @ dc  # [N, K, d]
     ds: Array = dc @ v.swapaxes(-1, -2)  # [N, S, K]
@@ -239,10 +263,7 @@ def attention_backward(
         ds *= dropout
     ds -= (dc * c).sum(axis=-1, keepdims=True)
     ds *= p
-    scale = np.float32(1.0 / math.sqrt(q.shape[-1]))
-    dq: Array = (ds @ k) * scale  # [N, S, d]
-    dk: Array = (ds.swapaxes(-1, -2) @ q) * scale  # [N, K, d]
-    return dq, dk, dv, ds
+    return dv, ds
 
 
 # --- cross entropy

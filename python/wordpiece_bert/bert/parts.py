@@ -40,8 +40,8 @@ def config_of(kind: type[Model], config: BertConfig, names: Iterable[str], sourc
     return kind._config_of(config, names, source)
 
 
-def fused_names(kind: type[BertModel]) -> Mapping[str, tuple[str, ...]]:
-    """Return the parts of names of tensors that hold several weights of an encoder, and what these have instead."""
+def fused_names(kind: type[Model]) -> Mapping[str, tuple[str, ...]]:
+    """Return the parts of names of tensors that hold several weights of a model, and what these have instead."""
     return kind._fused
 
 
@@ -55,9 +55,9 @@ def name_in_checkpoint(kind: type[BertModel], name: str, config: BertConfig) -> 
     return kind._name_in_checkpoint(name, config)
 
 
-def weight_names(encoder: BertModel) -> list[str]:
-    """Return BERT's names of an encoder's weights."""
-    return list(encoder._shapes(encoder.config))
+def weight_names(kind: type[BertModel], config: BertConfig) -> list[str]:
+    """Return BERT's names of the weights of a class of encoders."""
+    return list(kind._shapes(config))
 
 
 def renamed_weights(

@@ -13,13 +13,13 @@ from wordpiece_bert.finetune.labels import class_name, class_problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["choice_rows"]
 
 
 def choice_rows(
-    tokenizer: Tokenizer,
+    tokenizer: AnyTokenizer,
     texts: Sequence[Any],
     choices: Sequence[Sequence[Any]],
     labels: Sequence[Any],
@@ -30,7 +30,7 @@ def choice_rows(
 
     Parameters
     ----------
-    tokenizer : Tokenizer
+    tokenizer : Tokenizer or SubwordTokenizer
         The tokenizer.
     texts : sequence of str
         What each choice continues or answers.
@@ -71,7 +71,7 @@ def choice_rows(
         rows.append(
             {
                 "input_ids": np.array([encoding.ids for encoding in encoded], np.int32),
-                "token_type_ids": np.array([encoding.type_ids for encoding in encoded], np.int32),
+                "token_type_ids": np.array([encoding.token_type_ids for encoding in encoded], np.int32),
                 "attention_mask": np.array([encoding.attention_mask for encoding in encoded], np.int32),
                 "labels": _index(number, label, options),
             }

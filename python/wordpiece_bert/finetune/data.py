@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wordpiece_bert.finetune.labels import Problem
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["label_names", "read_columns", "sequence_rows", "token_rows"]
 
@@ -143,7 +143,7 @@ def label_names(labels: Sequence[Any]) -> list[str]:
 
 
 def sequence_rows(
-    tokenizer: Tokenizer,
+    tokenizer: AnyTokenizer,
     texts: Sequence[str],
     pairs: Sequence[str] | None,
     labels: Sequence[Any],
@@ -155,7 +155,7 @@ def sequence_rows(
 
     Parameters
     ----------
-    tokenizer : Tokenizer
+    tokenizer : Tokenizer or SubwordTokenizer
         The tokenizer.
     texts, pairs : sequence of str
         The texts, and the second text of each pair.
@@ -187,13 +187,13 @@ def sequence_rows(
         values = number_labels(labels).tolist()
     else:
         values = [_id(ids, label, f"row {number}") for number, label in enumerate(labels)]
-    encoded = tokenizer.encodings(
+    encoded: Sequence[AnyEncoding] = tokenizer.encodings(
         list(map(str, texts)) if pairs is None else list(zip(map(str, texts), map(str, pairs), strict=True)),
         truncation=True,
         max_length=max_length,
     )
     rows: list[dict[str, Any]] = [
-        {"input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "labels": value}
+        {"input_ids": encoding.ids, "token_type_ids": encoding.token_type_ids, "labels": value}
         for encoding, value in zip(encoded, values, strict=True)
     ]
     _warn(sum(bool(encoding.overflowing) for encoding in encoded), len(rows), max_length)
@@ -205,7 +205,7 @@ def sequence_rows(
 
 
 def token_rows(
-    tokenizer: Tokenizer,
+    tokenizer: AnyTokenizer,
     words: Sequence[Sequence[str]],
     tags: Sequence[Sequence[str]],
     *,
@@ -216,7 +216,7 @@ def token_rows(
 
     Parameters
     ----------
-    tokenizer : Tokenizer
+    tokenizer : Tokenizer or SubwordTokenizer
         The tokenizer.
     words, tags : sequence of sequence of str
         The words of each text, and their labels.
@@ -247,14 +247,16 @@ def token_rows(
             raise InputError(f"row {number} has {len(text)} words, but {len(labels)} labels")
         values.append([_id(ids, label, f"row {number}, word {word}") for word, label in enumerate(labels)])
     texts = [list(map(str, text)) for text in words]
-    encoded = tokenizer.encodings(texts, is_split_into_words=True, truncation=True, max_length=max_length)
+    encoded: Sequence[AnyEncoding] = tokenizer.encodings(
+        texts, is_split_into_words=True, truncation=True, max_length=max_length
+    )
     rows = []
     for encoding, own in zip(encoded, values, strict=True):
         before, row = None, []
         for word in encoding.word_ids:
             row.append(IGNORED if word is None or word == before else own[word])
             before = word
-        rows.append({"input_ids": encoding.ids, "token_type_ids": encoding.type_ids, "labels": row})
+        rows.append({"input_ids": encoding.ids, "token_type_ids": encoding.token_type_ids, "labels": row})
     _warn(sum(bool(encoding.overflowing) for encoding in encoded), len(rows), max_length)
     return rows
 

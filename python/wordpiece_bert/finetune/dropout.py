@@ -38,6 +38,9 @@ _STREAMS = {
     "head": 20,
     "head2": 21,
     "sample": 22,
+    "intermediate": 23,
+    "convolution": 24,
+    "relative": 25,
 }
 
 
@@ -47,8 +50,10 @@ class Dropout(Protocol):
     def tokens(self, site: str, tokens: Tokens, width: int, rate: float) -> Array | None:
         """Return the mask of token vectors, [M, width]; None for no dropout."""
 
-    def attention(self, site: str, tokens: Tokens, row: int, heads: int, rate: float) -> Array | None:
-        """Return the mask of one row's attention weights, [N, queries, keys]; None for no dropout."""
+    def attention(
+        self, site: str, tokens: Tokens, row: int, queries: slice, keys: slice, heads: int, rate: float
+    ) -> Array | None:
+        """Return the mask of the attention weights of some tokens of a row, [N, queries, keys]; None for no dropout."""
 
     def vectors(self, site: str, rows: int, width: int, rate: float) -> Array | None:
         """Return the mask of one vector for each row, [B, width]; None for no dropout."""
@@ -65,14 +70,16 @@ class GivenDropout:
         mask = self._mask(site, (*tokens.shape, width))
         return None if mask is None else _scaled(mask[tokens.rows, tokens.columns], rate)
 
-    def attention(self, site: str, tokens: Tokens, row: int, heads: int, rate: float) -> Array | None:
-        """Return the mask of one row's attention weights, as `Dropout.attention`."""
+    def attention(
+        self, site: str, tokens: Tokens, row: int, queries: slice, keys: slice, heads: int, rate: float
+    ) -> Array | None:
+        """Return the mask of attention weights, as `Dropout.attention`."""
         batch, length = tokens.shape
         mask = self._mask(site, (batch, heads, length, length))
         if mask is None:
             return None
-        queries, keys = tokens.columns[tokens.queries(row)], tokens.columns[tokens.keys(row)]
-        return _scaled(mask[row][:, queries[:, None], keys[None, :]], rate)
+        of_queries, of_keys = tokens.columns[queries], tokens.columns[keys]
+        return _scaled(mask[row][:, of_queries[:, None], of_keys[None, :]], rate)
 
     def vectors(self, site: str, rows: int, width: int, rate: float) -> Array | None:
         """Return the mask of one vector for each row, as `Dropout.vectors`."""
@@ -113,14 +120,17 @@ class KeyedDropout:
         keys = self._row_keys(site, np.arange(tokens.shape[0]))[tokens.rows]  # [M]
         return _kept(keys[:, None], _counter(places[:, None], np.arange(width)[None, :]), rate)
 
-    def attention(self, site: str, tokens: Tokens, row: int, heads: int, rate: float) -> Array | None:
-        """Return the mask of one row's attention weights, as `Dropout.attention`."""
+    def attention(
+        self, site: str, tokens: Tokens, row: int, queries: slice, keys: slice, heads: int, rate: float
+    ) -> Array | None:
+        """Return the mask of attention weights, as `Dropout.attention`."""
         if rate == 0:
             return None
-        queries = np.arange(tokens.starts[row + 1] - tokens.starts[row])[None, :, None]
-        keys = np.arange(tokens.visible[row])[None, None, :]
-        column = (np.arange(heads)[:, None, None] << 20) | keys  # [N, 1, keys]
-        return _kept(self._row_keys(site, np.array([row])), _counter(queries, column), rate)
+        first = int(tokens.starts[row])
+        places = np.arange(queries.start - first, queries.stop - first)[None, :, None]
+        of_keys = np.arange(keys.start - first, keys.stop - first)[None, None, :]
+        column = (np.arange(heads)[:, None, None] << 20) | of_keys  # [N, 1, keys]
+        return _kept(self._row_keys(site, np.array([row])), _counter(places, column), rate)
 
     def vectors(self, site: str, rows: int, width: int, rate: float) -> Array | None:
         """Return the mask of one vector for each row, as `Dropout.vectors`."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert import functional, gradients
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.optimizer import AdamW, FusedAdamW, clip_grad_norm_, gradient_norm
@@ -53,8 +54,8 @@ class TrainingEngine(Protocol):
     ) -> Encoded:
         """Run the encoder; the arguments are those of `encoder.EncoderPass`."""
 
-    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
-        """Return x·Wᵀ + b: x [M, in], weight [out, in], bias [out] -> [M, out]."""
+    def linear(self, x: Array, weight: Array, bias: Array | None) -> Array:
+        """Return x·Wᵀ + b: x [M, in], weight [out, in], bias [out] or None for none -> [M, out]."""
 
     def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
         """Return dx, dW and db, as `gradients.linear_backward`."""
@@ -109,6 +110,7 @@ class RustTraining:
         self._instruction_set, self._threads, self._dtype = instruction_set, threads, dtype
         #: The buffers of the last pass over each model, which the next pass over it uses again.
         self._idle: dict[Network, _core.EncoderTraining] = {}
+        self._warned: set[Network] = set()
 
     def encode(
         self,
@@ -117,8 +119,17 @@ class RustTraining:
         tokens: Tokens,
         options: PassOptions,
     ) -> Encoded:
-        """Run the encoder, as `TrainingEngine.encode`; with masks that the caller gives, in NumPy."""
-        if not (options.dropout is None or isinstance(options.dropout, KeyedDropout)):
+        """Run the encoder, as `TrainingEngine.encode`; in NumPy with given masks, or if there are no kernels."""
+        if not network.training.kernels:
+            if self._dtype != "float32":
+                raise InputError(f"bf16=True: {network.model_class.__name__} is trained in NumPy, in float32")
+            if network not in self._warned:
+                self._warned.add(network)
+                warn(
+                    f"{network.model_class.__name__} is trained in NumPy: the kernels do not train it", TrainingWarning
+                )
+        given = not (options.dropout is None or isinstance(options.dropout, KeyedDropout))
+        if given or not network.training.kernels:
             return EncoderPass(network, parameters, tokens, options)
         workspace = self._idle.pop(network, None) or new_workspace(network, self._instruction_set, self._dtype)
 
@@ -127,9 +138,10 @@ class RustTraining:
 
         return RustEncoderPass(workspace, network, parameters, tokens, options, threads=self._threads, release=release)
 
-    def linear(self, x: Array, weight: Array, bias: Array) -> Array:
+    def linear(self, x: Array, weight: Array, bias: Array | None) -> Array:
         """Return x·Wᵀ + b."""
         rows = np.ascontiguousarray(x)
+        bias = np.zeros(len(weight), np.float32) if bias is None else bias
         return _core.dense(rows, weight, bias, "identity", self._threads, self._instruction_set)
 
     def linear_backward(self, dy: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:

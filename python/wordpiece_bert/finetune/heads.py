@@ -26,11 +26,12 @@ from wordpiece_bert.bert.heads.kinds import (
     MaskedLMNames,
     MultipleChoice,
     QuestionAnswering,
+    ScoreLayers,
     SequenceClassification,
     TokenClassification,
     problem_type,
 )
-from wordpiece_bert.bert.heads.parts import first_token_layers, masked_lm_names
+from wordpiece_bert.bert.heads.parts import masked_lm_names, score_layers
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.bert.variants.electra import DETECTOR_DENSE, DETECTOR_SCORES, ElectraForPreTraining
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.functional import Array, Ids, Mask
+    from wordpiece_bert.bert.gradients import Normalized
     from wordpiece_bert.finetune.dropout import Dropout
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.tokens import Tokens
@@ -155,9 +157,22 @@ class HeadTraining:
 
     def linear_backward(self, given: HeadInputs, name: str, dy: Array, x: Array) -> Array:
         """Return dx [n, in], and add the gradients of the layer."""
-        dx, dw, db = given.engine.linear_backward(dy, x, given.parameters[f"{name}.weight"])
-        given.gradient.add_affine(name, dw, db)
+        weight, bias = affine(given.parameters, name)
+        dx, dw, db = given.engine.linear_backward(dy, x, weight)
+        given.gradient.add_affine(name, dw, None if bias is None else db)
         return dx
+
+    def norm(self, given: HeadInputs, name: str, x: Array) -> tuple[Array, Normalized]:
+        """Return LN(x) of a norm by its name, [n, H], and what its backward pass needs."""
+        kept = gradients.standardize(x, self._network.config.layer_norm_eps)
+        return gradients.scale_and_shift(kept.x_hat, *affine(given.parameters, name)), kept
+
+    def norm_backward(self, given: HeadInputs, name: str, dy: Array, kept: Normalized) -> Array:
+        """Return dx [n, H], and add the gradients of the norm."""
+        weight, bias = affine(given.parameters, name)
+        g, dweight, dbias = gradients.scale_and_shift_backward(dy, kept.x_hat, weight)
+        given.gradient.add_affine(name, dweight, None if bias is None else dbias)
+        return gradients.standardize_backward(g, kept)
 
 
 class MaskedLMTraining(HeadTraining):
@@ -182,28 +197,26 @@ class MaskedLMTraining(HeadTraining):
         """Compute the loss and the gradients."""
         x, tokens, parameters, gradient = given.x, given.tokens, given.parameters, given.gradient
         names, config = self._names, self._network.config
-        name = names.activation or config.hidden_act
+        name = names.activation or config.head_activation
         targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         chosen = np.flatnonzero(targets != IGNORED)  # [n]
         z = self.linear(given, names.dense, x[chosen])  # [n, H]
-        kept = gradients.standardize(functional.ACTIVATIONS[name](z), config.layer_norm_eps)
-        weight, bias = affine(parameters, names.norm)
-        t = gradients.scale_and_shift(kept.x_hat, weight, bias)  # [n, H]
+        t, kept = self.norm(given, names.norm, functional.ACTIVATIONS[name](z))  # [n, H]
         decoder = f"{names.decoder}.weight"
         if decoder not in parameters:  # it is the word table
             decoder = self._network.name("embeddings.word_embeddings.weight")
         decoder_bias = f"{names.decoder}.bias" if f"{names.decoder}.bias" in parameters else names.bias
-        logits = given.engine.linear(t, parameters[decoder], parameters[decoder_bias])  # [n, V]
+        bias = parameters.get(decoder_bias)
+        logits = given.engine.linear(t, parameters[decoder], bias)  # [n, V]
         if not len(chosen):
             raise InputError(f"all {targets.size} labels of the batch are ignored ({IGNORED}): the loss is not defined")
         self.see(given, chosen, logits)
         loss, dlogits = given.engine.cross_entropy(logits, targets[chosen])
         dt, dw, db = given.engine.linear_backward(dlogits, t, parameters[decoder])
         gradient.add(decoder, dw)
-        gradient.add(decoder_bias, db)
-        g, dweight, dbias = gradients.scale_and_shift_backward(dt, kept.x_hat, weight)
-        gradient.add_affine(names.norm, dweight, dbias)
-        dz = gradients.activation_backward(gradients.standardize_backward(g, kept), z, name)
+        if bias is not None:
+            gradient.add(decoder_bias, db)
+        dz = gradients.activation_backward(self.norm_backward(given, names.norm, dt, kept), z, name)
         dx = np.zeros_like(x)
         dx[chosen] = self.linear_backward(given, names.dense, dz, x[chosen])
         return HeadLoss(loss, dx)
@@ -212,72 +225,114 @@ class MaskedLMTraining(HeadTraining):
         """Take note of the scores [n, V] of the tokens `chosen` [n] of M; they are overwritten afterwards."""
 
 
-class _FirstTokenHead(HeadTraining):
+#: From the gradient of what a head's classifier reads to that of what the head reads.
+Back = Callable[["Array"], "Array"]
+
+
+class _ScoreHead(HeadTraining):
+    """A classifier over what a head reads, with a layer between them in some families."""
+
+    def __init__(self, network: Network, layers: ScoreLayers) -> None:
+        super().__init__(network)
+        self._layers = layers
+
+    def _hidden(self, given: HeadInputs, x: Array) -> tuple[Array, Back]:
+        """LN(activation(dense(x))), as far as the head has it, [n, H] -> [n, H]; and its backward pass."""
+        dense, activation, norm = self._layers.dense, self._layers.activation, self._layers.norm
+        if dense is None:
+            return x, lambda dy: dy
+        z = self.linear(given, dense, x)
+        y, kept = functional.ACTIVATIONS[activation](z), None
+        if norm is not None:
+            y, kept = self.norm(given, norm, y)
+
+        def back(dy: Array) -> Array:
+            if norm is not None and kept is not None:
+                dy = self.norm_backward(given, norm, dy, kept)
+            return self.linear_backward(given, dense, gradients.activation_backward(dy, z, activation), x)
+
+        return y, back
+
+
+class _SequenceHead(_ScoreHead):
     """Scores from one vector of each sequence: next sentence, sequence classification, multiple choice."""
 
     label_names = ("labels",)
 
-    def __init__(
-        self, network: Network, classifier: str, hidden: tuple[str, str] | None, loss: Loss, *, dropout: bool = True
-    ) -> None:
-        super().__init__(network)
-        self._classifier, self._hidden, self._loss, self._has_dropout = classifier, hidden, loss, dropout
+    def __init__(self, network: Network, layers: ScoreLayers, loss: Loss, *, dropout: bool = True) -> None:
+        super().__init__(network, layers)
+        self._loss, self._has_dropout = loss, dropout
 
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
         del labels
-        return _first_column(mask)
+        return _first_column(mask) if self._layers.pooling == "first" else np.zeros_like(mask)
 
     def run(self, given: HeadInputs) -> HeadLoss:
-        firsts = given.tokens.firsts()  # [B]
-        vector, back = self._pool(given.x[firsts], given)  # [B, H]
-        logits = self.linear(given, self._classifier, vector)  # [B, C]
+        pooled, to_tokens = self._pool(given)  # [B, H]
+        vector, back = self._classified(pooled, given)  # [B, H]
+        logits = self.linear(given, self._layers.classifier, vector)  # [B, C]
         loss, dlogits = self._loss(logits, given.labels["labels"])
-        dvector = self.linear_backward(given, self._classifier, dlogits, vector)
-        dx = np.zeros_like(given.x)
-        dx[firsts] = back(dvector)
-        return HeadLoss(loss, dx)
+        dvector = self.linear_backward(given, self._layers.classifier, dlogits, vector)
+        return HeadLoss(loss, to_tokens(back(dvector)))
 
-    def _pool(self, x: Array, given: HeadInputs) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the vectors that the classifier reads, [B, H], and the function from their gradient to that of x."""
+    def _pool(self, given: HeadInputs) -> tuple[Array, Back]:
+        """Return the vector of each sequence that the head reads, [B, H], and its backward pass, to [M, H]."""
+        x, tokens = given.x, given.tokens
+        if self._layers.pooling != "mean":
+            chosen = tokens.firsts() if self._layers.pooling == "first" else tokens.starts[:-1]
+
+            def to_chosen(dy: Array) -> Array:
+                dx = np.zeros_like(x)
+                dx[chosen] = dy
+                return dx
+
+            return x[chosen], to_chosen
+        rows = [tokens.keys(row) for row in range(tokens.shape[0])]
+
+        def to_rows(dy: Array) -> Array:
+            dx = np.zeros_like(x)
+            for row, d in zip(rows, dy, strict=True):
+                dx[row] = d / (row.stop - row.start)
+            return dx
+
+        return np.stack([x[row].mean(axis=0) for row in rows]), to_rows
+
+    def _classified(self, x: Array, given: HeadInputs) -> tuple[Array, Back]:
+        """Return the vectors that the classifier reads, [B, H], and their backward pass."""
         training = self._network.training
 
-        def mask(site: str) -> Array | np.float32:
+        def mask(site: str, rate: tuple[str, ...]) -> Array | np.float32:
             drawn = None
-            if self._has_dropout and given.dropout is not None:
-                rate = dropout_rate(self._network.config, *training.sequence_rate)
-                drawn = given.dropout.vectors(site, len(x), x.shape[1], rate)
+            if self._has_dropout and rate and given.dropout is not None:
+                drawn = given.dropout.vectors(site, len(x), x.shape[1], dropout_rate(self._network.config, *rate))
             return np.float32(1.0) if drawn is None else drawn
 
-        if self._hidden is None:  # the pooler, then dropout
+        if self._layers.dense is None:  # the pooler, then dropout
             name = self._network.layer("pooler.dense")
             y = functional.tanh(self.linear(given, name, x))  # [B, H]
-            m = mask("head")
+            m = mask("head", training.sequence_rate)
 
             def through_pooler(dy: Array) -> Array:
                 return self.linear_backward(given, name, gradients.tanh_backward(dy * m, y), x)
 
             return y * m, through_pooler
-        dense, activation = self._hidden
-        twice = training.classifier_input
-        before, behind = (mask("head"), mask("head2")) if twice else (np.float32(1.0), mask("head"))
-        x_in = x * before
-        z = self.linear(given, dense, x_in)
-
-        def through_dense(dy: Array) -> Array:
-            dz = gradients.activation_backward(dy * behind, z, activation)
-            return self.linear_backward(given, dense, dz, x_in) * before
-
-        return functional.ACTIVATIONS[activation](z) * behind, through_dense
+        before: Array | np.float32 = np.float32(1.0)
+        site = "head"
+        if training.classifier_input_rate:
+            before, site = mask("head", training.classifier_input_rate), "head2"
+        behind = mask(site, training.sequence_rate)
+        hidden, back = self._hidden(given, x * before)
+        return hidden * behind, lambda dy: back(dy * behind) * before
 
 
-def _next_sentence_head(network: Network) -> _FirstTokenHead:
+def _next_sentence_head(network: Network) -> _SequenceHead:
     def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
         return _cross_entropy(logits, check_labels("labels", labels, (len(logits),), 2, IGNORED), "labels")
 
-    return _FirstTokenHead(network, NEXT_SENTENCE, None, loss, dropout=False)
+    return _SequenceHead(network, ScoreLayers(NEXT_SENTENCE), loss, dropout=False)
 
 
-def _choice_head(model_class: type[MultipleChoice], network: Network) -> _FirstTokenHead:
+def _choice_head(model_class: type[MultipleChoice], network: Network) -> _SequenceHead:
     def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
         rows = len(as_array("labels", labels))
         if rows == 0 or len(logits) % rows:
@@ -287,10 +342,10 @@ def _choice_head(model_class: type[MultipleChoice], network: Network) -> _FirstT
         value, dscores = _cross_entropy(scores, classes, "labels")
         return value, dscores.reshape(logits.shape)
 
-    return _FirstTokenHead(network, *first_token_layers(model_class), loss)
+    return _SequenceHead(network, score_layers(model_class, network.config), loss)
 
 
-def _sequence_head(model_class: type[SequenceClassification], network: Network) -> _FirstTokenHead:
+def _sequence_head(model_class: type[SequenceClassification], network: Network) -> _SequenceHead:
     def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
         problem = problem_type(network.config, labels)
         if problem == "regression":
@@ -300,7 +355,7 @@ def _sequence_head(model_class: type[SequenceClassification], network: Network) 
         classes = check_labels("labels", labels, logits.shape[:1], logits.shape[1], IGNORED)
         return _cross_entropy(logits, classes, "labels")
 
-    return _FirstTokenHead(network, *first_token_layers(model_class), loss)
+    return _SequenceHead(network, score_layers(model_class, network.config), loss)
 
 
 class _PreTrainingHead(HeadTraining):
@@ -323,8 +378,28 @@ class _PreTrainingHead(HeadTraining):
         return HeadLoss(words.loss + second.loss, words.dx + second.dx)
 
 
-class _TokenHead(HeadTraining):
-    """Token classification: a dense layer over every labelled token."""
+class _TokensHead(_ScoreHead):
+    """Scores of each token."""
+
+    def _scores(self, given: HeadInputs, rate: tuple[str, ...]) -> tuple[Array, Back]:
+        """Return the scores [M, C], with dropout of this rate before the classifier, and their backward pass."""
+        hidden, back = self._hidden(given, given.x)  # [M, H]
+        mask = None
+        if given.dropout is not None and rate:
+            dropped_share = dropout_rate(self._network.config, *rate)
+            mask = given.dropout.tokens("head", given.tokens, hidden.shape[1], dropped_share)
+        dropped = hidden if mask is None else hidden * mask
+        classifier = self._layers.classifier
+
+        def through(dscores: Array) -> Array:
+            dhidden = self.linear_backward(given, classifier, dscores, dropped)
+            return back(dhidden if mask is None else dhidden * mask)
+
+        return self.linear(given, classifier, dropped), through
+
+
+class _TokenHead(_TokensHead):
+    """Token classification: scores of every labelled token."""
 
     label_names = ("labels",)
 
@@ -336,20 +411,14 @@ class _TokenHead(HeadTraining):
         return check_labels("labels", value, shape, self._network.config.num_labels, IGNORED)
 
     def run(self, given: HeadInputs) -> HeadLoss:
-        x, tokens = given.x, given.tokens
+        tokens = given.tokens
         targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
-        mask = None
-        if given.dropout is not None:
-            rate = dropout_rate(self._network.config, *self._network.training.token_rate)
-            mask = given.dropout.tokens("head", tokens, x.shape[1], rate)
-        dropped = x if mask is None else x * mask
-        logits = self.linear(given, "classifier", dropped)  # [M, C]
+        logits, back = self._scores(given, self._network.training.token_rate)  # [M, C]
         loss, dlogits = _cross_entropy(logits, targets, "labels")
-        dx = self.linear_backward(given, "classifier", dlogits, dropped)
-        return HeadLoss(loss, dx if mask is None else dx * mask)
+        return HeadLoss(loss, back(dlogits))
 
 
-class _QuestionAnsweringHead(HeadTraining):
+class _QuestionAnsweringHead(_TokensHead):
     """Scores of each token as the first and as the last of the answer; the loss is the mean of both."""
 
     label_names = ("start_positions", "end_positions")
@@ -359,20 +428,16 @@ class _QuestionAnsweringHead(HeadTraining):
         return np.ones_like(mask)  # the softmax runs over all places, padding included
 
     def run(self, given: HeadInputs) -> HeadLoss:
-        x, tokens, rate = given.x, given.tokens, self._network.training.answer_rate
-        mask = None
-        if given.dropout is not None and rate:
-            mask = given.dropout.tokens("head", tokens, x.shape[1], dropout_rate(self._network.config, *rate))
-        dropped = x if mask is None else x * mask
-        scores = tokens.padded(self.linear(given, "qa_outputs", dropped))  # [B, S, 2]
+        tokens = given.tokens
+        flat, back = self._scores(given, self._network.training.answer_rate)  # [M, 2]
+        scores = tokens.padded(flat)  # [B, S, 2]
         loss, parts = 0.0, []
         for index, name in enumerate(self.label_names):
             part, dpart = self._position_loss(np.ascontiguousarray(scores[..., index]), given.labels[name], name)
             loss += part / 2
             parts.append(dpart * np.float32(0.5))
         dscores = np.stack(parts, axis=-1)[tokens.rows, tokens.columns]  # [M, 2]
-        dx = self.linear_backward(given, "qa_outputs", dscores, dropped)
-        return HeadLoss(loss, dx if mask is None else dx * mask)
+        return HeadLoss(loss, back(dscores))
 
     @staticmethod
     def _position_loss(logits: Array, value: npt.ArrayLike, name: str) -> tuple[float, Array]:
@@ -424,12 +489,12 @@ def _first_column(mask: Mask) -> Mask:
 
 #: The training side of each kind of head.
 _HEADS: dict[type[Model], Callable[[Any, Network], Head]] = {
-    MaskedLM: lambda model_class, network: MaskedLMTraining(network, masked_lm_names(model_class)),
+    MaskedLM: lambda kind, network: MaskedLMTraining(network, masked_lm_names(kind, network.config)),
     BertForPreTraining: lambda _, network: _PreTrainingHead(network),
     BertForNextSentencePrediction: lambda _, network: _next_sentence_head(network),
     SequenceClassification: _sequence_head,
     MultipleChoice: _choice_head,
-    TokenClassification: lambda _, network: _TokenHead(network),
-    QuestionAnswering: lambda _, network: _QuestionAnsweringHead(network),
+    TokenClassification: lambda kind, network: _TokenHead(network, score_layers(kind, network.config)),
+    QuestionAnswering: lambda kind, network: _QuestionAnsweringHead(network, score_layers(kind, network.config)),
     ElectraForPreTraining: lambda _, network: DiscriminatorTraining(network),
 }

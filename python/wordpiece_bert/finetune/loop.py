@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.problem import TrainingProblem
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["StepOutput", "TrainOutput", "TrainingLoop"]
 
@@ -109,7 +109,7 @@ class TrainingLoop(Generic[Trained]):
         train_dataset: Dataset | None,
         eval_dataset: Dataset | None,
         *,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: AnyTokenizer | None = None,
     ) -> None:
         self.args = args
         self._problem, self._tokenizer = problem, tokenizer

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert.bert.families import family_of
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, rows_of
@@ -92,7 +93,9 @@ def needed_memory(
         The tokens for which a masked-language head computes the scores of the vocabulary.
     """
     H, F, L = config.hidden_size, config.intermediate_size, config.encoder_layers
-    layer = 7 * H + F  # what one layer keeps of a token
+    training = family_of(config).training
+    F *= 2 if training is not None and training.gated else 1
+    layer = 7 * H + F  # what one layer keeps of a token; where norms come first, H less
     kept = L * H + layer if gradient_checkpointing else L * layer
     kept += 10 * H + 4 * F  # the gradients in the backward pass of one layer
     scores = 3 * labelled * config.vocab_size  # logits, their logarithms and their gradient

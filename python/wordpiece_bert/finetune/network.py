@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wordpiece_bert._internal.checks import finite_number
-from wordpiece_bert.bert.checkpoint import bert_shapes
-from wordpiece_bert.bert.checkpoint.names import POOLER
+from wordpiece_bert.bert.checkpoint.fused import Place, place
 from wordpiece_bert.bert.families import Training, family_of, trainable
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.parts import name_in_checkpoint, prefix_of
+from wordpiece_bert.bert.parts import fused_names, name_in_checkpoint, prefix_of, weight_names
 from wordpiece_bert.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -66,16 +67,27 @@ class Network:
                 f"{type(model).__name__} cannot be trained here; models that can: {', '.join(trainable())}"
             )
         self.training: Training = training
-        names = [*bert_shapes(self.config), *POOLER]
-        self._names = {name: prefix + name_in_checkpoint(base, name, self.config) for name in names}
+        fused = fused_names(base)
+        self._places = {
+            name: place(prefix + name_in_checkpoint(base, name, self.config), fused)
+            for name in weight_names(base, self.config)
+        }
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether the encoder has a weight of this name, one of BERT's."""
+        return name in self._places
+
+    def place(self, name: str) -> Place:
+        """Return the parameter that holds the weight with one of BERT's names, and which part of its rows."""
+        return self._places[name]
 
     def name(self, name: str) -> str:
-        """Return the name in this model's checkpoint for one of BERT's names, without prefix."""
-        return self._names[name]
+        """Return the name of the parameter that holds the weight with one of BERT's names."""
+        return self._places[name].tensor
 
     def layer(self, name: str) -> str:
         """Return the name of one of BERT's dense layers or norms in this model's checkpoint, without ``.weight``."""
-        return self._names[f"{name}.weight"].removesuffix(".weight")
+        return self.name(f"{name}.weight").removesuffix(".weight")
 
     def lowest_trained(self, frozen: Collection[str]) -> int | None:
         """Return the lowest layer that needs a backward pass: None for the embeddings, the number of layers for none.
@@ -85,10 +97,13 @@ class Network:
         frozen
             The names of parameters that are not trained, in this model's checkpoint.
         """
-        trained = {name for name, own in self._names.items() if own not in frozen}
+        trained = {name for name, place in self._places.items() if place.tensor not in frozen}
         if any(name.startswith("embeddings.") for name in trained):
             return None
-        if "encoder.relative_attention_bias.weight" in trained:  # read by all layers
+        # What is neither of one layer nor after the last is read by the first, such as tables of relative positions.
+        if any(
+            name.startswith("encoder.") and not name.startswith(("encoder.layer.", "encoder.ln.")) for name in trained
+        ):
             return 0
         layers = self.config.encoder_layers
         # Layers that share their weights have the same names in the checkpoint, so the lowest of them is found.
@@ -109,20 +124,33 @@ class Gradients(dict[str, "Array"]):
         else:
             self[name] = gradient
 
-    def add_affine(self, name: str, weight: Array, bias: Array) -> None:
-        """Add the gradients of a dense layer's or a norm's weight and bias."""
+    def add_part(self, place: Place, gradient: Array) -> None:
+        """Add the gradient of one use of a part of a parameter."""
+        if place.parts == 1:
+            self.add(place.tensor, gradient)
+            return
+        rows = len(gradient)
+        if place.tensor not in self:
+            self[place.tensor] = np.zeros((place.parts * rows, *gradient.shape[1:]), gradient.dtype)
+        self[place.tensor][place.part * rows : (place.part + 1) * rows] += gradient
+
+    def add_affine(self, name: str, weight: Array, bias: Array | None) -> None:
+        """Add the gradients of a dense layer's or a norm's weight and bias, None where there is none."""
         self.add(f"{name}.weight", weight)
-        self.add(f"{name}.bias", bias)
+        if bias is not None:
+            self.add(f"{name}.bias", bias)
 
 
 def dropout_rate(config: BertConfig, *names: str) -> float:
-    """Return a dropout rate of the configuration, checked: the first of these fields that is not None.
+    """Return a dropout rate of the configuration, checked: the first of these fields that is not None; without any, 0.
 
     Raises
     ------
     ConfigError
         It is not a number from 0 to below 1.
     """
+    if not names:
+        return 0.0
     name = next((name for name in names if getattr(config, name) is not None), names[-1])
     value = getattr(config, name)
     try:
@@ -131,6 +159,6 @@ def dropout_rate(config: BertConfig, *names: str) -> float:
         raise ConfigError(f"{error}; it is the configuration's dropout rate") from None
 
 
-def affine(parameters: Mapping[str, Array], name: str) -> tuple[Array, Array]:
-    """Return weight and bias of a dense layer or a norm."""
-    return parameters[f"{name}.weight"], parameters[f"{name}.bias"]
+def affine(parameters: Mapping[str, Array], name: str) -> tuple[Array, Array | None]:
+    """Return weight and bias of a dense layer or a norm; None for a bias that it does not have."""
+    return parameters[f"{name}.weight"], parameters.get(f"{name}.bias")

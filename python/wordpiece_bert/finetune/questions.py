@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["QuestionWindows", "question_windows", "read_squad"]
 
@@ -146,7 +146,7 @@ def _window(example: int, one: _Example, encoding: Encoding) -> _Window:
             start, end = int(begins[0]), int(ends[-1])
     row = {
         "input_ids": np.array(encoding.ids, np.int32),
-        "token_type_ids": np.array(encoding.type_ids, np.int32),
+        "token_type_ids": np.array(encoding.token_type_ids, np.int32),
         "start_positions": start,
         "end_positions": end,
     }
@@ -154,7 +154,7 @@ def _window(example: int, one: _Example, encoding: Encoding) -> _Window:
 
 
 def question_windows(
-    tokenizer: Tokenizer,
+    tokenizer: AnyTokenizer,
     questions: Sequence[Any],
     contexts: Sequence[Any],
     answers: Sequence[Any],
@@ -167,7 +167,7 @@ def question_windows(
 
     Parameters
     ----------
-    tokenizer : Tokenizer
+    tokenizer : Tokenizer or SubwordTokenizer
         The tokenizer.
     questions, contexts : sequence of str
         The questions, and the texts that may contain their answers.
@@ -216,7 +216,7 @@ def question_windows(
     least_room = max_length - special - max_question_len
     for first in range(0, len(examples), _BLOCK):
         block = examples[first : first + _BLOCK]
-        encoded = tokenizer.encodings(
+        encoded: Sequence[AnyEncoding] = tokenizer.encodings(
             [(question, one.context) for question, one in zip(asked[first : first + _BLOCK], block, strict=True)],
             truncation="only_second",
             max_length=max_length,
@@ -270,9 +270,11 @@ def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
     return columns
 
 
-def _cut(tokenizer: Tokenizer, questions: list[str], max_length: int) -> tuple[list[str], int]:
+def _cut(tokenizer: AnyTokenizer, questions: list[str], max_length: int) -> tuple[list[str], int]:
     """Return the questions, truncated to `max_length` tokens, and how many were."""
-    encoded = tokenizer.encodings(questions, add_special_tokens=False, truncation=False, padding=False)
+    encoded: Sequence[AnyEncoding] = tokenizer.encodings(
+        questions, add_special_tokens=False, truncation=False, padding=False
+    )
     cut = [
         question if len(encoding) <= max_length else question[: encoding.offsets[max_length - 1][1]]
         for question, encoding in zip(questions, encoded, strict=True)

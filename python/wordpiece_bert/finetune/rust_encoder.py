@@ -15,7 +15,8 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
-from wordpiece_bert.finetune.network import Gradients, Network, affine, dropout_rate
+from wordpiece_bert.finetune.network import Gradients, Network, dropout_rate
+from wordpiece_bert.finetune.weights import EncoderWeights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> 
         # The kernels call each activation by the name of its function.
         activation=functional.ACTIVATIONS[config.hidden_act].__name__,
         eps=config.layer_norm_eps,
-        drops_attention_output=network.training.attention_output,
+        drops_attention_output=bool(network.training.attention_output_rate),
         dtype=dtype,
         instruction_set=instruction_set,
     )
@@ -95,25 +96,23 @@ class RustEncoderPass:
         dropout = options.dropout
         assert dropout is None or isinstance(dropout, KeyedDropout), "given masks are for NumPy"
         config = network.config
-        # The parameters of each layer, and the layers that have their own.
-        names = [
-            tuple(self._network.layer(f"encoder.layer.{i}.{part}") for part in _PARTS)
-            for i in range(config.encoder_layers)
-        ]
-        self._layers = list(dict.fromkeys(names))
-        uses = [self._layers.index(layer) for layer in names]
-        words = parameters[self._table_name("word")] if tokens.vectors is None else tokens.vectors
+        self._weights = weights = EncoderWeights(network, parameters)
+        # The layers that have parameters of their own, by the first that has them.
+        keys = [network.layer(f"encoder.layer.{i}.{_PARTS[0]}") for i in range(config.encoder_layers)]
+        self._layers = [keys.index(key) for key in dict.fromkeys(keys)]
+        uses = [self._layers.index(keys.index(key)) for key in keys]
+        words = weights.table("embeddings.word_embeddings") if tokens.vectors is None else tokens.vectors
         self._parameters = (
             (
                 np.ascontiguousarray(words, np.float32),
-                parameters[self._table_name("position")],
-                parameters[self._table_name("token_type")] if config.type_vocab_size else None,
-                affine(parameters, self._network.layer("embeddings.LayerNorm")),
-                affine(parameters, self._network.layer("embeddings.projection")) if config.has_projection else None,
+                weights.table("embeddings.position_embeddings"),
+                weights.table("embeddings.token_type_embeddings") if config.type_vocab_size else None,
+                self._affine("embeddings.LayerNorm"),
+                self._affine("embeddings.projection") if config.has_projection else None,
             ),
-            [[affine(parameters, name) for name in layer] for layer in self._layers],
+            [[self._affine(f"encoder.layer.{i}.{part}") for part in _PARTS] for i in self._layers],
             uses,
-            self._distances(parameters),
+            self._distances(),
         )
         rates = dropout_rate(config, "hidden_dropout_prob"), dropout_rate(config, "attention_probs_dropout_prob")
         self.x: Array = workspace.forward(
@@ -132,19 +131,21 @@ class RustEncoderPass:
             threads,
         )
 
-    def _table_name(self, kind: str) -> str:
-        return self._network.name(f"embeddings.{kind}_embeddings.weight")
+    def _affine(self, name: str) -> tuple[Array, Array]:
+        """Return weight and bias of a dense layer or a norm; zeros for a bias that it does not have."""
+        weight, bias = self._weights.affine(name)
+        return weight, np.zeros(len(weight), np.float32) if bias is None else bias
 
     def _buckets(self) -> Ids:
         """Return MPNet's bucket of each distance key − query, from 1 − S to S − 1."""
         longest = self._tokens.shape[1] - 1
         return functional.distance_buckets(-np.arange(-longest, longest + 1))
 
-    def _distances(self, parameters: Mapping[str, Array]) -> Array | None:
+    def _distances(self) -> Array | None:
         """Return MPNet's bias for each head and distance, [N, 2·S − 1]; None for other models."""
         if not self._network.config.relative_attention_num_buckets:
             return None
-        table = parameters[self._network.name("encoder.relative_attention_bias.weight")]  # [32, N]
+        table = self._weights.table("encoder.relative_attention_bias")  # [32, N]
         return np.ascontiguousarray(table[self._buckets()].T)
 
     def backward(self, dx: Array, gradient: Gradients) -> Array | None:
@@ -173,10 +174,10 @@ class RustEncoderPass:
             self._parameters, np.ascontiguousarray(dx, np.float32), embeddings, layer_gradients, dbias, self._threads
         )
         self._release()
-        for i, (names, pairs) in enumerate(zip(self._layers, layer_gradients, strict=True)):
-            for name, pair in zip(names, pairs, strict=True):
+        for i, (number, pairs) in enumerate(zip(self._layers, layer_gradients, strict=True)):
+            for part, pair in zip(_PARTS, pairs, strict=True):
                 if i in trained:
-                    gradient.add_affine(name, *pair)
+                    self._weights.add(gradient, f"encoder.layer.{number}.{part}", *pair)
         if dbias is not None:
             self._bias_backward(dbias, gradient)
         if embeddings is not None:
@@ -187,19 +188,19 @@ class RustEncoderPass:
         """Add the sums over the distances of each bucket; dbias [N, 2·S − 1]."""
         count, buckets = self._network.config.relative_attention_num_buckets, self._buckets()
         sums = [np.bincount(buckets, weights=head, minlength=count) for head in dbias]
-        name = self._network.name("encoder.relative_attention_bias.weight")
-        gradient.add(name, np.stack(sums, axis=1).astype(np.float32))  # [32, N]
+        self._weights.add(gradient, "encoder.relative_attention_bias", np.stack(sums, axis=1).astype(np.float32))
 
     def _embeddings_backward(self, embeddings: Any, gradient: Gradients) -> None:
         words, (positions, _), types, norm, projection = embeddings
+        add = self._weights.add
         if words is not None:
-            gradient.add(self._table_name("word"), words[0])
-        gradient.add(self._table_name("position"), positions)
+            add(gradient, "embeddings.word_embeddings", words[0])
+        add(gradient, "embeddings.position_embeddings", positions)
         if types is not None:
-            gradient.add(self._table_name("token_type"), types)
-        gradient.add_affine(self._network.layer("embeddings.LayerNorm"), *norm)
+            add(gradient, "embeddings.token_type_embeddings", types)
+        add(gradient, "embeddings.LayerNorm", *norm)
         if projection is not None:
-            gradient.add_affine(self._network.layer("embeddings.projection"), *projection)
+            add(gradient, "embeddings.projection", *projection)
 
 
 def _empty(pair: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -16,13 +16,13 @@ from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
 from wordpiece_bert.sentence.dense.base import transformer_of
 from wordpiece_bert.sentence.folders.modules import Normalize
-from wordpiece_bert.subword import wordpiece
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array, Mask
+    from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.finetune.passes import PassOptions
@@ -98,14 +98,9 @@ class SentenceProblem:
                 f"columns must be lists of texts of one length above 0, not of {[len(c) for c in columns]}"
             )
         texts = [text for column in columns for text in column]
-        tokenizer = wordpiece(self.start.tokenizer, "the training of an encoder")
-        inputs = tokenizer(texts, truncation=True, max_length=self.start.max_seq_length, padding=True)
-        checked = check_inputs(
-            self.config, inputs["input_ids"], inputs["attention_mask"], inputs["token_type_ids"], None, None
-        )
-        tokens = lay_out(checked, np.zeros(checked.shape, np.bool_))
+        inputs, mask = self._inputs(texts)
+        tokens = lay_out(inputs, np.zeros(inputs.shape, np.bool_))
         encoder = engine.encode(self._network, parameters, tokens, options._replace(trained_from=self._trained_from))
-        mask = np.asarray(inputs["attention_mask"]) != 0  # [rows, S]
         vectors = [_pool(encoder.x, tokens, mask, self._modes)]  # [rows, D]
         for _ in range(self._normalizes):
             vectors.append(normalize(vectors[-1]))
@@ -116,6 +111,14 @@ class SentenceProblem:
             dvectors = normalize_backward(dvectors, x)
         encoder.backward(_pool_backward(dvectors, encoder.x, tokens, self._modes), gradient)
         return found.loss, gradient
+
+    def _inputs(self, texts: list[str]) -> tuple[Inputs, Mask]:
+        """Return texts as padded rows of ids, and which places are tokens, [rows, S]."""
+        rows = self.start.tokenizer.encode_batch(texts, truncation=True, max_length=self.start.max_seq_length)
+        mask = np.arange(rows.lengths.max()) < rows.lengths[:, None]
+        ids = np.zeros(mask.shape, np.int64)
+        ids[mask] = rows.ids
+        return check_inputs(self.config, ids, mask, None, None, None), mask
 
     def model(self, parameters: Parameters) -> SentenceEncoder:
         """Return an encoder with copies of the parameters."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal, cast
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.checkpoint.fused import place
 from wordpiece_bert.bert.checkpoint.names import draw_weights
 from wordpiece_bert.bert.families import class_named, family_of, trainable
-from wordpiece_bert.bert.parts import layout_of
+from wordpiece_bert.bert.parts import fused_names, layout_of
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
@@ -99,6 +100,8 @@ def model_for(
         prefix = layout.prefix if any(name.startswith(layout.prefix) for name in tensors) else ""
         drawn = draw_weights(sorted(pooler), layout._replace(head=layout.base), own, seed + 1, own.initializer_range)
         tensors |= {prefix + name: array for name, array in drawn.items()}
-    expected = {layout.prefix + part for part in layout.base} | set(layout.base) | layout.head.keys()
+    fused = fused_names(model_class)
+    stored = {place(part, fused).tensor for part in layout.base}
+    expected = {layout.prefix + part for part in stored} | stored | layout.head.keys()
     used = {weight: array for weight, array in tensors.items() if weight in expected}
     return model_class(own, used or tensors, backend=backend, source=str(folder))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.problem import Collate, HeadFactory, TrainingProblem
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["EvalPrediction", "Trainer"]
 
@@ -82,7 +82,7 @@ class Trainer(TrainingLoop["Model"]):
         data_collator: Callable[[Sequence[Any]], Mapping[str, npt.ArrayLike]] | None = None,
         compute_metrics: Callable[[EvalPrediction], Mapping[str, float]] | None = None,
         *,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: AnyTokenizer | None = None,
         loss_head: HeadFactory | None = None,
     ) -> None:
         problem = self._new_problem(model, data_collator, loss_head)
@@ -107,7 +107,7 @@ class Trainer(TrainingLoop["Model"]):
         data_collator: Callable[[Sequence[Any]], Mapping[str, npt.ArrayLike]] | None = None,
         compute_metrics: Callable[[EvalPrediction], Mapping[str, float]] | None = None,
         *,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: AnyTokenizer | None = None,
         loss_head: HeadFactory | None = None,
     ) -> Self:
         """Make a trainer and restore a checkpoint.

@@ -199,7 +199,7 @@ def _relative_scores(encoder: BertModel, layer: int, q: Array, k: Array) -> Arra
     assert kind is not None, "checked by the caller"
 
     def part(prefix: str) -> dict[str, Array]:
-        names = [name for name in weight_names(encoder) if name.startswith(prefix)]
+        names = [name for name in weight_names(type(encoder), encoder.config) if name.startswith(prefix)]
         return {name.removeprefix(prefix): stored_weight(encoder, name) for name in names}
 
     terms = None
@@ -216,7 +216,7 @@ def _relative_scores(encoder: BertModel, layer: int, q: Array, k: Array) -> Arra
 def _heads(encoder: BertModel, layer: int, x: Array, positions: Ids) -> tuple[Array, Array, Array]:
     """Return queries and keys [N, S, d] and the norms of the projected values [N, S] of a layer with the input x."""
     prefix = f"encoder.layer.{layer}."
-    names = [name for name in weight_names(encoder) if name.startswith(prefix)]
+    names = [name for name in weight_names(type(encoder), encoder.config) if name.startswith(prefix)]
     weights = {name.removeprefix(prefix): stored_weight(encoder, name) for name in names}
     q, k, v = (part[0] for part in layer_heads(layer, x[None], weights, encoder.config, positions))  # [N, S, d]
     output = weights["attention.output.dense.weight"]  # [H, N·d]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     #: For each part of a name that stands for several weights, what stands in its place in the names of these.
     Fused = Mapping[str, tuple[str, ...]]
 
-__all__ = ["joined", "split"]
+__all__ = ["Place", "joined", "place", "split"]
+
+
+class Place(NamedTuple):
+    """Where a checkpoint has a weight."""
+
+    #: The name of the tensor.
+    tensor: str
+    #: Which of the equal parts of its rows, and how many there are.
+    part: int = 0
+    parts: int = 1
 
 
 def split(tensors: Mapping[str, Any], fused: Fused, source: str) -> dict[str, Any]:
@@ -72,6 +82,23 @@ def joined(weights: Mapping[str, Any], fused: Fused) -> Iterator[tuple[str, tupl
         elif part is not None:
             whole = first[part]
             yield _with(name, part, whole), tuple(_with(name, part, other) for other in fused[whole])
+
+
+def place(name: str, fused: Fused) -> Place:
+    """Return where a checkpoint has a weight: in a tensor of its own, or in one that holds several.
+
+    Parameters
+    ----------
+    name
+        The name of the weight.
+    fused
+        The parts of names.
+    """
+    for whole, parts in fused.items():
+        part = _part(name, parts)
+        if part is not None:
+            return Place(_with(name, part, whole), parts.index(part), len(parts))
+    return Place(name)
 
 
 def _part(name: str, parts: Iterable[str]) -> str | None:

@@ -35,6 +35,7 @@ __all__ = [
     "MaskedLMNames",
     "MultipleChoice",
     "QuestionAnswering",
+    "ScoreLayers",
     "SequenceClassification",
     "TokenClassification",
     "problem_type",
@@ -70,6 +71,22 @@ class MaskedLMNames(NamedTuple):
         tied = {f"{self.decoder}.weight": "embeddings.word_embeddings.weight"}
         bias = f"{self.decoder}.bias"
         return tied if bias == self.bias else tied | {bias: self.bias}
+
+
+class ScoreLayers(NamedTuple):
+    """The layers between the token vectors and the scores of a head, and what it reads."""
+
+    #: The dense layer that computes the scores.
+    classifier: str
+    #: A dense layer before it; None for none, or for the pooler in heads that read one vector of each sequence.
+    dense: str | None = None
+    #: The activation after that layer, a name in `ACTIVATIONS`.
+    activation: str = "tanh"
+    #: A layer norm after the activation.
+    norm: str | None = None
+    #: What heads for sequences read: ``"first"``, the first position; ``"cls"``, the first token, which is another
+    #: position where rows are padded on the left; ``"mean"``, the mean of the tokens.
+    pooling: str = "first"
 
 
 class MaskedLMHead:
@@ -113,15 +130,21 @@ class MaskedLM(LabelledModel):
     _names: ClassVar[MaskedLMNames]
 
     @classmethod
+    def _head_names(cls, config: BertConfig) -> MaskedLMNames:
+        """Return the names of the head's layers."""
+        del config  # used by DeBERTa
+        return cls._names
+
+    @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        return cls._names.shapes(config)
+        return cls._head_names(config).shapes(config)
 
     @classmethod
     def _tied(cls) -> dict[str, str]:
         return cls._names.tied()
 
     def _set_up_head(self, weights: HeadWeights) -> None:
-        self._head = MaskedLMHead(weights, self._names, self.config)
+        self._head = MaskedLMHead(weights, self._head_names(self.config), self.config)
 
     def predict(self, x: Array) -> Array:
         """Run the head only, over any token vectors, [..., H] -> [..., V].
@@ -206,12 +229,21 @@ class _FirstTokenModel(LabelledModel):
         del attention_mask  # used by ModernBERT
         if self._hidden is None or self._pooled is None:
             return pooler_output(output)
-        return ACTIVATIONS[self._hidden_activation()](self._pooled(output.last_hidden_state[:, 0]))
+        return ACTIVATIONS[self._hidden_activation(self.config)](self._pooled(output.last_hidden_state[:, 0]))
 
-    def _hidden_activation(self) -> str:
+    @classmethod
+    def _hidden_activation(cls, config: BertConfig) -> str:
         """Return the activation after the layer over the first token, a name in `ACTIVATIONS`."""
-        assert self._hidden is not None, "only asked for where there is such a layer"
-        return self._hidden[1]
+        del config  # used by DeBERTa
+        assert cls._hidden is not None, "only asked for where there is such a layer"
+        return cls._hidden[1]
+
+    @classmethod
+    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
+        """Return the layers of the head, for training."""
+        if cls._hidden is None:
+            return ScoreLayers(cls._classifier)
+        return ScoreLayers(cls._classifier, cls._hidden[0], cls._hidden_activation(config))
 
 
 class SequenceClassification(_FirstTokenModel):
@@ -281,6 +313,12 @@ class TokenClassification(LabelledModel):
 
     def _set_up_head(self, weights: HeadWeights) -> None:
         self._scores = weights.dense("classifier")
+
+    @classmethod
+    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
+        """Return the layers of the head, for training."""
+        del config  # used by ModernBERT
+        return ScoreLayers("classifier")
 
     def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, S, labels].
@@ -387,6 +425,12 @@ class QuestionAnswering(LogitsModel):
 
     def _set_up_head(self, weights: HeadWeights) -> None:
         self._scores = weights.dense(self._classifier)
+
+    @classmethod
+    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
+        """Return the layers of the head, for training."""
+        del config  # used by ModernBERT
+        return ScoreLayers(cls._classifier)
 
     def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, S, 2], start and end.

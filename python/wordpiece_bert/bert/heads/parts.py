@@ -5,21 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.heads.bert import BertForPreTraining
-    from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMNames, MultipleChoice, SequenceClassification
+    from wordpiece_bert.bert.heads.kinds import (
+        MaskedLM,
+        MaskedLMNames,
+        MultipleChoice,
+        QuestionAnswering,
+        ScoreLayers,
+        SequenceClassification,
+        TokenClassification,
+    )
 
-__all__ = ["first_token_layers", "masked_lm_names", "next_sentence_scores"]
+__all__ = ["masked_lm_names", "next_sentence_scores", "score_layers"]
 
 
-def masked_lm_names(kind: type[MaskedLM]) -> MaskedLMNames:
+def masked_lm_names(kind: type[MaskedLM], config: BertConfig) -> MaskedLMNames:
     """Return the names of the layers of a class's masked-language head."""
-    return kind._names
+    return kind._head_names(config)
 
 
-def first_token_layers(kind: type[SequenceClassification | MultipleChoice]) -> tuple[str, tuple[str, str] | None]:
-    """Return the classifier of a class that scores first tokens, and the layer and activation before it, if any."""
-    return kind._classifier, kind._hidden
+def score_layers(
+    kind: type[SequenceClassification | MultipleChoice | TokenClassification | QuestionAnswering], config: BertConfig
+) -> ScoreLayers:
+    """Return the layers of a class's head for labels, choices or answers."""
+    return kind._score_layers(config)
 
 
 def next_sentence_scores(model: BertForPreTraining, pooled: Array) -> Array:

@@ -19,7 +19,6 @@ from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.bert import MASKED_LM
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
-    MaskedLMHead,
     MaskedLMNames,
     MultipleChoice,
     QuestionAnswering,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.bert.heads.base import HeadWeights
 
 __all__ = [
     "DebertaV2Config",
@@ -320,10 +318,6 @@ class DebertaV2ForMaskedLM(MaskedLM):
         return MASKED_LM if config.legacy else _NEW_MASKED_LM
 
     @classmethod
-    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        return cls._head_names(config).shapes(config)
-
-    @classmethod
     def _tied(cls) -> dict[str, str]:
         return MASKED_LM.tied() | _NEW_MASKED_LM.tied()
 
@@ -344,9 +338,6 @@ class DebertaV2ForMaskedLM(MaskedLM):
                 weights[f"{names.decoder}.bias"] = weights[names.bias]
         return weights
 
-    def _set_up_head(self, weights: HeadWeights) -> None:
-        self._head = MaskedLMHead(weights, self._head_names(self.config), self.config)
-
 
 class DebertaV2ForSequenceClassification(SequenceClassification):
     """DeBERTa that classifies texts or pairs: logits [B, labels], over activation(dense(first token)).
@@ -359,8 +350,9 @@ class DebertaV2ForSequenceClassification(SequenceClassification):
     _base_model_class = DebertaV2Model
     _hidden = ("pooler.dense", "pooler_hidden_act")
 
-    def _hidden_activation(self) -> str:
-        return _pooler_activation(self.config)
+    @classmethod
+    def _hidden_activation(cls, config: BertConfig) -> str:
+        return _pooler_activation(config)
 
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
         if self.config.problem_type is not None or self.config.num_labels == 1:
@@ -380,8 +372,9 @@ class DebertaV2ForMultipleChoice(MultipleChoice):
     _base_model_class = DebertaV2Model
     _hidden = ("pooler.dense", "pooler_hidden_act")
 
-    def _hidden_activation(self) -> str:
-        return _pooler_activation(self.config)
+    @classmethod
+    def _hidden_activation(cls, config: BertConfig) -> str:
+        return _pooler_activation(config)
 
 
 def _pooler_activation(config: BertConfig) -> str:

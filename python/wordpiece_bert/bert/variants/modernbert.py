@@ -23,6 +23,7 @@ from wordpiece_bert.bert.heads.kinds import (
     MaskedLMNames,
     MultipleChoice,
     QuestionAnswering,
+    ScoreLayers,
     SequenceClassification,
     TokenClassification,
 )
@@ -80,6 +81,8 @@ class ModernBertConfig(RotatedConfig):
     ----------
     norm_bias, attention_bias, mlp_bias : bool
         Whether layer norms, the dense layers of attention, and those of feed-forward networks have biases.
+    embedding_dropout : float
+        The dropout rate of training after the embeddings; `hidden_dropout_prob` is that within feed-forward networks.
     classifier_bias, decoder_bias : bool
         Whether the hidden layer of a head and the decoder of the vocabulary have biases.
     classifier_activation : str
@@ -107,6 +110,7 @@ class ModernBertConfig(RotatedConfig):
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
     classifier_dropout: float | None = 0.0
+    embedding_dropout: float = 0.0
     model_type: str = "modernbert"
     norm_bias: bool = False
     attention_bias: bool = False
@@ -294,6 +298,17 @@ class _HeadModel(HeadModel):
         super()._set_up_head(weights)
         self._dense, self._norm = weights.dense("head.dense"), weights.norm("head.norm")
 
+    @classmethod
+    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
+        """Return the layers of the head, for training."""
+        assert isinstance(config, ModernBertConfig)
+        return ScoreLayers("classifier", "head.dense", config.head_activation, "head.norm", cls._pooling(config))
+
+    @classmethod
+    def _pooling(cls, config: ModernBertConfig) -> str:
+        """Return what a head for sequences reads, as `ScoreLayers.pooling`."""
+        return "first" if config.classifier_pooling == "cls" else "mean"
+
     def _hidden_layer(self, x: Array) -> Array:
         """h(x), [..., H] -> [..., H]."""
         activation = ACTIVATIONS[self.config.head_activation]
@@ -370,6 +385,10 @@ class ModernBertForMultipleChoice(_HeadModel, MultipleChoice):
 
     With ``classifier_pooling`` ``"cls"`` it reads the first token of a row: not position 0, if that is padding.
     """
+
+    @classmethod
+    def _pooling(cls, config: ModernBertConfig) -> str:
+        return config.classifier_pooling
 
     def _pool(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
         assert isinstance(self.config, ModernBertConfig)

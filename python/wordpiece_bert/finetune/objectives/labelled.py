@@ -24,8 +24,9 @@ from wordpiece_bert.finetune.questions import LONGEST_WINDOW, QuestionWindows, q
 from wordpiece_bert.finetune.sentence_trainer import SentenceTrainer
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import Trainer
+from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.batches import Dataset
     from wordpiece_bert.finetune.trainer import EvalPrediction
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["Answers", "Choose", "Classify", "Regress", "Similar", "Tokens"]
 
@@ -45,7 +47,7 @@ class _Texts(HeadObjective):
     caches_vectors = True
 
     def rows(
-        self, file: str | os.PathLike[str], tokenizer: Tokenizer, names: list[str] | None, max_length: int
+        self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
     ) -> Dataset:
         """Return the rows of a table."""
         table, columns = self.read(file), self.tables.columns
@@ -147,7 +149,7 @@ class Tokens(HeadObjective):
         return label_names([tag for row in self._words(self.tables.train)[1] for tag in row])
 
     def rows(
-        self, file: str | os.PathLike[str], tokenizer: Tokenizer, names: list[str] | None, max_length: int
+        self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
     ) -> Dataset:
         """Return the rows of a table."""
         return token_rows(tokenizer, *self._words(file), names=names or (), max_length=max_length)
@@ -180,8 +182,8 @@ class Tokens(HeadObjective):
         del cache
         names = self.label_names()
         start = model_for(model, "TokenClassification", labels=names, download=download)
-        tokenizer = Tokenizer.from_pretrained(model, download=download)
-        longest = self.longest(start.config.longest_row)
+        tokenizer = tokenizer_of(find_model(model, download=download))
+        longest = self.longest(start.config.usual_longest_row)
         data = self.rows(self.tables.train, tokenizer, names, longest)
         fitted = fit_token_head(start, data, C=C, show_progress_bar=show_progress_bar)
         found: dict[str, float] = {}
@@ -205,7 +207,7 @@ class Answers(HeadObjective):
     head = "QuestionAnswering"
 
     def rows(
-        self, file: str | os.PathLike[str], tokenizer: Tokenizer, names: list[str] | None, max_length: int
+        self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
     ) -> Dataset:
         """Return the windows of a table, or of a file in the format of SQuAD."""
         del names
@@ -237,7 +239,7 @@ class Choose(HeadObjective):
     label_problem = class_problem
 
     def rows(
-        self, file: str | os.PathLike[str], tokenizer: Tokenizer, names: list[str] | None, max_length: int
+        self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
     ) -> Dataset:
         """Return the rows of a table."""
         del names

@@ -360,7 +360,7 @@ class _SamplingHead(MaskedLMTraining):
     """The generator's head, which draws a token at each masked place from the scores of the forward pass."""
 
     def __init__(self, network: Network, key: KeyedDropout) -> None:
-        super().__init__(network, masked_lm_names(ElectraForMaskedLM))
+        super().__init__(network, masked_lm_names(ElectraForMaskedLM, network.config))
         self._key = key
 
     def see(self, given: HeadInputs, chosen: npt.NDArray[np.intp], logits: Array) -> None:

@@ -12,7 +12,8 @@ from wordpiece_bert.finetune.objectives.columns import Columns
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import Trainer
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
     import os
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.network import Network
     from wordpiece_bert.finetune.start import ProblemType
     from wordpiece_bert.finetune.trainer import EvalPrediction
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["FrozenFit", "HeadObjective", "TableObjective", "Tables"]
 
@@ -173,7 +175,7 @@ class HeadObjective(TableObjective):
         return None
 
     def rows(
-        self, file: str | os.PathLike[str], tokenizer: Tokenizer, names: list[str] | None, max_length: int
+        self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
     ) -> Dataset:
         """Return the rows of a table for a `Trainer`.
 
@@ -181,7 +183,7 @@ class HeadObjective(TableObjective):
         ----------
         file : path
             The table.
-        tokenizer : Tokenizer
+        tokenizer : Tokenizer or SubwordTokenizer
             The tokenizer of the model.
         names : list of str, optional
             What `label_names` returned.
@@ -225,7 +227,7 @@ class HeadObjective(TableObjective):
         TrainingLoop
             The trainer.
         """
-        tokenizer = Tokenizer.from_pretrained(model, download=download)
+        tokenizer = tokenizer_of(find_model(model, download=download))
         names = self.label_names()
         start = model_for(
             model,
@@ -236,7 +238,7 @@ class HeadObjective(TableObjective):
             download=download,
         )
         train, held_out = (
-            None if file is None else self.rows(file, tokenizer, names, self.longest(start.config.longest_row))
+            None if file is None else self.rows(file, tokenizer, names, self.longest(start.config.usual_longest_row))
             for file in (self.tables.train, self.tables.eval)
         )
         own_loss = type(self).loss_head is not HeadObjective.loss_head

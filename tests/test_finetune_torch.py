@@ -1,0 +1,195 @@
+"""Training of random models that transformers makes, beside torch's own gradients and steps."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from wordpiece_bert.bert import AutoModel
+from wordpiece_bert.finetune import Trainer, TrainingArguments, value_and_grad
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+torch = pytest.importorskip("torch")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    transformers = pytest.importorskip("transformers")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+HEADS = ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
+SIZES = {
+    "vocab_size": 60,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 20,
+    "max_position_embeddings": 40,
+    "pad_token_id": 0,
+}
+MODERNBERT: dict[str, dict[str, Any]] = {
+    "plain": {"local_attention": 6},
+    "biases": {
+        "local_attention": 3,
+        "hidden_activation": "silu",
+        "classifier_pooling": "mean",
+        **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True),
+    },
+}
+CASES = [("ModernBert", case, options) for case, options in MODERNBERT.items()]
+RATES = {
+    "ModernBert": {
+        "embedding_dropout": 0.3,
+        "attention_dropout": 0.2,
+        "mlp_dropout": 0.25,
+        "classifier_dropout": 0.4,
+    },
+}
+
+
+def random_model(family: str, head: str, options: dict[str, Any], rates: dict[str, float] | None = None) -> Any:
+    """A model of transformers, every parameter of which is drawn; without dropout unless rates are given."""
+    torch.manual_seed(7)
+    labels = {} if head == "QuestionAnswering" else {"num_labels": 3}
+    none = dict.fromkeys(RATES[family], 0.0)
+    attention = {} if rates is None else {"attn_implementation": "eager"}
+    config = getattr(transformers, f"{family}Config")(**SIZES | none | labels | (rates or {}) | attention | options)
+    model = getattr(transformers, f"{family}For{head}")(config).train()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            is_norm = parameter.ndim == 1 and name.endswith("weight")
+            parameter.copy_(torch.randn(parameter.shape) * 0.15 + is_norm)
+    return model
+
+
+def batch_of(head: str, *, padded: bool) -> dict[str, Any]:
+    random = np.random.default_rng(5)
+    shape = (2, 3, 13) if head == "MultipleChoice" else (4, 13)
+    mask = np.ones((shape[0] * (3 if len(shape) == 3 else 1), 13), np.int64)
+    if padded:
+        mask[1, 6:] = mask[2, :5] = mask[3, [2, 3, 9]] = 0
+    mask = mask.reshape(shape)
+    ids = np.where(mask > 0, random.integers(1, 60, shape), 0)
+    batch = {"input_ids": ids, "attention_mask": mask}
+    if head == "QuestionAnswering":
+        return batch | {"start_positions": np.array([1, 0, 5, 13]), "end_positions": np.array([2, 3, 9, 1])}
+    if head in ("MultipleChoice", "SequenceClassification"):
+        return batch | {"labels": random.integers(0, 3, shape[0])}
+    count = 60 if head == "MaskedLM" else 3
+    chosen = (random.random(shape) < 0.5) & (mask > 0)
+    return batch | {"labels": np.where(chosen, random.integers(0, count, shape), -100)}
+
+
+def tensors(batch: dict[str, Any]) -> dict[str, Any]:
+    return {name: torch.from_numpy(array) for name, array in batch.items()}
+
+
+def assert_gradients(found: Any, theirs: Any) -> None:
+    """Every gradient agrees to 2e-5 of its size; those that vanish are noise beside the largest."""
+    expected = {name: p.grad.numpy() for name, p in theirs.named_parameters() if p.grad is not None}
+    largest = max(float(np.abs(g).max()) for g in expected.values())
+    assert found.gradients.keys() <= expected.keys()
+    for name, g in expected.items():
+        if name not in found.gradients:
+            assert not g.any(), name
+            continue
+        limit = 2e-5 * (float(np.abs(g).max()) + 0.05 * largest)
+        assert float(np.abs(found.gradients[name] - g).max()) <= limit, name
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(("family", "case", "options"), CASES, ids=[f"{family}-{case}" for family, case, _ in CASES])
+def test_gradients_and_a_step_equal_those_of_torch(
+    family: str, case: str, options: dict[str, Any], head: str, tmp_path: Path
+) -> None:
+    theirs = random_model(family, head, options)
+    theirs.save_pretrained(tmp_path / "model")
+    batch = batch_of(head, padded=True)
+    loss = theirs(**tensors(batch)).loss
+    loss.backward()
+    forbidden = transformers.trainer_pt_utils.get_parameter_names(
+        theirs, [torch.nn.LayerNorm], ["bias", "layernorm", "rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
+    )
+    for backend in ("numpy", "rust"):
+        model: Any = AutoModel.from_pretrained(tmp_path / "model", backend)
+        assert type(model).__name__ == f"{family}For{head}"
+        found = value_and_grad(model, **batch)
+        assert found.loss == pytest.approx(float(loss), abs=1e-5)
+        assert_gradients(found, theirs)
+        settings = TrainingArguments(tmp_path / backend, learning_rate=1e-3, weight_decay=0.1, max_steps=1)
+        trainer = Trainer(model, settings)
+        step = trainer.training_step([batch])
+        assert step.loss == pytest.approx(float(loss), abs=1e-5)
+        weights = {name: array.copy() for name, array in trainer.model.named_parameters()}
+        trainer.save_model(tmp_path / f"trained-{backend}")
+        getattr(transformers, f"{family}For{head}").from_pretrained(tmp_path / f"trained-{backend}")
+        if backend == "numpy":
+            ours, gradients = weights, found.gradients
+    groups = [
+        {"params": [p for n, p in theirs.named_parameters() if n in forbidden], "weight_decay": 0.1},
+        {"params": [p for n, p in theirs.named_parameters() if n not in forbidden], "weight_decay": 0.0},
+    ]
+    torch.nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
+    largest = max(float(p.grad.abs().max()) for p in theirs.parameters() if p.grad is not None)
+    their_gradients = {n: p.grad for n, p in theirs.named_parameters()}
+    torch.optim.AdamW(groups, lr=1e-3).step()
+    for name, parameter in theirs.named_parameters():
+        gradient = their_gradients[name]
+        if gradient is None:
+            continue
+        # AdamW divides by the size of a gradient: where it vanishes, the sign of the noise decides.
+        certain = (gradient.abs() > 1e-4 * largest).numpy()
+        if name in gradients:  # rows of tables that are not read decay, and nothing else
+            certain |= (gradient.numpy() == 0) & (gradients[name] == 0)
+        assert np.abs(ours[name] - parameter.detach().numpy())[certain].max(initial=0.0) < 2e-5, name
+
+
+class Recorded:
+    """The masks of dropout that torch draws, in the order of its calls."""
+
+    def __init__(self) -> None:
+        self.masks: list[Any] = []
+        self._random = np.random.default_rng(9)
+
+    def __call__(self, x: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+        if not training or p == 0:
+            return x
+        mask = (self._random.random(tuple(x.shape)) >= p).astype(np.float32)
+        self.masks.append(mask)
+        return x * torch.from_numpy(mask) / (1 - p)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
+    """Dropout whose masks are drawn and kept here."""
+    record = Recorded()
+    monkeypatch.setattr(torch.nn.functional, "dropout", record)
+    return record
+
+
+def sites_of(family: str, head: str) -> list[str]:
+    """The sites of dropout in the order of torch's calls."""
+    sites = ["embeddings"]
+    for layer in range(SIZES["num_hidden_layers"]):
+        sites += [f"layer.{layer}.{site}" for site in ("attention_probs", "attention.output", "intermediate")]
+    return sites if head == "MaskedLM" else [*sites, "head"]
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("family", RATES)
+def test_dropout_has_the_sites_of_transformers(family: str, head: str, recorded: Recorded, tmp_path: Path) -> None:
+    theirs = random_model(family, head, {"ModernBert": MODERNBERT}[family]["plain"], RATES[family])
+    theirs.save_pretrained(tmp_path)
+    batch = batch_of(head, padded=False)
+    loss = theirs(**tensors(batch)).loss
+    loss.backward()
+    masks = dict(zip(sites_of(family, head), recorded.masks, strict=True))
+    model: Any = AutoModel.from_pretrained(tmp_path, "numpy")
+    found = value_and_grad(model, **batch, dropout_masks=masks)
+    assert found.loss == pytest.approx(float(loss), abs=1e-5)
+    assert_gradients(found, theirs)

@@ -1,0 +1,232 @@
+"""Training of the families with layers of their own, ModernBERT: central differences, trainers, the command."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wordpiece_bert.bert as bert
+from model_files import MODELS
+from random_models import random_model
+from wordpiece_bert import SentenceEncoder, tasks
+from wordpiece_bert.cli import main
+from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, value_and_grad
+from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.memory import needed_memory
+from wordpiece_bert.finetune.network import Network
+from wordpiece_bert.finetune.passes import PassOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADS = ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
+ROWS, LENGTH, VOCABULARY = 4, 11, 40
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 12,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 10,
+    "pad_token_id": 0,
+}
+THREE = {0: "a", 1: "b", 2: "c"}
+BIASES = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True)
+SLIDING, FULL = "sliding_attention", "full_attention"
+RATES = {
+    "embedding_dropout": 0.3,
+    "attention_probs_dropout_prob": 0.2,
+    "hidden_dropout_prob": 0.25,
+    "classifier_dropout": 0.4,
+}
+
+#: Configurations of each family, by what is particular in them.
+MODERNBERT: dict[str, dict[str, Any]] = {
+    "plain": {"local_attention": 4, "hidden_act": "silu"},
+    "biases": {"local_attention": 6, **BIASES, "decoder_bias": False, "classifier_activation": "tanh"},
+    "windows": {"local_attention": 1, "layer_types": (SLIDING, SLIDING, FULL), "classifier_pooling": "mean"},
+    "dropout": {"local_attention": 4, "num_hidden_layers": 2, **RATES},
+}
+
+
+FAMILIES = {"ModernBert": MODERNBERT}
+#: What the names of layers begin with.
+LAYERS = {"ModernBert": "layers."}
+
+
+def config_of(family: str, options: dict[str, Any]) -> Any:
+    return getattr(bert, f"{family}Config")(**SIZES | options)
+
+
+def batch_of(head: str, random: Any, labels: str = "") -> dict[str, Any]:
+    """Rows that are padded on the right and on the left, or have holes, and labels for a head."""
+    mask = np.ones((ROWS, LENGTH), np.int64)
+    mask[1, 5:] = mask[2, :4] = mask[3, [2, 3, 7]] = 0
+    ids = np.where(mask > 0, random.integers(1, VOCABULARY, mask.shape), 0)
+    ids[0, 3] = 0  # the id of padding at a visible place
+    batch = {"input_ids": ids, "attention_mask": mask}
+    if head == "MultipleChoice":
+        batch = {name: array.reshape(2, 2, LENGTH) for name, array in batch.items()}
+        return batch | {"labels": random.integers(0, 2, 2)}
+    if head == "QuestionAnswering":
+        return batch | {"start_positions": np.array([1, 0, 5, LENGTH]), "end_positions": np.array([2, 3, 9, 1])}
+    if head == "SequenceClassification":
+        of_kind = {"": random.integers(0, 3, ROWS), "targets": random.random((ROWS, 3))}
+        return batch | {"labels": of_kind[labels]}
+    count = VOCABULARY if head == "MaskedLM" else 3
+    # Places that are masked may have labels: their vectors are computed, but nothing attends to them.
+    return batch | {"labels": np.where(random.random(mask.shape) < 0.5, random.integers(0, count, mask.shape), -100)}
+
+
+def check_gradients(model: Any, batch: dict[str, Any], dropout: KeyedDropout | None = None) -> None:
+    """The gradient of every parameter, and of the word vectors, agrees with central differences in float64."""
+    network = Network(model)
+    parameters: Any = {name: array.astype(np.float64) for name, array in model.named_parameters()}
+    found = compute(network, parameters, batch, PassOptions(dropout))
+    again = compute(network, parameters, batch, PassOptions(dropout, gradient_checkpointing=True))
+    assert found.loss == again.loss
+    assert found.gradients.keys() == parameters.keys()
+    random = np.random.default_rng(2)
+    for name, gradient in found.gradients.items():
+        np.testing.assert_array_equal(gradient, again.gradients[name])
+        assert gradient.shape == parameters[name].shape, name
+        direction = random.standard_normal(gradient.shape)
+        if (
+            name.endswith(("tok_embeddings.weight", "word_embeddings.weight"))
+            and "MaskedLM" not in type(model).__name__
+        ):
+            assert not gradient[0].any(), "the row of padding is not trained"
+            direction[0] = 0
+        elif name.endswith(("tok_embeddings.weight", "word_embeddings.weight")):
+            direction[0] = 0  # the lookup of padding adds nothing, a tied decoder does
+        losses = [
+            compute(
+                network, parameters | {name: parameters[name] + sign * 1e-5 * direction}, batch, PassOptions(dropout)
+            ).loss
+            for sign in (1, -1)
+        ]
+        expected = (losses[0] - losses[1]) / 2e-5
+        assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-4, abs=1e-6), name
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("case", MODERNBERT)
+def test_gradients_of_modernbert_against_central_differences(case: str, head: str) -> None:
+    config = config_of("ModernBert", MODERNBERT[case] | {"id2label": THREE})
+    model = random_model(getattr(bert, f"ModernBertFor{head}"), config, "numpy")
+    batch = batch_of(head, np.random.default_rng(4))
+    check_gradients(model, batch, KeyedDropout(1, 2, 3) if case == "dropout" else None)
+    assert value_and_grad(model, **batch).loss == pytest.approx(float(model(**batch).loss), abs=2e-6)
+
+
+# --- trainers
+
+
+def settings(folder: Path, **options: Any) -> TrainingArguments:
+    return TrainingArguments(folder, **{"per_device_train_batch_size": 2, "learning_rate": 1e-2} | options)
+
+
+def rows_of(count: int) -> list[dict[str, Any]]:
+    random = np.random.default_rng(8)
+    lengths = random.integers(2, 9, count)
+    return [
+        {"input_ids": random.integers(1, VOCABULARY, length).tolist(), "labels": int(random.integers(0, 3))}
+        for length in lengths
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_training_resumes_with_the_same_bits_and_its_folder_loads(family: str, tmp_path: Path) -> None:
+    config = config_of(family, FAMILIES[family]["dropout"] | {"id2label": THREE})
+    model = random_model(getattr(bert, f"{family}ForSequenceClassification"), config, "numpy")
+    rows = rows_of(8)
+    whole = Trainer(model, settings(tmp_path / "whole", max_steps=6), rows)
+    whole.train()
+    Trainer(model, settings(tmp_path / "half", max_steps=6, save_steps=3), rows).train()
+    shutil.rmtree(tmp_path / "half" / "checkpoint-6", ignore_errors=True)
+    again = Trainer(model, settings(tmp_path / "half", max_steps=6, save_steps=3), rows)
+    again.train(resume_from_checkpoint=tmp_path / "half" / "checkpoint-3")
+    trained = dict(whole.model.named_parameters())
+    for name, array in again.model.named_parameters():
+        np.testing.assert_array_equal(array, trained[name])
+    changed = [name for name, array in model.named_parameters() if not np.array_equal(array, trained[name])]
+    assert set(changed) == set(trained)
+    whole.save_model(tmp_path / "saved")
+    loaded: Any = bert.AutoModel.from_pretrained(tmp_path / "saved", "numpy")
+    ids = [rows[0]["input_ids"]]
+    np.testing.assert_array_equal(loaded(ids).logits, whole.model(ids).logits)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_frozen_layers_need_no_backward_pass(family: str, tmp_path: Path) -> None:
+    config = config_of(family, next(iter(FAMILIES[family].values())) | {"id2label": THREE})
+    model = random_model(getattr(bert, f"{family}ForTokenClassification"), config, "numpy")
+    batch = batch_of("TokenClassification", np.random.default_rng(4))
+    network, layers = Network(model), LAYERS[family]
+    names = dict(model.named_parameters())
+    everything = compute(network, network.parameters(model), batch).gradients
+    for pattern, lowest in (("embeddings", 0), (f"embeddings|{layers}0.", 1), (f"embeddings|{layers}", 3)):
+        frozen = [name for name in names if any(part in name for part in pattern.split("|"))]
+        assert network.lowest_trained(frozen) == lowest
+        found = compute(network, network.parameters(model), batch, PassOptions(trained_from=lowest))
+        assert set(names) - set(frozen) <= found.gradients.keys()
+        for name, gradient in found.gradients.items():
+            np.testing.assert_array_equal(gradient, everything[name])
+
+
+def test_the_estimated_memory_counts_the_gate() -> None:
+    sizes = {"hidden_size": 16, "intermediate_size": 100, "num_hidden_layers": 2, "num_attention_heads": 2}
+    plain, gated = bert.BertConfig(**sizes), bert.ModernBertConfig(**sizes)
+    more = needed_memory(gated, 0, 1000) - needed_memory(plain, 0, 1000)
+    assert more == 4 * 1000 * (2 + 4) * 100
+
+
+def test_the_command_trains_a_model_with_another_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tokenizers")
+    table = tmp_path / "table.tsv"
+    lines = ["text\tlabel", *(f"a fine film {i}\tgood" for i in range(6)), *(f"dull {i}\tbad" for i in range(6))]
+    table.write_text("\n".join(lines))
+    output = tmp_path / "trained"
+    folder = str(MODELS / "rerank_modernbert")
+    arguments = ["finetune", "--task", "classify", "--model", folder, "--train", str(table), "-o", str(output)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main([*arguments, "--epochs", "2", "--batch-size", "4"]) == 0
+    assert capsys.readouterr().err.count("ModernBertForSequenceClassification is trained in NumPy") == 1
+    found = tasks.classify(output, ["a fine film", "dull"])
+    assert {one["label"] for one in found} <= {"good", "bad"}
+
+
+def test_a_sentence_encoder_is_trained_with_another_tokenizer(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    encoder = SentenceEncoder.from_pretrained(MODELS / "st_modernbert_mean", backend="numpy")
+    rows = [{"anchor": f"text {i}", "positive": f"the text number {i}"} for i in range(4)]
+    loss = losses.MultipleNegativesRankingLoss()
+    trainer = SentenceTrainer(encoder, settings(tmp_path, max_steps=4, per_device_train_batch_size=4), rows, loss=loss)
+    trainer.train()
+    history = [entry["loss"] for entry in trainer.log_history if "loss" in entry]
+    vectors = [encoder.encode([row[name] for row in rows]) for name in ("anchor", "positive")]
+    first = losses.MultipleNegativesRankingLoss().value_and_grad(vectors).loss
+    after = [trainer.model.encode([row[name] for row in rows]) for name in ("anchor", "positive")]
+    assert losses.MultipleNegativesRankingLoss().value_and_grad(after).loss < first, history
+    trainer.save_model(tmp_path / "saved")
+    again = SentenceEncoder.from_pretrained(tmp_path / "saved", backend="numpy")
+    np.testing.assert_array_equal(again.encode(["text 1"]), trainer.model.encode(["text 1"]))
+
+
+def test_what_the_kernels_do_not_train_is_trained_in_numpy_with_a_warning(tmp_path: Path) -> None:
+    config = config_of("ModernBert", {"id2label": THREE})
+    model = random_model(bert.ModernBertForSequenceClassification, config, "rust")
+    batch = batch_of("SequenceClassification", np.random.default_rng(4))
+    with pytest.warns(TrainingWarning, match="ModernBertForSequenceClassification is trained in NumPy"):
+        found = value_and_grad(model, **batch)
+    expected = value_and_grad(random_model(type(model), config, "numpy"), **batch)
+    assert found.loss == expected.loss
+    trainer = Trainer(model, settings(tmp_path, bf16=True), rows_of(4))
+    with pytest.raises(InputError, match="bf16=True: ModernBertForSequenceClassification is trained in NumPy"):
+        trainer.training_step([batch])
