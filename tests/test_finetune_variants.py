@@ -199,7 +199,7 @@ def test_the_command_trains_a_model_with_another_tokenizer(tmp_path: Path, capsy
         assert main([*arguments, "--epochs", "2", "--batch-size", "4"]) == 0
     assert capsys.readouterr().err.count("ModernBertForSequenceClassification is trained in NumPy") == 1
     found = tasks.classify(output, ["a fine film", "dull"])
-    assert {one["label"] for one in found} <= {"good", "bad"}
+    assert {one[0]["label"] for one in found} <= {"good", "bad"}
 
 
 def test_a_sentence_encoder_is_trained_with_another_tokenizer(tmp_path: Path) -> None:
