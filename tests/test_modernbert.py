@@ -10,6 +10,7 @@ import json
 import math
 import pickle
 import shutil
+import tracemalloc
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,39 @@ def test_attention_with_a_window_is_that_of_each_query_alone() -> None:
             expected = weights[seen] @ v[b, head, seen]
         np.testing.assert_allclose(p[b, head, i], weights, atol=1e-6)
         np.testing.assert_allclose(context[b, i, head * 4 : head * 4 + 4], expected, atol=1e-5)
+
+
+@given(
+    length=st.integers(1, 200),
+    window=st.sampled_from([0, 1, 5, 63, 64, 90]),
+    padding=st.sampled_from(["none", "left", "holes"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_blocks_of_queries_give_the_attention_of_all_pairs(length: int, window: int, padding: str) -> None:
+    random = np.random.default_rng(length + window)
+    x = random.normal(size=(2, length, 12)).astype("f4")
+    layers = [{"weight": random.normal(size=(12, 12)).astype("f4")} for _ in range(3)]
+    mask = None if padding == "none" else random.random((2, length)) < 0.5
+    if padding == "left":
+        mask = np.arange(length) >= random.integers(0, length, (2, 1))
+    options: dict[str, Any] = {"heads": 3, "mask": mask, "window": window}
+    expected, _ = functional.self_attention(x, *layers, **options)
+    found, weights = functional.self_attention(x, *layers, **options, in_blocks=True)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert weights.shape == (2, 3, length, 0)
+
+
+def test_memory_of_layers_with_a_window_grows_linearly() -> None:
+    """The scores of all pairs of 4,000 positions would take 64 MB a head."""
+    config = small(layer_types=(SLIDING, SLIDING, SLIDING), local_attention=64)
+    model = random_model(ModernBertModel, config, "numpy")
+    ids = np.random.default_rng(0).integers(0, 50, (1, 4000))
+    model(ids[:, :10])
+    tracemalloc.start()
+    model(ids)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])

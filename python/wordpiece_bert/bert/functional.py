@@ -66,6 +66,7 @@ __all__ = [
     "silu",
     "softmax",
     "tanh",
+    "window_attention",
 ]
 
 Array = npt.NDArray[np.float32]
@@ -388,6 +389,9 @@ ACTIVATIONS: dict[str, Activation] = {
 
 # --- attention
 
+#: Blocks of fewer queries than this would be slower.
+_LEAST_QUERIES = 64
+
 
 def split_heads(x: Array, heads: int) -> Array:
     """[B, S, H] -> [B, N, S, d]: head n is columns n·d to (n+1)·d."""
@@ -565,6 +569,7 @@ def self_attention(
     values: Array | None = None,
     norms: QueryKeyNorm | None = None,
     window: int | None = None,
+    in_blocks: bool = False,
 ) -> tuple[Array, Array]:
     """Multi-head self-attention: softmax(q·kᵀ/√d + mask)·v for each head (Vaswani et al. 2017, equation 1).
 
@@ -581,6 +586,9 @@ def self_attention(
         What is added to the scores, [1, N, S, S].
     window : int, optional
         The greatest distance from a query to a key that it sees, in positions of the row; by default it sees all.
+    in_blocks : bool, default False
+        Whether attention with a window is `window_attention`, whose memory grows linearly with S. There are then no
+        weights: p is [B, N, S, 0].
 
     Returns
     -------
@@ -590,6 +598,8 @@ def self_attention(
         The weights, [B, N, S, S].
     """
     q, k, v = queries_keys_values(x, query, key, value, heads, rotation, values, norms)
+    if in_blocks and window is not None and position_bias is None:
+        return merge_heads(window_attention(q, k, v, mask, window)), np.empty((*q.shape[:3], 0), np.float32)
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     scores *= 1.0 / math.sqrt(q.shape[-1])
     if position_bias is not None:
@@ -601,6 +611,46 @@ def self_attention(
     if window is not None and visible is not None:
         p *= visible.any(axis=-1, keepdims=True)
     return merge_heads(p @ v), p  # [B, S, N·d]
+
+
+def window_attention(q: Array, k: Array, v: Array, mask: Mask | None, window: int) -> Array:
+    """The context of attention with a window, for one block of queries after the other.
+
+    q, k and v [B, N, S, d], mask [B, S] or None -> [B, N, S, d]. A block has the scores of its queries with the keys
+    that one of them can see, at most [B, N, c, c + 2·window] for blocks of c queries; those of all pairs are never in
+    memory.
+
+    Parameters
+    ----------
+    q, k, v : Array
+        The queries, keys and values of each head, [B, N, S, d].
+    mask : Mask or None
+        [B, S], true where a token is visible; None if all are.
+    window : int
+        The greatest distance from a query to a key that it sees.
+
+    Returns
+    -------
+    Array
+        The context, [B, N, S, d]; 0 where a query sees no token.
+    """
+    length, scale = q.shape[2], 1.0 / math.sqrt(q.shape[-1])
+    context = np.empty_like(q)
+    block = max(window + 1, _LEAST_QUERIES)
+    for start in range(0, length, block):
+        queries = slice(start, min(start + block, length))
+        keys = slice(max(start - window, 0), min(queries.stop + window, length))
+        scores = q[:, :, queries] @ k[:, :, keys].swapaxes(-1, -2)  # [B, N, c, keys]
+        scores *= scale
+        distances = np.arange(queries.start, queries.stop)[:, None] - np.arange(keys.start, keys.stop)
+        visible: Mask = (np.abs(distances) <= window)[None, None]  # [1, 1, c, keys]
+        if mask is not None:
+            visible = visible & mask[:, None, None, keys]  # [B, 1, c, keys]
+        scores += additive_mask(visible)
+        p = softmax(scores)
+        p *= visible.any(axis=-1, keepdims=True)
+        context[:, :, queries] = p @ v[:, :, keys]
+    return context
 
 
 # --- the steps of a forward pass
@@ -766,6 +816,7 @@ def norm_first_layer(
     rotation: Rotation | None = None,
     norm: Callable[..., Array] = layer_norm,
     window: int | None = None,
+    in_blocks: bool = False,
 ) -> tuple[Array, Array]:
     """One layer of an encoder whose norms come before the sub-layers (Xiong et al. 2020, figure 1b).
 
@@ -780,6 +831,8 @@ def norm_first_layer(
         The norm: `layer_norm` by default, or `rms_norm`.
     window : int, optional
         The greatest distance from a query to a key that it sees; by default it sees all.
+    in_blocks : bool, default False
+        Whether layers with a window compute no attention weights, as for `self_attention`.
 
     Returns
     -------
@@ -791,7 +844,7 @@ def norm_first_layer(
     attention = layer["attention"]
     y = norm(x, **attention["ln"], eps=eps) if "ln" in attention else x  # [B, S, H]
     context, p = self_attention(
-        y, **attention["self"], heads=heads, mask=mask, rotation=rotation, window=window
+        y, **attention["self"], heads=heads, mask=mask, rotation=rotation, window=window, in_blocks=in_blocks
     )  # [B, S, N·d], [B, N, S, S]
     a = x + linear(context, **attention["output"]["dense"])  # [B, S, H]
     h = feed_forward(norm(a, **layer["ln"], eps=eps), layer["intermediate"], layer["output"]["dense"], activation)

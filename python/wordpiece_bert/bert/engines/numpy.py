@@ -94,7 +94,8 @@ class NumpyEncoder:
                 if hidden_states:
                     states.append(x)
                 layer: Layer = _widened(stored) if self._half else stored
-                x, p = self._run_layer(x, index, layer, inputs.mask, positions)  # [B, S, H], [B, N, S, S]
+                # [B, S, H], and [B, N, S, S] if it is returned
+                x, p = self._run_layer(x, index, layer, inputs.mask, positions, attentions=attentions)
                 if index == 0 and self._convolution is not None:
                     x = self._convolve(x, embedded, inputs.mask)
                 if attentions:
@@ -186,9 +187,12 @@ class NumpyEncoder:
         )
 
     def _run_layer(
-        self, x: Array, index: int, layer: Layer, mask: Mask | None, positions: _Positions
+        self, x: Array, index: int, layer: Layer, mask: Mask | None, positions: _Positions, *, attentions: bool
     ) -> tuple[Array, Array]:
-        """[B, S, H] -> [B, S, H] and the attention weights [B, N, S, S], with layer number `index`."""
+        """[B, S, H] -> [B, S, H] and the attention weights [B, N, S, S], with layer number `index`.
+
+        Without `attentions`, layers with a window may return none.
+        """
         config = self._config
         rotary, window = config.layer_positions(index)
         rotated = None if rotary is None else positions.rotations[rotary]
@@ -213,6 +217,7 @@ class NumpyEncoder:
                 rotation=rotated,
                 norm=_norm(config),
                 window=window,
+                in_blocks=not attentions,
             )
         return functional.encoder_layer(
             x,

@@ -8,12 +8,12 @@ Models without the table (`use_task_id` false) compute what BERT does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, bert_shapes
 from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
-from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.heads.base import HeadModel, LabelledModel
 from wordpiece_bert.bert.heads.bert import (
     BertForMaskedLM,
     BertForMultipleChoice,
@@ -30,7 +30,7 @@ from wordpiece_bert.bert.parameters import INPUTS
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.outputs import BertOutput
+    from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, PreTrainingOutput, QuestionAnsweringOutput
 
 __all__ = [
     "ErnieConfig",
@@ -43,6 +43,15 @@ __all__ = [
     "ErnieForTokenClassification",
     "ErnieModel",
 ]
+
+AnyHead = TypeVar("AnyHead", bound=HeadModel)
+
+_TASKS = Parameters(
+    """
+    task_type_ids : array_like, optional
+        The task of each token, of the shape of the ids; 0 by default. A model without a table of tasks ignores them.
+    """
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +92,7 @@ class ErnieModel(BertModel):
             shapes["embeddings.task_type_embeddings.weight"] = ("task_type_vocab_size", "hidden_size")
         return shapes
 
-    @completed_by(INPUTS)
+    @completed_by(_TASKS, INPUTS)
     def __call__(
         self,
         input_ids: npt.ArrayLike | None = None,
@@ -102,8 +111,6 @@ class ErnieModel(BertModel):
 
         Parameters
         ----------
-        task_type_ids : array_like, optional
-            The task of each token, [B, S]; 0 by default. A model without a table of tasks ignores them.
         visible_only : bool, default False
             Whether masked positions may be skipped and left 0, except the first of each row, which heads read.
 
@@ -146,64 +153,131 @@ class _EncoderWithTasks:
         return self._encoder(*inputs, task_type_ids=tasks, **options)
 
 
-class _ErnieHead(HeadModel):
+def _with_tasks(model: AnyHead, task_type_ids: npt.ArrayLike | None) -> AnyHead:
+    """Return a model whose encoder gets the tasks of a call; threads share the model, so it is left as it is."""
+    if task_type_ids is None:
+        return model
+    called = object.__new__(type(model))
+    encoder: Any = _EncoderWithTasks(cast("ErnieModel", model.base_model), task_type_ids)
+    called.__dict__.update(model.__dict__, base_model=encoder)
+    return called
+
+
+class _Labelled(LabelledModel):
     """A head of BERT whose call also takes the tasks of the tokens."""
 
     _base_model_class = ErnieModel
 
-    def __call__(self, *inputs: Any, task_type_ids: npt.ArrayLike | None = None, **options: Any) -> Any:
-        """Run encoder and head; the arguments are those of BERT's class of this kind, and the tasks of the tokens.
-
-        Parameters
-        ----------
-        *inputs, **options : array_like
-            The inputs and options of BERT's class.
-        task_type_ids : array_like, optional
-            The task of each token, of the shape of the ids; 0 by default. A model without a table of tasks ignores
-            them.
-
-        Returns
-        -------
-        HeadOutput
-            As from BERT's class.
-
-        Raises
-        ------
-        InputError
-            A task is outside the table, or another argument is wrong.
-        """
-        called: Any = self
-        if task_type_ids is not None:
-            # Threads share the model, so it is left as it is.
-            called = object.__new__(type(self))
-            encoder: Any = _EncoderWithTasks(cast("ErnieModel", self.base_model), task_type_ids)
-            called.__dict__.update(self.__dict__, base_model=encoder)
-        return super(_ErnieHead, called).__call__(*inputs, **options)
+    @completed_by(_TASKS, LabelledModel.__call__, INPUTS)
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        *,
+        task_type_ids: npt.ArrayLike | None = None,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> HeadOutput:
+        """Run encoder and head, as BERT's class, with the tasks of the tokens."""
+        return super(_Labelled, _with_tasks(self, task_type_ids)).__call__(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            inputs_embeds,
+            labels=labels,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
 
 
-class ErnieForMaskedLM(_ErnieHead, BertForMaskedLM):
+class ErnieForMaskedLM(_Labelled, BertForMaskedLM):
     """ERNIE that predicts masked tokens: logits [B, S, V]."""
 
 
-class ErnieForMultipleChoice(_ErnieHead, BertForMultipleChoice):
+class ErnieForMultipleChoice(_Labelled, BertForMultipleChoice):
     """ERNIE that picks one of C choices: logits [B, C] for inputs [B, C, S]."""
 
 
-class ErnieForNextSentencePrediction(_ErnieHead, BertForNextSentencePrediction):
+class ErnieForNextSentencePrediction(_Labelled, BertForNextSentencePrediction):
     """ERNIE that predicts whether the second text follows the first: logits [B, 2]."""
 
 
-class ErnieForPreTraining(_ErnieHead, BertForPreTraining):
+class ErnieForPreTraining(BertForPreTraining):
     """ERNIE with the heads of `ErnieForMaskedLM` and `ErnieForNextSentencePrediction`."""
 
+    _base_model_class = ErnieModel
 
-class ErnieForQuestionAnswering(_ErnieHead, BertForQuestionAnswering):
+    @completed_by(_TASKS, BertForPreTraining.__call__, INPUTS)
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        next_sentence_label: npt.ArrayLike | None = None,
+        *,
+        task_type_ids: npt.ArrayLike | None = None,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> PreTrainingOutput:
+        """Run encoder and head, as BERT's class, with the tasks of the tokens."""
+        return super(ErnieForPreTraining, _with_tasks(self, task_type_ids)).__call__(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            inputs_embeds,
+            labels=labels,
+            next_sentence_label=next_sentence_label,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+
+
+class ErnieForQuestionAnswering(BertForQuestionAnswering):
     """ERNIE that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
 
+    _base_model_class = ErnieModel
 
-class ErnieForSequenceClassification(_ErnieHead, BertForSequenceClassification):
+    @completed_by(_TASKS, BertForQuestionAnswering.__call__, INPUTS)
+    def __call__(
+        self,
+        input_ids: npt.ArrayLike | None = None,
+        attention_mask: npt.ArrayLike | None = None,
+        token_type_ids: npt.ArrayLike | None = None,
+        position_ids: npt.ArrayLike | None = None,
+        inputs_embeds: npt.ArrayLike | None = None,
+        start_positions: npt.ArrayLike | None = None,
+        end_positions: npt.ArrayLike | None = None,
+        *,
+        task_type_ids: npt.ArrayLike | None = None,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+    ) -> QuestionAnsweringOutput:
+        """Run encoder and head, as BERT's class, with the tasks of the tokens."""
+        return super(ErnieForQuestionAnswering, _with_tasks(self, task_type_ids)).__call__(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids,
+            inputs_embeds,
+            start_positions=start_positions,
+            end_positions=end_positions,
+            output_hidden_states=output_hidden_states,
+            output_attentions=output_attentions,
+        )
+
+
+class ErnieForSequenceClassification(_Labelled, BertForSequenceClassification):
     """ERNIE that classifies texts or pairs: logits [B, labels]."""
 
 
-class ErnieForTokenClassification(_ErnieHead, BertForTokenClassification):
+class ErnieForTokenClassification(_Labelled, BertForTokenClassification):
     """ERNIE that labels tokens: logits [B, S, labels]."""
