@@ -83,7 +83,6 @@ autodoc_mock_imports = [
     "pyspark",
     "scipy",
     "sklearn",
-    "starlette",
     "torch",
     "transformers",
 ]

@@ -37,7 +37,6 @@ from wordpiece_bert.serve.routes import DESCRIBED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest.importorskip("starlette", reason="Starlette is not installed: pip install '.[serve]'")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
 
 TEXTS = ["to bake bread", "a bicycle wheel", "", "the dough in the oven", "naïve 中文 🤗"]

@@ -20,7 +20,6 @@ from wordpiece_bert.cli import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("starlette", reason="Starlette is not installed: pip install '.[serve]'")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
 
 

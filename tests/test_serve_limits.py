@@ -31,7 +31,6 @@ from wordpiece_bert.subword import tokenizer_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytest.importorskip("starlette", reason="Starlette is not installed: pip install '.[serve]'")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
 
 MB = 1 << 20
@@ -452,7 +451,7 @@ def test_a_request_beyond_the_drain_time_is_503_in_json_and_counted(folders: Pat
 
 def test_a_request_that_the_server_gives_up_is_counted(folders: Path) -> None:
     app = create_app({"a": SentenceEncoder(folders / "sentences")}, ServerSettings(fill_deadline=30))
-    app.state.service.models.find("a")._batcher._active = 2  # so that it waits for another request
+    app.service.models.find("a")._batcher._active = 2  # so that it waits for another request
 
     async def given_up() -> tuple[Answer, Answer]:
         task = asyncio.create_task(ask(app, "POST", "/v1/embeddings", b'{"input": "bread"}'))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytest.importorskip("starlette", reason="Starlette is not installed: pip install '.[serve]'")
 
 TEXTS = ["to bake bread", "a bicycle wheel", "the dough in the oven"]
 QUERY = "how to bake bread"
@@ -62,7 +61,7 @@ class Client:
 
     def close(self) -> None:
         self.opened.remove(self)
-        self.runner.run(self.app.state.service.models.close())
+        self.runner.run(self.app.service.models.close())
         self.runner.close()
 
     def request(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
@@ -488,7 +487,7 @@ def test_ids_of_requests_come_back_and_are_logged(client: Client, caplog: pytest
 
 def test_a_server_that_ends_takes_no_more_requests(encoder: SentenceEncoder) -> None:
     client = Client(create_app({"a": encoder}))
-    client.app.state.service.draining = True
+    client.app.service.draining = True
     answer = client.runner.run(ask(client.app, "POST", "/embed", b'{"inputs": "a"}'))
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert client.request("GET", "/ready")[0] == 503
@@ -525,7 +524,7 @@ def test_the_work_runs_beside_the_event_loop(client: Client, monkeypatch: pytest
 
         return run
 
-    for model in client.app.state.service.models:
+    for model in client.app.service.models:
         monkeypatch.setattr(model._batcher, "_run", watched(model.name, model._batcher._run))
     for method in ("encode_batch", "encodings", "decode"):
         monkeypatch.setattr(Tokenizer, method, watched(method, getattr(Tokenizer, method)))
@@ -576,3 +575,28 @@ def test_kinds_of_folders(folders: Path) -> None:
         load_model(str(folders / "answers"))
     with pytest.raises(InputError, match="kind must be one of"):
         load_model(str(folders / "words"), kind="words")
+
+
+# --- as an application
+
+
+def test_inside_another_application_and_other_kinds_of_scopes(encoder: SentenceEncoder) -> None:
+    app = create_app({"a": encoder})
+
+    async def talk(scope: dict[str, Any], *messages: str) -> list[Any]:
+        given, sent = [{"type": message} for message in messages], []
+
+        async def receive() -> dict[str, Any]:
+            return given.pop(0)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return sent
+
+    mounted = {"type": "http", "method": "GET", "path": "/bert/health", "root_path": "/bert", "headers": []}
+    assert asyncio.run(talk(mounted))[0]["status"] == 200
+    assert asyncio.run(talk({"type": "websocket", "path": "/"})) == [{"type": "websocket.close"}]
+    lived = asyncio.run(talk({"type": "lifespan"}, "lifespan.startup", "lifespan.shutdown"))
+    assert [message["type"] for message in lived] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]

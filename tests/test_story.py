@@ -68,7 +68,6 @@ def test_every_step_leaves_what_the_next_one_needs(story: tuple[Path, dict[str, 
 
 def test_the_result_is_served(story: tuple[Path, dict[str, str]]) -> None:
     pytest.importorskip("uvicorn")
-    pytest.importorskip("starlette")
     folder, _ = story
     encoder = wb.SentenceEncoder(folder / "encoder")
     texts = ["The fern grows.", "The tulip blooms."]

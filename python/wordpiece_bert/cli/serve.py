@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from dataclasses import fields, replace
@@ -15,7 +16,7 @@ from wordpiece_bert.serve.settings import LIMITS, ServerSettings
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["add_parser"]
 
@@ -134,21 +135,21 @@ def run(options: argparse.Namespace) -> None:
         print_verbose(options, f"{name}: {models[name]!r}")
     if options.uds is None and options.host not in ("127.0.0.1", "::1", "localhost") and not settings.api_keys:
         print_warning(f"{options.host} may be reachable from other machines, and no key is needed: see --api-key-file")
-    _log_to_standard_error(quiet=options.quiet)
 
     def announce(url: str) -> None:
         if not options.quiet:
             print(f"{PROGRAM}: {', '.join(models)} at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
 
-    serve(
-        models,
-        settings,
-        model_settings=of_models,
-        host=options.host,
-        port=options.port,
-        uds=options.uds,
-        on_start=announce,
-    )
+    with _log_on_standard_error(quiet=options.quiet):
+        serve(
+            models,
+            settings,
+            model_settings=of_models,
+            host=options.host,
+            port=options.port,
+            uds=options.uds,
+            on_start=announce,
+        )
 
 
 def _parsed(given: str) -> tuple[str, str, dict[str, str]]:
@@ -198,17 +199,24 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
     return ServerSettings(**{name: value for name, value in given.items() if value is not None}, api_keys=tuple(keys))
 
 
-def _log_to_standard_error(*, quiet: bool) -> None:
+@contextlib.contextmanager
+def _log_on_standard_error(*, quiet: bool) -> Iterator[None]:
     """Print a line for each request, or with `quiet` only errors."""
     import logging
 
-    from wordpiece_bert.serve.access_log import DelayedHandler
+    from wordpiece_bert.serve.access_log import DelayedHandler, LineFormatter
 
     # None of this is in a line; finding it costs as much as the line itself.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = DelayedHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(LineFormatter())
     log = logging.getLogger("wordpiece_bert.serve")
     log.addHandler(handler)
     log.setLevel(logging.ERROR if quiet else logging.INFO)
     log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = True
+        handler.close()

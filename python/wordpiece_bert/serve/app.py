@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wordpiece_bert.errors import InputError
 from wordpiece_bert.serve.exchange import Endpoint, logger
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
@@ -15,11 +13,58 @@ from wordpiece_bert.serve.routes import METRICS, ROUTES
 from wordpiece_bert.serve.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
+    from wordpiece_bert.serve.exchange import Message, Receive, Send
     from wordpiece_bert.serve.models import AnyModel
 
-__all__ = ["create_app", "logger"]
+__all__ = ["App", "create_app", "logger"]
+
+# How a path of the table ends that any name may follow.
+_ANY_NAME = "{model:path}"
+
+
+class App:
+    """The server as an ASGI application: call it with scope, receive and send.
+
+    Attributes
+    ----------
+    service : Service
+        What answers need. The application takes no more work once ``service.draining`` is set.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        free = () if service.settings.metrics_key else (METRICS,)
+        endpoints = {route.path: Endpoint(route, service, needs_key=route not in free) for route in ROUTES}
+        self._endpoints = endpoints
+        self._with_names = {
+            path.removesuffix(_ANY_NAME): endpoint for path, endpoint in endpoints.items() if path.endswith(_ANY_NAME)
+        }
+        self._others = Endpoint(None, service)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and end with the server."""
+        if scope["type"] == "http":
+            # Inside another application, its paths begin with that of this one.
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            endpoint = self._endpoints.get(path)
+            if endpoint is not None:
+                await endpoint(scope, receive, send)
+                return
+            for start, of_names in self._with_names.items():
+                if path.startswith(start):
+                    await of_names(scope, receive, send, name=path.removeprefix(start))
+                    return
+            await self._others(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await self.service.models.close()
+            await send({"type": "lifespan.shutdown.complete"})
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
 
 
 def create_app(
@@ -27,7 +72,7 @@ def create_app(
     settings: ServerSettings | None = None,
     *,
     model_settings: Mapping[str, ServerSettings] | None = None,
-) -> Any:
+) -> App:
     """Return the server as an application for uvicorn or another ASGI server.
 
     Parameters
@@ -43,35 +88,17 @@ def create_app(
 
     Returns
     -------
-    starlette.applications.Starlette
-        The application. It takes no more work once its ``state.service.draining`` is set.
+    App
+        The application. It takes no more work once its ``service.draining`` is set.
 
     Raises
     ------
     InputError
-        Starlette is not installed, there is no model, or one is of no kind that the server has.
+        There is no model, or one is of no kind that the server has.
     ConfigError
         The rows of a cross encoder have no room for texts.
     """
-    try:
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-    except ImportError as cause:
-        raise InputError("the server needs Starlette: pip install 'wordpiece-bert[serve]'") from cause
     settings = ServerSettings() if settings is None else settings
     metrics = Metrics()
     served = Models(models, settings, model_settings or {}, metrics)
-    service = Service(served, settings, metrics, int(time.time()))
-
-    @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        yield
-        await served.close()
-
-    free = () if settings.metrics_key else (METRICS,)
-    routes = [Route(route.path, Endpoint(route, service, needs_key=route not in free)) for route in ROUTES]
-    app = Starlette(routes=routes, lifespan=lifespan)
-    app.router.redirect_slashes = False
-    app.router.default = Endpoint(None, service)
-    app.state.service = service
-    return app
+    return App(Service(served, settings, metrics, int(time.time())))

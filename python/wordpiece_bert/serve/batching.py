@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+from bisect import bisect_right
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -50,7 +52,7 @@ class _Job:
 
     def __init__(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable, future: asyncio.Future[Any]) -> None:
         self.rows = rows
-        self.ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])  # tokens before each row
+        self.ends: list[int] = [0, *accumulate(lengths.tolist())]  # tokens before each row; most requests have one
         self.key = key
         self.future = future
         self.arrived = perf_counter()
@@ -65,12 +67,12 @@ class _Job:
     @property
     def waiting_tokens(self) -> int:
         """The tokens of the rows that are in no batch yet."""
-        return int(self.ends[-1] - self.ends[self.taken])
+        return self.ends[-1] - self.ends[self.taken]
 
     def take(self, tokens: int) -> Part:
         """Take the next rows, of at most some tokens, but at least one row."""
         start = self.taken
-        stop = int(np.searchsorted(self.ends, self.ends[start] + tokens, side="right")) - 1
+        stop = bisect_right(self.ends, self.ends[start] + tokens) - 1
         self.taken = max(stop, start + 1)
         return Part(self.rows, start, self.taken)
 
@@ -129,7 +131,8 @@ class Batcher:
         RequestError
             With status 429: the queue is full.
         """
-        tokens = int(lengths.sum())
+        job = _Job(rows, lengths, key, asyncio.get_running_loop().create_future())
+        tokens = job.waiting_tokens
         if self._tokens + tokens > self._settings.queue_tokens or len(self._jobs) >= self._settings.queue_requests:
             seconds = self._tokens / self._rate if self._rate else 1.0
             after = max(1, min(math.ceil(seconds), 600))
@@ -137,7 +140,6 @@ class Batcher:
             raise RequestError(429, message, code="queue_full", retry_after=after)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
-        job = _Job(rows, lengths, key, asyncio.get_running_loop().create_future())
         self._jobs.append(job)
         self._tokens += tokens
         self._arrival.set()
@@ -166,7 +168,7 @@ class Batcher:
             if not self._jobs:
                 continue
             jobs, parts = self._take()
-            tokens = sum(int(job.ends[part.stop] - job.ends[part.start]) for job, part in zip(jobs, parts, strict=True))
+            tokens = sum(job.ends[part.stop] - job.ends[part.start] for job, part in zip(jobs, parts, strict=True))
             self._tokens -= tokens
             self._active = len(set(jobs))
             start = perf_counter()
@@ -217,7 +219,7 @@ class Batcher:
                 part = job.take(min(turn, left))
                 jobs.append(job)
                 parts.append(part)
-                left -= int(job.ends[part.stop] - job.ends[part.start])
+                left -= job.ends[part.stop] - job.ends[part.start]
             chosen = [job for job in chosen if job.taken < job.total]
         # Those that had a turn in this batch go behind those that had none.
         served = set(jobs)

@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import os
 import re
 import traceback
-import uuid
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.errors import Dialect
     from wordpiece_bert.serve.operations import Operation, Route, Service
 
+    #: The types of ASGI.
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
@@ -55,6 +56,8 @@ _DRAINING = RequestError(
 )
 # The statuses with which the connection ends, because a rest of the body may follow.
 _CLOSING = (401, 404, 405, 408, 413, 415, 503)
+# Seconds after which a request that is computed is given up when its client has gone; most are answered before.
+_PATIENCE = 0.1
 
 
 class Endpoint:
@@ -79,13 +82,11 @@ class Endpoint:
         self._free_methods = ("GET", "HEAD") if is_open or not needs_key else ()
         self._keys = [_digest(key.encode()) for key in service.settings.api_keys]
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if scope["type"] != "http":  # a web socket, which Starlette's default would refuse, too
-            return
+    async def __call__(self, scope: Message, receive: Receive, send: Send, *, name: str = "") -> None:
+        """Answer a request; `name` is what its path has in place of the parameter."""
         start = perf_counter()
         dialect = dialect_of(scope["path"]) if self._route is None else self._route.dialect
-        exchange = _Exchange(scope, self._service, dialect)
+        exchange = _Exchange(scope, self._service, dialect, name)
         status = _CLIENT_GONE
         try:
             body, media_type = await self._content(exchange, receive)
@@ -208,10 +209,10 @@ class Endpoint:
 class _Exchange:
     """A request, and what its answer's headers repeat of it."""
 
-    def __init__(self, scope: Message, service: Service, dialect: Dialect) -> None:
+    def __init__(self, scope: Message, service: Service, dialect: Dialect, name: str) -> None:
         self.method: str = scope["method"]
         #: What the path has in place of its parameter.
-        self.parameter: str = scope.get("path_params", {}).get("model", "")
+        self.parameter = name
         #: The API whose errors refuse the request.
         self.dialect = dialect
         #: The methods of the path, for a refusal.
@@ -219,7 +220,7 @@ class _Exchange:
         self._service = service
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.header(b"x-request-id")
-        self._id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex.encode()
+        self._id = given if _REQUEST_ID.fullmatch(given) else os.urandom(16).hex().encode()
         trace = self.header(b"traceparent")
         self._trace = trace if trace and _TRACE.fullmatch(trace) else b""
 
@@ -284,8 +285,14 @@ async def _unless_gone(receive: Receive, answer: Awaitable[Any]) -> Any:
         left = True
         task.cancel()
 
+    watcher: asyncio.Task[None] | None = None
+
+    def begin() -> None:
+        nonlocal watcher
+        watcher = asyncio.ensure_future(watch())
+
     # Cancelling this task instead of a second one for the answer saves a task and a wait for each request.
-    watcher = asyncio.ensure_future(watch())
+    timer = asyncio.get_running_loop().call_later(_PATIENCE, begin)
     try:
         return await answer
     except asyncio.CancelledError:
@@ -294,7 +301,9 @@ async def _unless_gone(receive: Receive, answer: Awaitable[Any]) -> Any:
         task.uncancel()
         raise _GoneError from None
     finally:
-        watcher.cancel()
+        timer.cancel()
+        if watcher is not None:
+            watcher.cancel()
 
 
 def _go_on() -> None:

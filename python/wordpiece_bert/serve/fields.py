@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wordpiece_bert.serve.errors import RequestError
@@ -18,6 +19,7 @@ __all__ = [
     "Documents",
     "Field",
     "Flag",
+    "Form",
     "Ignored",
     "Kind",
     "Nested",
@@ -33,7 +35,6 @@ __all__ = [
     "kind_of",
     "listed",
     "object_schema",
-    "read_fields",
     "wrong",
 ]
 
@@ -82,48 +83,60 @@ class Field:
         return not isinstance(self.kind, Refused)
 
 
-def read_fields(values: Any, fields: Sequence[Field], settings: ServerSettings, within: str = "") -> dict[str, Any]:
-    """Check the fields of an object.
+class Form:
+    """All fields that an object may have.
 
     Parameters
     ----------
-    values
-        The JSON value that should be the object.
-    fields
-        All fields that it may have.
-    settings
-        The limits.
-    within
-        The name of the field that the object is the value of, with a dot; empty for the body.
-
-    Returns
-    -------
-    dict
-        The values of all served fields by name.
-
-    Raises
-    ------
-    RequestError
-        With status 400: a field is unknown, missing, wrong, or not served.
+    fields : sequence of Field
+        The fields.
     """
-    if not isinstance(values, dict):
-        name = within.rstrip(".") or "the body"
-        raise RequestError(400, f"{name} must be an object, not {kind_of(values)}", param=within.rstrip(".") or None)
-    unknown = values.keys() - {field.name for field in fields}
-    if unknown:
-        name = min(unknown)
-        served = ", ".join(field.name for field in fields if field.served)
-        message = f"unknown field {within + name!r:.100}; the fields are {served}"
-        raise RequestError(400, message, param=f"{within}{name:.100}", code="unknown_field")
-    found: dict[str, Any] = {}
-    for field in fields:
-        value = values.get(field.name)
-        name = within + field.name
-        if value is not None or field.required:
-            value = field.kind.read(name, value, settings)
-        if field.served:
-            found[field.name] = field.default if value is None else value
-    return found
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = {field.name: field for field in fields}
+        self._required = [field.name for field in fields if field.required]
+        self._defaults = {field.name: field.default for field in fields if field.served}
+
+    def read(self, values: Any, settings: ServerSettings, within: str = "") -> dict[str, Any]:
+        """Check the fields of an object.
+
+        Parameters
+        ----------
+        values
+            The JSON value that should be the object.
+        settings
+            The limits.
+        within
+            The name of the field that the object is the value of, with a dot; empty for the body.
+
+        Returns
+        -------
+        dict
+            The values of all served fields by name.
+
+        Raises
+        ------
+        RequestError
+            With status 400: a field is unknown, missing, wrong, or not served.
+        """
+        if not isinstance(values, dict):
+            name = within.rstrip(".") or "the body"
+            raise RequestError(
+                400, f"{name} must be an object, not {kind_of(values)}", param=within.rstrip(".") or None
+            )
+        if unknown := values.keys() - self._fields.keys():
+            name = min(unknown)
+            message = f"unknown field {within + name!r:.100}; the fields are {', '.join(self._defaults)}"
+            raise RequestError(400, message, param=f"{within}{name:.100}", code="unknown_field")
+        found = self._defaults.copy()
+        for name in dict.fromkeys([*self._required, *values]):
+            value = values.get(name)
+            if value is None and name not in self._required:
+                continue
+            value = self._fields[name].kind.read(within + name, value, settings)
+            if name in found:
+                found[name] = value
+        return found
 
 
 def wrong(name: str, wanted: str, value: object) -> RequestError:
@@ -378,9 +391,13 @@ class Nested:
 
     fields: tuple[Field, ...]
 
+    @cached_property
+    def _form(self) -> Form:
+        return Form(self.fields)
+
     def read(self, name: str, value: Any, settings: ServerSettings) -> dict[str, Any]:
         """Check its fields."""
-        return read_fields(value, self.fields, settings, f"{name}.")
+        return self._form.read(value, settings, f"{name}.")
 
     def schema(self, settings: ServerSettings) -> dict[str, Any]:
         """Return its schema."""

@@ -10,6 +10,9 @@ from typing import Any
 
 __all__ = ["encoded"]
 
+# NaN is not a number in JSON, and the client could not read it.
+_text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 # Seconds after which other requests may go on.
 _TURN = 0.01
 
@@ -33,26 +36,36 @@ async def encoded(value: Any) -> bytes:
     return bytes(buffer)
 
 
-def _has_iterator(value: dict[str, Any]) -> bool:
-    return any(
-        isinstance(item, Iterator) or (isinstance(item, dict) and _has_iterator(item)) for item in value.values()
-    )
+def _has_iterator(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_iterator, value.values()))
+    return isinstance(value, Iterator)
 
 
 def _pieces(value: Any) -> Iterator[str]:
     if isinstance(value, Iterator):
         yield "["
-        for number, item in enumerate(value):
-            if number:
-                yield ","
-            yield from _pieces(item)
+        separator = ""
+        for item in value:
+            if _has_iterator(item):
+                yield separator
+                yield from _pieces(item)
+            else:
+                yield separator + _text(item)
+            separator = ","
         yield "]"
-    elif isinstance(value, dict) and _has_iterator(value):
-        yield "{"
-        for number, (name, item) in enumerate(value.items()):
-            yield f"{',' if number else ''}{json.dumps(name)}:"
+    elif _has_iterator(value):
+        separator, plain = "{", dict[str, Any]()
+        for name, item in value.items():
+            if not _has_iterator(item):
+                plain[name] = item
+                continue
+            if plain:
+                yield separator + _text(plain)[1:-1]
+                separator, plain = ",", {}
+            yield f"{separator}{_text(name)}:"
+            separator = ","
             yield from _pieces(item)
-        yield "}"
+        yield separator + _text(plain)[1:-1] + "}" if plain else "}"
     else:
-        # NaN is not a number in JSON, and the client could not read it.
-        yield json.dumps(value, separators=(",", ":"), allow_nan=False)
+        yield _text(value)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.fields import read_fields
+from wordpiece_bert.serve.fields import Form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -64,7 +65,11 @@ class Operation:
 
     def read(self, values: dict[str, Any], settings: ServerSettings) -> dict[str, Any]:
         """Check the fields of a body."""
-        return read_fields(values, self.fields, settings)
+        return self._form.read(values, settings)
+
+    @cached_property
+    def _form(self) -> Form:
+        return Form(self.fields)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def run(
     Raises
     ------
     InputError
-        Starlette or uvicorn is not installed, or an argument is wrong.
+        uvicorn is not installed, or an argument is wrong.
     OSError
         The address cannot be listened on.
     """
@@ -87,7 +87,7 @@ def run(
         server = DrainingServer(config, settings.drain_timeout)
         if on_start is not None:
             on_start(_shown(listener))
-        with _ended_by_signals(server, app.state.service), warnings.catch_warnings():
+        with _ended_by_signals(server, app.service), warnings.catch_warnings():
             # Answers and metrics say which texts are truncated.
             warnings.simplefilter("ignore", TruncationWarning)
             server.run(sockets=[listener])

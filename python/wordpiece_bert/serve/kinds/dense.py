@@ -167,7 +167,7 @@ class DenseModel(Served):
         return normalize(vectors[:, :dimensions]) if self.normalizes else vectors[:, :dimensions]
 
     def _run(self, key: _Key, parts: Sequence[Part]) -> Any:
-        rows = _joined([part.rows[part.start : part.stop] for part in parts])
+        rows = _joined([_rows_of(part) for part in parts])
         body = transformer_of(self.encoder)
         if key.tokens:
             return body.vectors_of_tokens(rows, _ROWS)
@@ -203,13 +203,20 @@ class StaticModel(DenseModel):
         raise RequestError(400, f"the model {self.name!r} is static: it has no vectors of tokens in a text")
 
 
+def _rows_of(part: Part) -> RaggedBatch:
+    rows: RaggedBatch = part.rows
+    is_whole = part.start == 0 and part.stop == len(rows)
+    return rows if is_whole else rows[part.start : part.stop]
+
+
 def _joined(batches: Sequence[RaggedBatch]) -> RaggedBatch:
     """Return the rows of batches as one batch."""
     if len(batches) == 1:
         return batches[0]
-    lengths = np.concatenate([batch.lengths for batch in batches])
+    before = np.cumsum([0, *(len(batch.ids) for batch in batches)])
+    ends = [batch.row_offsets[1:] + start for batch, start in zip(batches, before[:-1].tolist(), strict=True)]
     return RaggedBatch(
         ids=np.concatenate([batch.ids for batch in batches]),
-        row_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+        row_offsets=np.concatenate([before[:1], *ends]),
         truncated=np.concatenate([batch.truncated for batch in batches]),
     )
