@@ -24,7 +24,6 @@ from wordpiece_bert.bert import (
 from wordpiece_bert.bert.disentangled import relative_rows
 from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.errors import ConfigError, InputError, ModelNotFoundError
-from wordpiece_bert.finetune.network import Network
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,11 +244,6 @@ def test_a_sentencepiece_model_alone_is_refused_by_its_name(load: Any, tmp_path:
     (folder / "spm.model").write_bytes(b"\n")
     with pytest.raises(ModelNotFoundError, match=r"(?s)spm\.model.*save_pretrained"):
         load(folder)
-
-
-def test_training_is_refused_by_the_name_of_the_type() -> None:
-    with pytest.raises(ConfigError, match="DebertaV2ForSequenceClassification cannot be trained here"):
-        Network(AutoModel.from_pretrained(MODELS / "deberta_seqcls"))
 
 
 # --- heads and tasks

@@ -41,13 +41,35 @@ MODERNBERT: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True),
     },
 }
-CASES = [("ModernBert", case, options) for case, options in MODERNBERT.items()]
+_V3 = {
+    "type_vocab_size": 0,
+    "relative_attention": True,
+    "position_buckets": 8,
+    "pos_att_type": ["p2c", "c2p"],
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+}
+DEBERTA: dict[str, dict[str, Any]] = {
+    "v3": _V3,
+    "v2": _V3 | {"conv_kernel_size": 3, "conv_act": "gelu", "conv_groups": 2, "embedding_size": 16},
+    "own": _V3 | {"share_att_key": False, "position_buckets": -1, "norm_rel_ebd": "none", "type_vocab_size": 2},
+    "absolute": {"type_vocab_size": 0},
+}
+FAMILIES = {"ModernBert": MODERNBERT, "DebertaV2": DEBERTA}
+CASES = [(family, case, options) for family, cases in FAMILIES.items() for case, options in cases.items()]
 RATES = {
     "ModernBert": {
         "embedding_dropout": 0.3,
         "attention_dropout": 0.2,
         "mlp_dropout": 0.25,
         "classifier_dropout": 0.4,
+    },
+    "DebertaV2": {
+        "hidden_dropout_prob": 0.3,
+        "attention_probs_dropout_prob": 0.2,
+        "pooler_dropout": 0.25,
+        "cls_dropout": 0.4,
     },
 }
 
@@ -174,16 +196,23 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
 
 def sites_of(family: str, head: str) -> list[str]:
     """The sites of dropout in the order of torch's calls."""
+    deberta = family == "DebertaV2"
+    last = "output" if deberta else "intermediate"
     sites = ["embeddings"]
     for layer in range(SIZES["num_hidden_layers"]):
-        sites += [f"layer.{layer}.{site}" for site in ("attention_probs", "attention.output", "intermediate")]
-    return sites if head == "MaskedLM" else [*sites, "head"]
+        own = ["relative"] * deberta
+        sites += [f"layer.{layer}.{site}" for site in (*own, "attention_probs", "attention.output", last)]
+        sites += ["layer.0.convolution"] * (deberta and layer == 0)
+    if deberta and head in ("SequenceClassification", "MultipleChoice"):
+        return [*sites, "head", "head2"]
+    return sites if head == "MaskedLM" or (deberta and head == "QuestionAnswering") else [*sites, "head"]
 
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("family", RATES)
 def test_dropout_has_the_sites_of_transformers(family: str, head: str, recorded: Recorded, tmp_path: Path) -> None:
-    theirs = random_model(family, head, {"ModernBert": MODERNBERT}[family]["plain"], RATES[family])
+    options = FAMILIES[family]["v2" if family == "DebertaV2" else "plain"]
+    theirs = random_model(family, head, options, RATES[family])
     theirs.save_pretrained(tmp_path)
     batch = batch_of(head, padded=False)
     loss = theirs(**tensors(batch)).loss

@@ -1,4 +1,4 @@
-"""Training of the families with layers of their own, ModernBERT: central differences, trainers, the command."""
+"""Training of the families with layers of their own, ModernBERT and DeBERTa: central differences, trainers, the command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS, LENGTH, VOCABULARY = 4, 11, 40
 SIZES = {
     "vocab_size": VOCABULARY,
     "hidden_size": 12,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 10,
     "pad_token_id": 0,
@@ -47,16 +47,47 @@ RATES = {
 
 #: Configurations of each family, by what is particular in them.
 MODERNBERT: dict[str, dict[str, Any]] = {
-    "plain": {"local_attention": 4, "hidden_act": "silu"},
+    "plain": {"local_attention": 4, "hidden_act": "silu", "num_hidden_layers": 3},
     "biases": {"local_attention": 6, **BIASES, "decoder_bias": False, "classifier_activation": "tanh"},
-    "windows": {"local_attention": 1, "layer_types": (SLIDING, SLIDING, FULL), "classifier_pooling": "mean"},
-    "dropout": {"local_attention": 4, "num_hidden_layers": 2, **RATES},
+    "windows": {
+        "local_attention": 1,
+        "layer_types": (SLIDING, FULL),
+        "classifier_pooling": "mean",
+        "tie_word_embeddings": False,
+    },
+    "dropout": {"local_attention": 4, **RATES},
 }
 
 
-FAMILIES = {"ModernBert": MODERNBERT}
+_V3 = {
+    "hidden_act": "gelu_new",
+    "relative_attention": True,
+    "position_buckets": 4,
+    "max_position_embeddings": 16,
+    "pos_att_type": ("p2c", "c2p"),
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+}
+DEBERTA: dict[str, dict[str, Any]] = {
+    "v3": _V3,
+    "v2": _V3 | {"conv_kernel_size": 3, "conv_groups": 2, "type_vocab_size": 2, "embedding_size": 8},
+    "c2p": _V3 | {"pos_att_type": ("c2p",), "share_att_key": False, "norm_rel_ebd": "none", "legacy": False},
+    "p2c": _V3 | {"pos_att_type": ("p2c",), "share_att_key": False, "position_buckets": -1, "conv_kernel_size": 5},
+    "absolute": {"max_position_embeddings": 16, "pooler_hidden_act": "tanh"},
+    "dropout": _V3
+    | {
+        "conv_kernel_size": 3,
+        "conv_act": "gelu",
+        "hidden_dropout_prob": 0.2,
+        "attention_probs_dropout_prob": 0.3,
+        "pooler_dropout": 0.25,
+        "cls_dropout": 0.4,
+    },
+}
+FAMILIES = {"ModernBert": MODERNBERT, "DebertaV2": DEBERTA}
 #: What the names of layers begin with.
-LAYERS = {"ModernBert": "layers."}
+LAYERS = {"ModernBert": "layers.", "DebertaV2": "encoder.layer."}
 
 
 def config_of(family: str, options: dict[str, Any]) -> Any:
@@ -114,11 +145,14 @@ def check_gradients(model: Any, batch: dict[str, Any], dropout: KeyedDropout | N
         assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-4, abs=1e-6), name
 
 
+CASES = [(family, case) for family, cases in FAMILIES.items() for case in cases]
+
+
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("case", MODERNBERT)
-def test_gradients_of_modernbert_against_central_differences(case: str, head: str) -> None:
-    config = config_of("ModernBert", MODERNBERT[case] | {"id2label": THREE})
-    model = random_model(getattr(bert, f"ModernBertFor{head}"), config, "numpy")
+@pytest.mark.parametrize(("family", "case"), CASES)
+def test_gradients_against_central_differences(family: str, case: str, head: str) -> None:
+    config = config_of(family, FAMILIES[family][case] | {"id2label": THREE})
+    model = random_model(getattr(bert, f"{family}For{head}"), config, "numpy")
     batch = batch_of(head, np.random.default_rng(4))
     check_gradients(model, batch, KeyedDropout(1, 2, 3) if case == "dropout" else None)
     assert value_and_grad(model, **batch).loss == pytest.approx(float(model(**batch).loss), abs=2e-6)
@@ -170,7 +204,13 @@ def test_frozen_layers_need_no_backward_pass(family: str, tmp_path: Path) -> Non
     network, layers = Network(model), LAYERS[family]
     names = dict(model.named_parameters())
     everything = compute(network, network.parameters(model), batch).gradients
-    for pattern, lowest in (("embeddings", 0), (f"embeddings|{layers}0.", 1), (f"embeddings|{layers}", 3)):
+    # The relative table and the norm over it are read by all layers.
+    others = "|encoder.rel_embeddings|encoder.LayerNorm" if family == "DebertaV2" else ""
+    for pattern, lowest in (
+        ("embeddings", 0),
+        (f"embeddings{others}|{layers}0.", 1),
+        (f"embeddings{others}|{layers}", config.num_hidden_layers),
+    ):
         frozen = [name for name in names if any(part in name for part in pattern.split("|"))]
         assert network.lowest_trained(frozen) == lowest
         found = compute(network, network.parameters(model), batch, PassOptions(trained_from=lowest))
@@ -230,3 +270,19 @@ def test_what_the_kernels_do_not_train_is_trained_in_numpy_with_a_warning(tmp_pa
     trainer = Trainer(model, settings(tmp_path, bf16=True), rows_of(4))
     with pytest.raises(InputError, match="bf16=True: ModernBertForSequenceClassification is trained in NumPy"):
         trainer.training_step([batch])
+
+
+@pytest.mark.parametrize(
+    "labels", [[2, 0, -1, 1], [[2], [0], [-1], [1]], [[0.2, 0.3, 0.5], [0, 1, 0], [0.5, 0.5, 1], [1, 0, 0]]]
+)
+def test_losses_of_deberta_without_a_problem_type(labels: Any) -> None:
+    model = random_model(bert.DebertaV2ForSequenceClassification, config_of("DebertaV2", {"id2label": THREE}), "numpy")
+    batch = batch_of("SequenceClassification", np.random.default_rng(4)) | {"labels": np.array(labels)}
+    check_gradients(model, batch)
+    assert value_and_grad(model, **batch).loss == pytest.approx(float(model(**batch).loss), abs=2e-6)
+
+
+def test_labels_of_deberta_that_are_all_left_out_are_refused() -> None:
+    model = random_model(bert.DebertaV2ForSequenceClassification, config_of("DebertaV2", {"id2label": THREE}), "numpy")
+    with pytest.raises(InputError, match="are ignored"):
+        value_and_grad(model, [[1, 2]], labels=[-1])

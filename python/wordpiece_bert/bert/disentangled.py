@@ -166,15 +166,18 @@ def relative_terms(table: Array, attention: Weights, kind: Disentangled) -> Rela
     )
 
 
-def disentangled_scores(q: Array, k: Array, terms: RelativeTerms | None, kind: Disentangled) -> Array:
+def disentangled_scores(
+    q: Array, k: Array, terms: RelativeTerms | None, kind: Disentangled, positions: Ids | None = None
+) -> Array:
     """The scores of all pairs, q·k + q·K^r + k·Q^r over √(d·f), q and k [B, N, S, d] -> [B, N, S, S] (equation 4).
 
-    Each term of positions has the row of the distance from query to key. f is `Disentangled.terms`.
+    Each term of positions has the row of the distance from query to key. f is `Disentangled.terms`. positions are those
+    of the tokens in their row, [S]; by default 0 to S − 1.
     """
     scores: Array = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     if terms is not None and kind.has_terms:
         heads, length = q.shape[1:3]
-        positions = np.arange(length)
+        positions = np.arange(length) if positions is None else positions
         rows = relative_rows(positions[:, None] - positions[None, :], kind.span, kind.longest)  # [S, S]
         if terms.keys is not None:
             to_position = q @ split_heads(terms.keys[None], heads).swapaxes(-1, -2)  # [B, N, S, 2K]

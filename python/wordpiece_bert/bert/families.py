@@ -244,6 +244,12 @@ for _family in (
         module=f"{_HERE}.variants.deberta_v2",
         name="DebertaV2",
         heads=(*_USUAL, "MultipleChoice"),
+        training=Training(
+            classifier_input_rate=("pooler_dropout",),
+            sequence_rate=("cls_dropout", *_HIDDEN),
+            token_rate=_HIDDEN,
+            kernels=False,
+        ),
     ),
     Family(
         model_type="distilbert",

@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert.finetune.attention import Attention
-from wordpiece_bert.finetune.encoder_layers import Layers, NormFirst, NormLast, SubLayers, TokenDropout
+from wordpiece_bert.finetune.disentangled import DisentangledAttention, WithConvolution
+from wordpiece_bert.finetune.encoder_layers import NormFirst, NormLast, SubLayers, TokenDropout
 from wordpiece_bert.finetune.weights import EncoderWeights
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.finetune.dropout import Dropout
+    from wordpiece_bert.finetune.encoder_layers import Layers, RowAttention
     from wordpiece_bert.finetune.network import Gradients, Network
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
 __all__ = ["EncoderPass"]
+
+_PROJECTION = "embeddings.projection"
 
 
 class EncoderPass:
@@ -55,7 +60,7 @@ class EncoderPass:
         self._weights = EncoderWeights(network, parameters)
         self._drop = TokenDropout(network, tokens, options.dropout)
         self._trained_from = options.trained_from
-        self._attention = Attention(network, self._weights, tokens, options.dropout)
+        self._attention = self._attention_of(network, options.dropout)
         self._layers = self._layers_of(network)
         with np.errstate(under="ignore"):
             x = self._embed()
@@ -71,24 +76,51 @@ class EncoderPass:
                 x, self._last = self._weights.norm("encoder.ln", x)
         self.x = x
 
+    def _attention_of(self, network: Network, dropout: Dropout | None) -> RowAttention:
+        kind = network.config.disentangled
+        if kind is None:
+            return Attention(network, self._weights, self._tokens, dropout)
+        return DisentangledAttention(network, kind, self._weights, self._tokens, dropout)
+
     def _layers_of(self, network: Network) -> Layers:
         parts = SubLayers(network, self._weights, self._attention, self._drop)
-        return (NormFirst if network.config.norm_first else NormLast)(self._weights, parts)
+        layers = (NormFirst if network.config.norm_first else NormLast)(self._weights, parts)
+        kind = network.config.disentangled
+        if kind is None or kind.convolution is None:
+            return layers
+        return WithConvolution(kind, self._weights, self._tokens, self._drop, layers)
 
     def _embed(self) -> Array:
-        """Input of the first layer, x₀ = projection(dropout(LN(word + type + position))), [M, H]."""
+        """Input of the first layer, [M, H].
+
+        x₀ = projection(dropout(LN(word + type + position))); in DeBERTa dropout(LN(projection(…))·mask).
+        """
         tokens, weights = self._tokens, self._weights
         words = weights.table("embeddings.word_embeddings")
         e = words[tokens.ids] if tokens.vectors is None else tokens.vectors  # [M, E]
         for name, ids in (("token_type", tokens.types), ("position", tokens.positions)):
             if f"embeddings.{name}_embeddings" in weights:
                 e = e + weights.table(f"embeddings.{name}_embeddings")[ids]
+        disentangled = self._network.config.disentangled is not None
+        if disentangled:
+            e = self._project(e)
         y, self._embedded = weights.norm("embeddings.LayerNorm", e)
+        if disentangled:
+            y = y * tokens.seen()[:, None]
         y = self._drop("embeddings", y)
-        if "embeddings.projection" in weights:
-            self._projected = y  # [M, E]
-            y = weights.linear("embeddings.projection", y)
-        return y
+        return y if disentangled else self._project(y)
+
+    def _project(self, x: Array) -> Array:
+        """The dense layer from E to H, in models that have one, [M, E] -> [M, H]."""
+        if _PROJECTION not in self._weights:
+            return x
+        self._projected = x
+        return self._weights.linear(_PROJECTION, x)
+
+    def _project_backward(self, dy: Array, gradient: Gradients) -> Array:
+        if _PROJECTION not in self._weights:
+            return dy
+        return self._weights.linear_backward(_PROJECTION, dy, self._projected, gradient)
 
     def backward(self, dx: Array, gradient: Gradients) -> Array | None:
         """Add the gradients of all trained parameters of the encoder.
@@ -122,10 +154,15 @@ class EncoderPass:
     def _embed_backward(self, dx: Array, gradient: Gradients) -> Array:
         """The steps of `_embed` in reverse: [M, H] -> the gradient with respect to the word vectors, [M, E]."""
         tokens, weights, config = self._tokens, self._weights, self._network.config
-        if "embeddings.projection" in weights:
-            dx = weights.linear_backward("embeddings.projection", dx, self._projected, gradient)
+        disentangled = config.disentangled is not None
+        if not disentangled:
+            dx = self._project_backward(dx, gradient)
         dx = self._drop("embeddings", dx)
-        de = weights.norm_backward("embeddings.LayerNorm", dx, self._embedded, gradient)  # [M, E]
+        if disentangled:
+            dx = dx * tokens.seen()[:, None]
+        de = weights.norm_backward("embeddings.LayerNorm", dx, self._embedded, gradient)
+        if disentangled:
+            de = self._project_backward(de, gradient)  # [M, E]
         if tokens.ids is not None:
             weights.lookup_backward("embeddings.word_embeddings", de, tokens.ids, gradient, config.pad_token_id)
         # MPNet's position table has a row for padding, which torch does not train.

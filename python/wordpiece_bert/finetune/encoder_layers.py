@@ -13,13 +13,12 @@ from wordpiece_bert.finetune.network import dropout_rate
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.gradients import Normalized
-    from wordpiece_bert.finetune.attention import Attention
     from wordpiece_bert.finetune.dropout import Dropout
     from wordpiece_bert.finetune.network import Gradients, Network
     from wordpiece_bert.finetune.tokens import Tokens
     from wordpiece_bert.finetune.weights import EncoderWeights
 
-__all__ = ["Layers", "NormFirst", "NormLast", "SubLayers", "TokenDropout"]
+__all__ = ["Layers", "NormFirst", "NormLast", "RowAttention", "SubLayers", "TokenDropout"]
 
 
 class TokenDropout:
@@ -43,6 +42,7 @@ class TokenDropout:
             "attention.output": dropout_rate(config, *training.attention_output_rate),
             "intermediate": dropout_rate(config, *training.intermediate_rate),
             "output": dropout_rate(config, *training.output_rate),
+            "convolution": dropout_rate(config, *training.output_rate),
         }
 
     def __call__(self, site: str, y: Array) -> Array:
@@ -67,6 +67,21 @@ class Attended(NamedTuple):
 Inner = tuple["Array", ...]
 
 
+class RowAttention(Protocol):
+    """The attention of a batch."""
+
+    def forward(self, index: int, q: Array, k: Array, v: Array) -> Array:
+        """Return the context of all heads in layer number `index`; q, k and v [M, H] -> [M, H]."""
+
+    def backward(
+        self, index: int, dc: Array, q: Array, k: Array, v: Array, gradient: Gradients
+    ) -> tuple[Array, Array, Array]:
+        """Return dq, dk and dv [M, H] for dc [M, H]."""
+
+    def finish(self, gradient: Gradients) -> None:
+        """Add the gradients of what all layers read, after the lowest one."""
+
+
 class SubLayers:
     """Self-attention and feed-forward network of each layer, without norms and residuals.
 
@@ -80,7 +95,9 @@ class SubLayers:
         The dropout of its tokens.
     """
 
-    def __init__(self, network: Network, weights: EncoderWeights, attention: Attention, dropout: TokenDropout) -> None:
+    def __init__(
+        self, network: Network, weights: EncoderWeights, attention: RowAttention, dropout: TokenDropout
+    ) -> None:
         self._weights, self._attention, self._drop = weights, attention, dropout
         self._activation = network.config.hidden_act
         self._inner = ("gate", "up") if network.training.gated else ("dense",)

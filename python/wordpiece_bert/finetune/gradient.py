@@ -166,7 +166,7 @@ def compute(
         raise InputError("the batch has no rows: the loss is not defined")
     mask = np.ones(inputs.shape, np.bool_) if inputs.mask is None else inputs.mask  # [B, S]
     labels = {name: batch[name] for name in head.label_names}
-    tokens = lay_out(inputs, head.read(mask, labels))
+    tokens = lay_out(inputs, network.computed(mask, head.read(mask, labels)))
     encoder = engine.encode(network, parameters, tokens, options)
     gradient = Gradients()
     with np.errstate(under="ignore"):

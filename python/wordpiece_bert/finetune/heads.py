@@ -33,7 +33,8 @@ from wordpiece_bert.bert.heads.kinds import (
 )
 from wordpiece_bert.bert.heads.parts import masked_lm_names, score_layers
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
-from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.bert.losses import IGNORED, log_softmax
+from wordpiece_bert.bert.variants.deberta_v2 import DebertaV2ForSequenceClassification
 from wordpiece_bert.bert.variants.electra import DETECTOR_DENSE, DETECTOR_SCORES, ElectraForPreTraining
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.network import Gradients, Network, affine, dropout_rate
@@ -132,6 +133,14 @@ def _binary_cross_entropy(logits: Array, targets: Array) -> tuple[float, Array]:
     """Mean of the binary cross entropies: dlogits = (σ(x) − t)/count. logits and targets of the same shape."""
     terms = np.maximum(logits, 0) - logits * targets + np.log1p(np.exp(-np.abs(logits)))
     return float(terms.mean(dtype=np.float64)), (functional.sigmoid(logits) - targets) / np.float32(logits.size)
+
+
+def _soft_cross_entropy(logits: Array, targets: Array) -> tuple[float, Array]:
+    """Mean over B rows of −Σ t·ln p: dlogits = (p·Σt − t)/B. logits and targets [B, C]."""
+    log_p = log_softmax(logits)
+    loss = float(-(targets * log_p).sum(axis=1).mean(dtype=np.float64))
+    dlogits: Array = (np.exp(log_p) * targets.sum(axis=1, keepdims=True) - targets) / np.float32(len(logits))
+    return loss, dlogits
 
 
 def _mean_squared_error(predictions: Array, targets: Array) -> tuple[float, Array]:
@@ -345,7 +354,7 @@ def _choice_head(model_class: type[MultipleChoice], network: Network) -> _Sequen
     return _SequenceHead(network, score_layers(model_class, network.config), loss)
 
 
-def _sequence_head(model_class: type[SequenceClassification], network: Network) -> _SequenceHead:
+def _sequence_loss(network: Network) -> Loss:
     def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
         problem = problem_type(network.config, labels)
         if problem == "regression":
@@ -353,6 +362,28 @@ def _sequence_head(model_class: type[SequenceClassification], network: Network) 
         if problem == "multi_label_classification":
             return _binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
         classes = check_labels("labels", labels, logits.shape[:1], logits.shape[1], IGNORED)
+        return _cross_entropy(logits, classes, "labels")
+
+    return loss
+
+
+def _sequence_head(model_class: type[SequenceClassification], network: Network) -> _SequenceHead:
+    return _SequenceHead(network, score_layers(model_class, network.config), _sequence_loss(network))
+
+
+def _deberta_sequence_head(model_class: type[SequenceClassification], network: Network) -> _SequenceHead:
+    """DeBERTa's head, whose losses without a problem type are of their own, as its class documents them."""
+    usual = _sequence_loss(network)
+
+    def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
+        given = as_array("labels", labels)
+        if network.config.problem_type is not None or network.config.num_labels == 1:
+            return usual(logits, given)
+        if given.ndim > 1 and given.shape[1:] != (1,):
+            return _soft_cross_entropy(logits, check_targets("labels", given, logits.shape))
+        if np.issubdtype(given.dtype, np.integer):
+            given = np.where(given < 0, IGNORED, given)
+        classes = check_labels("labels", given, logits.shape[:1], logits.shape[1], IGNORED)
         return _cross_entropy(logits, classes, "labels")
 
     return _SequenceHead(network, score_layers(model_class, network.config), loss)
@@ -487,11 +518,12 @@ def _first_column(mask: Mask) -> Mask:
     return first
 
 
-#: The training side of each kind of head.
+#: The training side of each kind of head, a kind before those that it derives from.
 _HEADS: dict[type[Model], Callable[[Any, Network], Head]] = {
     MaskedLM: lambda kind, network: MaskedLMTraining(network, masked_lm_names(kind, network.config)),
     BertForPreTraining: lambda _, network: _PreTrainingHead(network),
     BertForNextSentencePrediction: lambda _, network: _next_sentence_head(network),
+    DebertaV2ForSequenceClassification: _deberta_sequence_head,
     SequenceClassification: _sequence_head,
     MultipleChoice: _choice_head,
     TokenClassification: lambda kind, network: _TokenHead(network, score_layers(kind, network.config)),

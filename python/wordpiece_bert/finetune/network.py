@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.bert.functional import Array, Mask
 
 __all__ = ["Gradients", "Network", "Parameters", "affine", "dropout_rate"]
 
@@ -108,6 +108,22 @@ class Network:
         layers = self.config.encoder_layers
         # Layers that share their weights have the same names in the checkpoint, so the lowest of them is found.
         return next((i for i in range(layers) if any(n.startswith(f"encoder.layer.{i}.") for n in trained)), layers)
+
+    def computed(self, mask: Mask, read: Mask) -> Mask:
+        """Return the masked positions that must be computed so that those which a head reads are, booleans [B, S].
+
+        In DeBERTa a masked position attends to all positions of its row.
+
+        Parameters
+        ----------
+        mask
+            The attention mask, booleans [B, S].
+        read
+            The positions that the head reads, booleans [B, S].
+        """
+        if self.config.disentangled is None:
+            return read
+        return np.broadcast_to((read & ~mask).any(axis=1, keepdims=True), mask.shape)
 
     def parameters(self, model: Model) -> Parameters:
         """Return the parameters as float32 arrays, read-only views where the model has them so."""

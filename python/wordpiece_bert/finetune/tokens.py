@@ -43,6 +43,11 @@ class Tokens(NamedTuple):
         assert len(at_zero) == self.shape[0], "place 0 of every row is laid out where a head reads it"
         return at_zero
 
+    def seen(self) -> npt.NDArray[np.bool_]:
+        """Return which tokens are visible, [M]."""
+        places: npt.NDArray[np.int64] = np.arange(len(self.rows)) - self.starts[self.rows]
+        return places < self.visible[self.rows]
+
     def keys(self, row: int) -> slice:
         """Return the tokens of a row that are visible."""
         start = int(self.starts[row])

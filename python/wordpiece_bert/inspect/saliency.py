@@ -80,8 +80,8 @@ def saliency(
     label : str or int, optional
         The name or the index of the label whose score is compared; by default the one with the highest score.
     method : {"occlusion", "gradient", "input_x_gradient", "integrated_gradients"}, default "occlusion"
-        As above. All but occlusion need the model's backward pass, which BERT, DistilBERT, ELECTRA, MPNet, ALBERT and
-        ModernBERT have here.
+        As above. All but occlusion need the model's backward pass, which BERT, DistilBERT, ELECTRA, MPNet, ALBERT,
+        ModernBERT and DeBERTa have here.
     replace : {"mask", "remove"}, default "mask"
         What replaces a token in occlusion and in integrated gradients: the mask token, or nothing. Occlusion then
         leaves the token out; integrated gradients start from a word vector of zeros.

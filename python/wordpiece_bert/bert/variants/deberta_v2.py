@@ -98,6 +98,8 @@ class DebertaV2Config(BertConfig):
         The activation of the layer that classifiers of sequences have over the first token.
     pooler_dropout : float
         The dropout rate of training before that layer.
+    cls_dropout : float or None
+        The dropout rate after it; None for `hidden_dropout_prob`.
     legacy : bool
         Whether the masked-language head has the names and the form of BERT's; else those of the released code.
     """
@@ -122,6 +124,7 @@ class DebertaV2Config(BertConfig):
     conv_act: str = "tanh"
     pooler_hidden_act: str = "gelu"
     pooler_dropout: float = 0.0
+    cls_dropout: float | None = None
     legacy: bool = True
     model_type: str = "deberta-v2"
 
