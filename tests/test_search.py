@@ -246,7 +246,7 @@ def test_pairs_are_scored_in_groups(
     models: tuple[SentenceEncoder, CrossEncoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = retrieve_and_rerank(QUERIES, DOCUMENTS, *models)
-    monkeypatch.setattr("wordpiece_bert.sentence.search.retrieval._PAIRS", 4)
+    monkeypatch.setattr("wordpiece_bert.sentence.search.reranking._PAIRS", 4)
     for one, other in zip(retrieve_and_rerank(QUERIES, DOCUMENTS, *models), expected, strict=True):
         assert [answer["corpus_id"] for answer in one] == [answer["corpus_id"] for answer in other]
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence import SentenceEncoder as SentenceEncoder
     from wordpiece_bert.sentence import SparseEncoder as SparseEncoder
     from wordpiece_bert.sentence import distill_static as distill_static
+    from wordpiece_bert.sentence import open_vectors as open_vectors
+    from wordpiece_bert.sentence import write_vectors as write_vectors
     from wordpiece_bert.tokenizer import Tokenizer as Tokenizer
     from wordpiece_bert.training import Vocab as Vocab
     from wordpiece_bert.training import WordCounts as WordCounts
@@ -68,9 +70,11 @@ _MODULES = {
     "WordPieceError": "errors",
     "__version__": "_core",
     "distill_static": "sentence.dense.distill",
+    "open_vectors": "sentence.vector_folder.folder",
     "set_num_threads": "_core",
     "train_vocab": "training.train",
     "vocab_report": "training.report",
+    "write_vectors": "sentence.vector_folder.writer",
 }
 # The public modules, which users reach as attributes, as in ``wb.errors.InputError``.
 _SUBMODULES = (

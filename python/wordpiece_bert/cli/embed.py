@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.blocks import encode_blocks
+from wordpiece_bert.cli.embed_folder import add_folder_options, is_folder, run_folder
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
@@ -43,7 +44,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "'vector' of a Parquet or Arrow file, or as one JSON object per text. A sparse model has the columns 'indices' "
         "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy. Files of dense "
         "vectors have a fingerprint of the texts and the model, which 'search' compares; that of FILE.npy and "
-        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json.",
+        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. An output that ends in .vectors is "
+        "a folder of Parquet files that 'search' reads, with the ids and fields of a table.",
     )
     arguments.add_files(parser)
     parser.add_argument(
@@ -52,8 +54,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         required=True,
         type=Path,
         metavar="FILE",
-        help="write to this .npy, .parquet, .arrow, .arrows or .jsonl file; it appears once it is complete; - is "
-        "standard output",
+        help="write to this .npy, .parquet, .arrow, .arrows or .jsonl file, or .vectors folder; it appears once it is "
+        "complete; - is standard output",
     )
     parser.add_argument(
         "--format",
@@ -65,7 +67,6 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-m",
         "--model",
         metavar="MODEL",
-        default="minilm",
         help="minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
     )
     parser.add_argument(
@@ -84,11 +85,16 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)
+    add_folder_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
+    if is_folder(options):
+        run_folder(options)
+        return
+    options.model = options.model or "minilm"
     from wordpiece_bert.cli.embed_outputs import check_normalize, output_of
     from wordpiece_bert.corpus.fingerprint import sidecar_of
     from wordpiece_bert.corpus.texts import TextReader

@@ -17,6 +17,12 @@ from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.embed import block_texts, embed_texts, prompt_text
 from wordpiece_bert.cli.messages import counted, print_verbose, print_warning, warn_skipped, warn_truncated
+from wordpiece_bert.cli.search_folder import (
+    add_folder_options,
+    check_no_folder_options,
+    folder_search,
+    folder_table,
+)
 from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
 
@@ -46,8 +52,10 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         parents=[arguments.common_options(), arguments.reading_arguments()],
         help=summary,
         description="Find the texts nearest in meaning to queries: by the similarity of their vectors and, with "
-        "--rerank, by a cross encoder. --json prints a line for each query.",
-        epilog='example: wordpiece-bert search texts.txt --vectors vectors.npy --query "a walk in the rain"',
+        "--rerank, by a cross encoder. FILE may be a folder of vectors that 'embed' wrote; its hits have the ids and "
+        "fields of its documents. --json prints a line for each query.",
+        epilog='examples: wordpiece-bert search texts.txt --vectors vectors.npy --query "a walk in the rain"; '
+        'wordpiece-bert search docs.vectors --query "a walk in the rain" --json',
     )
     arguments.add_files(parser)
     asked = parser.add_mutually_exclusive_group()
@@ -74,9 +82,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-m",
         "--model",
         metavar="MODEL",
-        default="minilm",
         help="the model of the vectors, dense, sparse or many for a text: minilm, a folder, or org/name in the Hugging "
-        "Face cache (default: minilm)",
+        "Face cache (default: minilm; that of a folder of vectors)",
     )
     arguments.add_prompts(parser, "each query (default: the model's for queries)")
     parser.add_argument(
@@ -100,6 +107,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)
+    add_folder_options(parser)
     parser.set_defaults(run=run, normalize=False)
 
 
@@ -125,6 +133,11 @@ def run(options: argparse.Namespace) -> None:
     from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
 
     start = time.perf_counter()
+    if any(Path(name).is_dir() for name in options.files):
+        _search_folder(options)
+        return
+    check_no_folder_options(options)
+    options.model = options.model or "minilm"
     files = arguments.input_files(options.files)
     _check(options, files)
     folder = find_model(options.model, download=options.download)
@@ -151,6 +164,19 @@ def run(options: argparse.Namespace) -> None:
     )
     for queries in _queries(options):
         _answer(options, queries, collection, encoder, ranker)
+
+
+def _search_folder(options: argparse.Namespace) -> None:
+    """Answer the queries from a folder of vectors."""
+    _check(options, [])
+    answer = folder_search(options)
+    for queries in _queries(options):
+        for query, hits in zip(queries, answer(queries), strict=True):
+            if options.json:
+                print(json.dumps({"query": query, "hits": hits}, ensure_ascii=False, default=str))
+            else:
+                print(folder_table(query, hits))
+        sys.stdout.flush()
 
 
 def _encoder(options: argparse.Namespace, folder: Path, loading: dict[str, Any]) -> Encoder:

@@ -60,10 +60,20 @@ class ArrowWriter:
             self._raised = error
             raise
 
-    def begin(self, file: BinaryIO, schema: Any) -> None:
-        """Write what precedes the batches."""
+    def begin(self, file: BinaryIO, schema: Any, **settings: Any) -> None:
+        """Write what precedes the batches.
+
+        Parameters
+        ----------
+        file : binary file
+            Where to write.
+        schema : pyarrow.Schema
+            The columns.
+        **settings
+            For Parquet: arguments of ``pyarrow.parquet.ParquetWriter``.
+        """
         if self._kind == "parquet":
-            self._writer = self.pyarrow.parquet.ParquetWriter(file, schema, compression="zstd")
+            self._writer = self.pyarrow.parquet.ParquetWriter(file, schema, **{"compression": "zstd", **settings})
         else:
             new = self.pyarrow.ipc.new_file if self._kind == "arrow" else self.pyarrow.ipc.new_stream
             self._writer = new(file, schema)

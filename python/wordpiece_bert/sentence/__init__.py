@@ -3,7 +3,8 @@
 `SentenceEncoder` turns texts into vectors, `SparseEncoder` into sparse vectors over the vocabulary,
 `MultiVectorEncoder` into a vector for each token, and `CrossEncoder` scores pairs of texts. `similarity` compares
 vectors, `maxsim` token vectors; `semantic_search` and `paraphrase_mining` find similar ones, `retrieve_and_rerank` does
-both for texts, and `quantize_embeddings` stores vectors in fewer bits.
+both for texts, and `quantize_embeddings` stores vectors in fewer bits. `write_vectors` keeps vectors with the ids and
+fields of their texts in a folder, and `open_vectors` searches it.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.search.semantic import semantic_search as semantic_search
     from wordpiece_bert.sentence.sparse.encoder import SparseEncoder as SparseEncoder
     from wordpiece_bert.sentence.sparse.vectors import SparseVectors as SparseVectors
+    from wordpiece_bert.sentence.vector_folder.folder import VectorFolder as VectorFolder
+    from wordpiece_bert.sentence.vector_folder.folder import open_vectors as open_vectors
+    from wordpiece_bert.sentence.vector_folder.writer import WrittenVectors as WrittenVectors
+    from wordpiece_bert.sentence.vector_folder.writer import write_vectors as write_vectors
+    from wordpiece_bert.sentence.vector_folder.writing import UpdatePlan as UpdatePlan
 
 # The module of each name, imported when the name is first used.
 _MODULES = {
@@ -46,16 +52,21 @@ _MODULES = {
     "SparseVectors": "sparse.vectors",
     "StaticEncoder": "dense.static",
     "TokenVectors": "dense.body",
+    "UpdatePlan": "vector_folder.writing",
+    "VectorFolder": "vector_folder.folder",
+    "WrittenVectors": "vector_folder.writer",
     "distill_static": "dense.distill",
     "maxsim": "multi_vector.late_interaction",
     "maxsim_pairwise": "multi_vector.late_interaction",
     "pairwise_similarity": "metrics",
+    "open_vectors": "vector_folder.folder",
     "paraphrase_mining": "search.semantic",
     "paraphrase_mining_embeddings": "search.semantic",
     "quantize_embeddings": "quantization",
     "retrieve_and_rerank": "search.retrieval",
     "semantic_search": "search.semantic",
     "similarity": "metrics",
+    "write_vectors": "vector_folder.writer",
 }
 
 __all__ = sorted([*_MODULES, "TruncationWarning"])

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.dense.base import DenseEncoder
 
-__all__ = ["model_digests"]
+__all__ = ["file_digest", "model_digests"]
 
 # Fields of a config.json that change no vector: where it came from, and what wrote it.
 _WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
@@ -69,7 +69,7 @@ def _modules_of_folder(folder: Path) -> list[_Module]:
         _Module(
             kind,
             [_effective(read_json(file, ConfigError)) for file in config_files(home)],
-            [_file_digest(FileState.of(file)) for file in weight_files(home)],
+            [file_digest(FileState.of(file)) for file in weight_files(home)],
         )
         for kind, home in module_folders(folder)
     ]
@@ -108,7 +108,7 @@ def _digest(value: object) -> str:
 
 
 @lru_cache(maxsize=256)
-def _file_digest(state: FileState) -> str:
+def file_digest(state: FileState) -> str:
     """Return the digest of the bytes of a file, which is computed once for each of its states."""
 
     def of_block(start: int) -> bytes:

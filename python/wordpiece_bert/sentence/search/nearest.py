@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "nearest"]
+__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "merged", "nearest"]
 
 #: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -66,7 +66,7 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
         best: Found | None = None
         for start, block in _float_blocks(collection):
             rows, scores = _core.search_floats(some, block, metric, top_k, threads, None)
-            best = (rows, scores) if best is None else _merged(best, (rows + start, scores), top_k)
+            best = (rows, scores) if best is None else merged(best, (rows + start, scores), top_k)
         return best or (np.zeros((len(some), 0), np.int64), np.zeros((len(some), 0)))
 
     return by_groups(np.ascontiguousarray(queries), min(top_k, len(collection)), search)
@@ -113,7 +113,7 @@ def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:
         yield start, np.ascontiguousarray(as_float32("corpus_embeddings", collection[start : start + step]))
 
 
-def _merged(first: Found, second: Found, top_k: int) -> Found:
+def merged(first: Found, second: Found, top_k: int) -> Found:
     """Merge two results into the best `top_k`; the rows of `second` come after those of `first`."""
     rows, scores = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
     order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.search.nearest import Found
 
-__all__ = ["quantized_search"]
+__all__ = ["quantized_search", "restored"]
 
 
 def quantized_search(
@@ -65,12 +65,26 @@ def quantized_search(
     found = (np.zeros((len(queries), min(top_k, count)), np.int64), np.zeros((len(queries), min(top_k, count))))
     for i, (query, candidates) in enumerate(zip(queries, rows, strict=True)):
         values = bytes_[candidates] ^ np.uint8(flipped)  # [count, w]
-        if is_binary:
-            x = np.unpackbits(values, axis=1)[:, :width].astype(np.float32)
-        else:
-            lowest, highest = np.asarray(ranges, np.float32)
-            x = lowest + values * ((highest - lowest) / np.float32(255))
-        rescored = x @ query
+        rescored = restored(values, width, None if is_binary else ranges) @ query
         order = np.argsort(-rescored, kind="stable")[:top_k]
         found[0][i], found[1][i] = candidates[order], rescored[order]
     return found
+
+
+def restored(values: npt.NDArray[np.uint8], width: int, ranges: npt.ArrayLike | None) -> npt.NDArray[np.float32]:
+    """Return what quantized vectors stand for, float32 [n, width].
+
+    Parameters
+    ----------
+    values : ndarray of uint8
+        The bits of each vector, or its 8-bit numbers from 0.
+    width : int
+        The number of dimensions.
+    ranges : array_like, optional
+        The ranges [2, width] of 8-bit numbers; None for bits, which stand for 0 and 1.
+    """
+    if ranges is None:
+        return np.unpackbits(values, axis=1)[:, :width].astype(np.float32)
+    lowest, highest = np.asarray(ranges, np.float32)
+    x: npt.NDArray[np.float32] = lowest + values * ((highest - lowest) / np.float32(255))
+    return x

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, SearchResults
 from wordpiece_bert._internal.arrays import as_vectors
-from wordpiece_bert._internal.checks import check_instance, checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
@@ -22,6 +22,7 @@ from wordpiece_bert.sentence.multi_vector.vectors import as_multi_vectors
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.sentence.parts import threads_of
 from wordpiece_bert.sentence.search.nearest import best_of_scores, nearest
+from wordpiece_bert.sentence.search.reranking import check_reranker, scores_of_pairs
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
 from wordpiece_bert.sentence.sparse.vectors import as_sparse
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.search.nearest import Found
 
 __all__ = ["retrieve_and_rerank"]
-
-#: So many pairs of a query and a candidate are scored in one call of the cross encoder: enough to sort them by length.
-_PAIRS = 4096
 
 #: The most scores of sparse or many vectors that are in memory at once (for one query at least those of all documents).
 _SCORES = 1 << 22
@@ -114,9 +112,7 @@ def retrieve_and_rerank(
     candidates = whole_number("retrieve_top_k", retrieve_top_k, 1)
     checked_flag("return_documents", return_documents)
     if reranker is not None:
-        check_instance("reranker", reranker, CrossEncoder)
-        if reranker.num_labels != 1:
-            raise InputError(f"reranker must be a cross encoder with one label; this one has {reranker.num_labels}")
+        check_reranker(reranker)
     single, asked = check_texts(queries)
     texts = check_texts(documents)[1]
     found = _retrieved(
@@ -199,15 +195,8 @@ def _reranked(
 ) -> list[list[Answer]]:
     """Score the candidates of each query with the cross encoder, and sort them by it."""
     pairs = [(number, row, score) for number, one in enumerate(found) for row, score in one]
-    scores, truncated = np.zeros(len(pairs), np.float32), np.zeros(len(pairs), np.bool_)
-    for start in range(0, len(pairs), _PAIRS):
-        part = slice(start, start + _PAIRS)
-        scores[part], truncated[part] = reranker.predict(
-            [(queries[number], documents[row]) for number, row, _ in pairs[part]],
-            batch_size,
-            show_progress_bar=show,
-            return_truncated=True,
-        )
+    texts = [(queries[number], documents[row]) for number, row, _ in pairs]
+    scores, truncated = scores_of_pairs(reranker, texts, batch_size=batch_size, show=show)
     results: list[list[Answer]] = [[] for _ in queries]
     # Of equal scores the candidate that the first stage prefers comes first: the sort is stable.
     for index in np.argsort(-scores, kind="stable").tolist():

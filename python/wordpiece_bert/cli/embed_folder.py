@@ -1,0 +1,192 @@
+"""``wordpiece-bert embed`` into a folder: vectors with the ids and fields of their documents, which can be updated."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_truncated
+from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from wordpiece_bert.sentence.vector_folder.writing import UpdatePlan
+
+__all__ = ["add_folder_options", "is_folder", "run_folder"]
+
+#: The suffix of the name of a folder of vectors.
+SUFFIX = ".vectors"
+
+
+def add_folder_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a folder of vectors."""
+    group = parser.add_argument_group(
+        f"folders (an output that ends in {SUFFIX}, or a folder that exists)",
+    )
+    group.add_argument("--id-column", metavar="COLUMN", help="the column of the ids: texts or whole numbers")
+    group.add_argument(
+        "--keep",
+        metavar="COLUMN,…",
+        help="columns that hits of 'search' show; that of the texts too, if --rerank and --bm25 are to read them",
+    )
+    group.add_argument(
+        "--precision",
+        metavar="PRECISION,…",
+        help="float32, int8 or binary, for dense vectors, or several of them (default: float32)",
+    )
+    group.add_argument(
+        "--update",
+        action="store_true",
+        help="bring the folder up to date: embed only documents that are new or have another text; the model, columns "
+        "and other options are by default those of the folder",
+    )
+    group.add_argument(
+        "--prune",
+        action="store_true",
+        help="with --update: drop documents whose id is not in the files (default: keep)",
+    )
+    group.add_argument(
+        "--chunk-tokens",
+        type=arguments.positive,
+        metavar="N",
+        help="divide texts into chunks of at most N tokens, a row for each, with its place in the text",
+    )
+    group.add_argument(
+        "--chunk-overlap",
+        type=arguments.natural,
+        default=0,
+        metavar="N",
+        help="how many of the last tokens of a chunk the next one repeats (default: 0)",
+    )
+    group.add_argument(
+        "--chunk-by",
+        choices=("tokens", "sentences"),
+        default="tokens",
+        help="what chunks are made of: tokens, or entire sentences (default: tokens)",
+    )
+    group.add_argument(
+        "--late-chunking",
+        action="store_true",
+        help="compute the vectors of a chunk's tokens with the text around them; for models that pool by the mean",
+    )
+
+
+def is_folder(options: argparse.Namespace) -> bool:
+    """Return whether the output is a folder of vectors.
+
+    Raises
+    ------
+    InputError
+        It is not, and an option is given that only folders have.
+    """
+    path: Path = options.output
+    if path.suffix == SUFFIX or (path.is_dir() and path.suffix.removeprefix(".") not in VECTOR_FORMATS):
+        return True
+    for name in ("id_column", "keep", "precision", "update", "prune", "chunk_tokens", "late_chunking"):
+        if getattr(options, name):
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"{option} is for a folder of vectors: give an output that ends in {SUFFIX}")
+    return False
+
+
+def run_folder(options: argparse.Namespace) -> None:
+    """Embed documents into a folder, and report what was done."""
+    import warnings
+
+    from wordpiece_bert._internal.progress import shown_progress
+    from wordpiece_bert.errors import TruncationWarning
+    from wordpiece_bert.hub import find_model
+    from wordpiece_bert.sentence.loading import encoder_class
+    from wordpiece_bert.sentence.vector_folder.layout import LISTING, read_listing
+    from wordpiece_bert.sentence.vector_folder.writer import write_vectors
+
+    start = time.perf_counter()
+    if options.format or options.jsonl_field or options.whole:
+        given = "--format" if options.format else "--jsonl-field" if options.jsonl_field else "--whole"
+        raise InputError(f"{given} is not for folders of vectors, which are made of tables with --text-column")
+    if not options.files or arguments.STDIN in options.files:
+        raise InputError("a folder of vectors is made of files of tables: give .parquet, .csv, .tsv or .jsonl files")
+    if len(options.text_column) > 1:
+        raise InputError("--text-column is given several times: a vector belongs to one text")
+    updates = options.update and (options.output / LISTING).exists()
+    if not updates:
+        for option in ("text_column", "id_column"):
+            if not getattr(options, option):
+                raise InputError(
+                    f"--{option.replace('_', '-')} is missing: a folder of vectors has an id for each text"
+                )
+    name = options.model
+    if name is None:
+        name = read_listing(options.output).layout.model if updates else "minilm"
+    folder = find_model(name, download=options.download)
+    encoder = encoder_class(folder).from_pretrained(name, **arguments.loading_options(options))
+    print_verbose(options, f"{encoder.engine}")
+    plans: list[UpdatePlan] = []
+    with shown_progress(None, "text", not options.quiet) as bar:
+
+        def planned(plan: UpdatePlan) -> None:
+            plans.append(plan)
+            bar.total = plan.to_embed
+            if not options.quiet and not options.json:
+                print_plan(plan)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncationWarning)  # they are counted below
+            written = write_vectors(
+                options.files,
+                options.output,
+                encoder,
+                text_column=options.text_column[0] if options.text_column else None,
+                id_column=options.id_column,
+                keep=_names(options.keep),
+                precision=_names(options.precision),
+                chunk_size=options.chunk_tokens,
+                chunk_overlap=options.chunk_overlap,
+                chunk_by=options.chunk_by,
+                late_chunking=options.late_chunking,
+                update=options.update,
+                prune=options.prune,
+                model=None if updates and options.model is None else name,
+                normalize_embeddings=True if options.normalize else None,
+                prompt=options.prompt,
+                prompt_name=options.prompt_name,
+                batch_size=options.batch_size,
+                planned=planned,
+                progress=lambda count, _: bar.update(count),
+            )
+    cut = f" of {counted(written.plan.to_embed, 'text')} truncated to the model's longest row"
+    warn_truncated(len(written.truncated), [str(one) for one in written.truncated], cut, every=options.verbose)
+    seconds = time.perf_counter() - start
+    plan = written.plan
+    facts: dict[str, Any] = {
+        "output": str(options.output),
+        "rows": written.rows,
+        **{name: getattr(plan, name) for name in plan.__dataclass_fields__ if name != "prune"},
+        "pruned": plan.gone if plan.prune else 0,
+        "truncated": len(written.truncated),
+        "seconds": seconds,
+    }
+    print_summary(options, f"{options.output}: {counted(written.rows, 'row')} ({seconds:.1f} s)", facts)
+
+
+def print_plan(plan: UpdatePlan) -> None:
+    """Print what will be done to standard error, before it is done."""
+    import sys
+
+    parts = [f"{plan.new:,} new", f"{plan.changed:,} changed", f"{plan.unchanged:,} unchanged"]
+    if plan.other_fields:
+        parts.insert(2, f"{plan.other_fields:,} with other fields")
+    line = f"{counted(plan.to_embed, 'text')} to embed: {', '.join(parts)}"
+    if plan.gone:
+        what = "dropped" if plan.prune else "kept; --prune drops them"
+        line += f"; {plan.gone:,} of the folder not in the files ({what})"
+    print(line, file=sys.stderr)
+
+
+def _names(given: str | None) -> list[str] | None:
+    """Return the names of an option that are separated by commas."""
+    return None if given is None else [name for name in given.split(",") if name]

@@ -1,0 +1,97 @@
+"""``wordpiece-bert search`` in a folder of vectors: hits with the ids and fields of documents."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import print_verbose
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+__all__ = ["add_folder_options", "check_no_folder_options", "folder_search", "folder_table"]
+
+
+def add_folder_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a search in a folder of vectors."""
+    group = parser.add_argument_group("folders of vectors")
+    group.add_argument(
+        "--precision",
+        choices=("float32", "int8", "binary"),
+        help="the vectors that are compared (default: the first of these that the folder has)",
+    )
+    group.add_argument("--fields", metavar="COLUMN,…", help="the fields of a hit (default: all that the folder keeps)")
+
+
+def check_no_folder_options(options: argparse.Namespace) -> None:
+    """Raise an `InputError` if an option is given that only folders of vectors have."""
+    for name in ("precision", "fields"):
+        if getattr(options, name):
+            raise InputError(f"--{name} is for a folder of vectors, which 'embed' writes")
+
+
+def folder_search(options: argparse.Namespace) -> Callable[[list[str]], list[Any]]:
+    """Open the folder of vectors that is given, and return what answers queries from it.
+
+    Raises
+    ------
+    InputError
+        Other files are given too, or an option that is for files of texts.
+    """
+    from wordpiece_bert.hub import find_model
+    from wordpiece_bert.sentence import CrossEncoder
+    from wordpiece_bert.sentence.loading import encoder_class
+    from wordpiece_bert.sentence.vector_folder.folder import open_vectors
+
+    if len(options.files) != 1:
+        raise InputError("a folder of vectors is searched alone: give one folder, and no other files")
+    for name in ("vectors", "document_prompt", "jsonl_field", "text_column", "whole"):
+        if getattr(options, name):
+            raise InputError(f"--{name.replace('_', '-')} is for files of texts; a folder of vectors has its own")
+    vectors = open_vectors(options.files[0], allow_stale=options.allow_stale, threads=options.threads)
+    loading = arguments.loading_options(options)
+    name = options.model or vectors.model
+    folder = find_model(name, download=options.download)
+    encoder = encoder_class(folder).from_pretrained(folder, **loading)
+    ranker = None
+    if options.rerank is not None:
+        ranker = CrossEncoder.from_pretrained(options.rerank, download=options.download, **loading)
+    print_verbose(options, f"{vectors!r}; {encoder.engine}")
+    fields = None if options.fields is None else [name for name in options.fields.split(",") if name]
+
+    def answer(queries: list[str]) -> list[Any]:
+        return vectors.search(
+            queries,
+            options.top_k,
+            precision=options.precision,
+            reranker=ranker,
+            candidates=options.candidates,
+            fields=fields,
+            encoder=encoder,
+            prompt=options.prompt,
+            prompt_name=options.prompt_name,
+            batch_size=options.batch_size,
+        )
+
+    return answer
+
+
+def folder_table(query: str, hits: list[dict[str, Any]]) -> str:
+    """Return the hits of a query as lines: score, id and fields."""
+    lines = [" ".join(query.split())]
+    ids = max((len(str(hit["id"])) for hit in hits), default=0)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for hit in hits:
+        fields = [
+            f"{name}={' '.join(str(value).split())}"
+            for name, value in hit.items()
+            if name not in ("id", "score", "retrieval_score") and value is not None
+        ]
+        line = f"{hit['score']:9.4f}  {hit['id']!s:{ids}}  {'  '.join(fields)}".rstrip()
+        lines.append(line if len(line) <= width else line[: width - 1] + "…")
+    return "\n".join([*lines, ""])

@@ -1,0 +1,439 @@
+"""A folder of vectors that is open for search: vectors stay in their files, and hits have ids and fields."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wordpiece_bert._internal.answers import Answer, SearchResults
+from wordpiece_bert._internal.arrays import as_float32, as_vectors
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert._internal.warn import warn
+from wordpiece_bert.errors import InputError, VectorsWarning
+from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.loading import load_encoder
+from wordpiece_bert.sentence.parameters import ENCODING
+from wordpiece_bert.sentence.search.reranking import check_reranker, scores_of_pairs
+from wordpiece_bert.sentence.vector_folder.encoding import contents_of
+from wordpiece_bert.sentence.vector_folder.fields import Fields
+from wordpiece_bert.sentence.vector_folder.forms import form_of
+from wordpiece_bert.sentence.vector_folder.layout import CHUNK, DENSE, END, PRECISIONS, START, read_listing
+from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
+from wordpiece_bert.sentence.vector_folder.searching import (
+    check_queries_fit,
+    nearest_bits,
+    nearest_in_groups,
+    nearest_int8,
+    nearest_scored,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.sentence.arguments import Texts
+    from wordpiece_bert.sentence.loading import Encoder
+    from wordpiece_bert.sentence.search.nearest import Found
+    from wordpiece_bert.sentence.vector_folder.searching import Group
+
+__all__ = ["VectorFolder", "open_vectors"]
+
+# How often a folder is opened again whose parts are exchanged meanwhile.
+_ATTEMPTS = 20
+
+
+class VectorFolder:
+    """The vectors of documents with their ids and fields, as ``wordpiece-bert embed`` and `write_vectors` write them.
+
+    It shows the state at the time when it is opened: a folder that is brought up to date meanwhile is opened again to
+    see the new one. The vectors stay in their files, and the system reads them when they are compared.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        The folder.
+    allow_stale : bool, default False
+        Whether queries may be encoded by another model than the vectors, with a warning.
+    threads : int, optional
+        How many threads compare vectors; by default as many as this process may use.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    model : str
+        The name of the model that made the vectors.
+    kind : {"dense", "sparse", "multi_vector"}
+        What a text has: a vector, a vector of which the numbers other than 0 are stored, or one for each token.
+    dimension : int
+        The width of the vectors.
+    precisions : tuple of str
+        The precisions of dense vectors that are stored: ``"float32"``, ``"int8"``, ``"binary"``.
+    similarity : str
+        How vectors are compared.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, allow_stale: bool = False, threads: int | None = None
+    ) -> None:
+        self.path = Path(folder)
+        self._allow_stale = checked_flag("allow_stale", allow_stale)
+        self._threads = threads
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: is not a folder of vectors")
+        for attempt in range(_ATTEMPTS):
+            listing = read_listing(self.path)
+            try:
+                self._parts = [MappedPart(self.path / part.file) for part in listing.parts]
+                break
+            except FileNotFoundError as cause:
+                # A writer has replaced the list, and removed parts that the old one has.
+                if attempt == _ATTEMPTS - 1 or read_listing(self.path) == listing:
+                    raise InputError(f"{cause.filename}: is missing; restore it, or make the folder again") from cause
+        for part, expected in zip(self._parts, listing.parts, strict=True):
+            if (part.rows, part.size) != (expected.rows, expected.bytes):
+                raise InputError(f"{part.path}: another program has changed it: make the folder again")
+        self._layout, self._listing = listing.layout, listing
+        self.model, self.kind = self._layout.model, self._layout.kind
+        self.dimension, self.precisions = self._layout.dimension, self._layout.precisions
+        self.similarity = self._layout.similarity
+        self._form = form_of(self._layout)
+        self._fields = Fields(self._parts)
+        self._encoder: Encoder | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields of a hit: for chunks ``chunk``, ``start`` and ``end``, and the columns that were kept."""
+        return (*((CHUNK, START, END) if self._layout.chunks else ()), *self._layout.keep)
+
+    @property
+    def files(self) -> list[str]:
+        """The Parquet files, as other programs take them: ``duckdb.read_parquet(folder.files)``."""
+        return [str(part.path) for part in self._parts]
+
+    def __len__(self) -> int:
+        return self._listing.rows
+
+    def __repr__(self) -> str:
+        what = ", ".join([self.kind, *self.precisions])
+        return f"VectorFolder({str(self.path)!r}, {len(self):,} rows of {self.dimension}, {what})"
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of queries, loaded when it is first needed; the one that made the vectors."""
+        if self._encoder is None:
+            self._encoder = self._checked(load_encoder(self.model))
+        return self._encoder
+
+    def _checked(self, encoder: Any) -> Encoder:
+        """Check that an encoder is that of the vectors."""
+        if isinstance(encoder, str | os.PathLike):
+            encoder = load_encoder(encoder)
+        elif isinstance(encoder, DenseEncoder):
+            encoder = sentence_encoder(encoder)
+        own = self._layout.fingerprint
+        # The vectors of documents have another prompt than queries, and their lengths do not count for cosines.
+        now = contents_of(encoder, own.prompt, normalize=None if self.similarity == "cosine" else bool(own.normalized))
+        differences = own.differences(now)
+        if differences:
+            what = f"{self.path} has the vectors of another model; what differs: {'; '.join(differences)}"
+            if not self._allow_stale:
+                raise InputError(f"{what}. Make them again, or search them all the same with allow_stale=True")
+            warn(what, VectorsWarning)
+        found: Encoder = encoder
+        return found
+
+    @completed_by(ENCODING)
+    def search(
+        self,
+        queries: str | Texts,
+        top_k: int = 10,
+        *,
+        precision: str | None = None,
+        rescore_multiplier: int = 4,
+        reranker: str | os.PathLike[str] | CrossEncoder | None = None,
+        candidates: int = 100,
+        fields: Sequence[str] | None = None,
+        encoder: str | os.PathLike[str] | Encoder | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+    ) -> SearchResults[Any]:
+        """Find the documents, or chunks of them, that are nearest to queries.
+
+        Parameters
+        ----------
+        queries : str, iterable of str or column of strings
+            A query, or several.
+        top_k : int, default 10
+            How many hits a query has.
+        precision : {"float32", "int8", "binary"}, optional
+            The dense vectors that are compared; by default the first of these that is stored. With the last two,
+            candidates are found by the quantized numbers, and sorted by their float32 vectors if these are stored.
+        rescore_multiplier : int, default 4
+            How many candidates there are then, as a multiple of `top_k`.
+        reranker : str, PathLike or CrossEncoder, optional
+            A cross encoder with one label that sorts the candidates by reading each with the query. The column of the
+            texts must have been kept.
+        candidates : int, default 100
+            How many candidates it sorts, at least `top_k`.
+        fields : sequence of str, optional
+            The fields of a hit, of `columns`; by default all.
+        encoder : str, PathLike or encoder, optional
+            The model of the queries; by default `encoder`, loaded once. It must be that of the vectors.
+        prompt_name, prompt : str, optional
+            What is put before each query; by default the model's prompt for queries.
+
+        Returns
+        -------
+        SearchResults
+            For each query a list of dicts, the best first: ``id``, ``score``, and the fields; after a `reranker` the
+            score is that of the cross encoder, and ``retrieval_score`` the similarity. For a single query its list.
+
+        Raises
+        ------
+        InputError
+            The encoder is another one than that of the vectors, the precision or a field is not stored, the texts were
+            not kept, or an argument is wrong.
+        """
+        top_k = whole_number("top_k", top_k, 1)
+        if isinstance(reranker, str | os.PathLike):
+            reranker = CrossEncoder(reranker)
+        count = top_k
+        if reranker is not None:
+            check_reranker(reranker)
+            self._check_texts_kept("reranker")
+            count = max(top_k, whole_number("candidates", candidates, 1))
+        names = self._chosen(fields)
+        single, asked = check_texts(queries)
+        used = self.encoder if encoder is None else self._checked(encoder)
+        if asked and len(self):
+            vectors = used.encode_query(asked, prompt_name, prompt, batch_size)
+            found = self._nearest(vectors, count, precision, rescore_multiplier, used)
+        else:
+            found = np.zeros((len(asked), 0), np.int64), np.zeros((len(asked), 0))
+        results = self._hits(found, names)
+        if reranker is not None:
+            results = self._reranked(asked, found, results, reranker, top_k, batch_size)
+        return results[0] if single else results
+
+    @completed_by(search)
+    def search_vectors(
+        self,
+        queries: npt.ArrayLike,
+        top_k: int = 10,
+        *,
+        precision: str | None = None,
+        rescore_multiplier: int = 4,
+        fields: Sequence[str] | None = None,
+    ) -> SearchResults[Any]:
+        """Find the documents nearest to query vectors, in a folder of dense vectors.
+
+        Parameters
+        ----------
+        queries : array_like
+            Vectors [n, d], or one [d].
+
+        Returns
+        -------
+        SearchResults
+            For each query a list of dicts, as from `search`.
+
+        Raises
+        ------
+        InputError
+            The folder has other vectors, or the queries do not fit them.
+        """
+        names = self._chosen(fields)
+        asked = as_float32("queries", as_vectors("queries", queries))
+        check_queries_fit(asked, self._layout)
+        return self._hits(
+            self._nearest(asked, whole_number("top_k", top_k, 1), precision, rescore_multiplier, None), names
+        )
+
+    def _nearest(
+        self, queries: Any, count: int, precision: str | None, multiplier: int, encoder: Encoder | None
+    ) -> Found:
+        """Return the rows nearest to query vectors, and their scores."""
+        groups = self._groups()
+        if self.kind != DENSE:
+            if precision is not None:
+                raise InputError(f"precision is for dense vectors; the folder has {self.kind} vectors")
+            assert encoder is not None
+            return nearest_scored(queries, groups, encoder, count)
+        if precision is None:
+            precision = self.precisions[0]
+        elif checked_choice("precision", precision, tuple(PRECISIONS)) not in self.precisions:
+            raise InputError(f"{self.path} has no vectors in {precision}; it has {', '.join(self.precisions)}")
+        if precision == "float32":
+            return nearest_in_groups(queries, groups, self.similarity, count, self._threads)
+        multiplier = whole_number("rescore_multiplier", multiplier, 1)
+        if precision == "binary":
+            return nearest_bits(queries, groups, self._layout, count, multiplier, self._threads)
+        assert self._listing.ranges is not None
+        ranges = np.array(self._listing.ranges, np.float32)
+        return nearest_int8(queries, groups, self._layout, ranges, count, multiplier, self._threads)
+
+    def _groups(self) -> list[Group]:
+        """Return the row groups of all parts."""
+        found: list[Group] = []
+        before = 0
+        for part in self._parts:
+            for number in range(part.groups):
+
+                def read(column: str, part: MappedPart = part, number: int = number) -> Any:
+                    return self._form.read(part, number, column)
+
+                found.append((before + int(part.starts[number]), read))
+            before += part.rows
+        return found
+
+    def _chosen(self, fields: Sequence[str] | None) -> list[str]:
+        """Check names of fields."""
+        if fields is None:
+            return [*self.columns]
+        chosen = checked_strings("fields", fields)
+        for name in chosen:
+            if name not in self.columns:
+                raise InputError(
+                    f"{self.path} has no field {name!r}; its fields are {', '.join(self.columns) or 'none'}"
+                )
+        return chosen
+
+    def _check_texts_kept(self, what: str) -> None:
+        if self._layout.text_column not in self._layout.keep:
+            column = self._layout.text_column
+            raise InputError(
+                f"{what} needs the texts, and {self.path} does not have them: keep the column {column!r} when the "
+                "folder is written"
+            )
+
+    def _hits(self, found: Found, names: list[str]) -> SearchResults[Any]:
+        """Return rows and scores as dicts."""
+        own = self._layout.id_column
+        results: SearchResults[Any] = SearchResults()
+        for rows, scores in zip(found[0].tolist(), found[1].tolist(), strict=True):
+            hits: SearchResults[Answer] = SearchResults()
+            for score, values in zip(scores, self._fields.of_rows(rows, [own, *names]), strict=True):
+                fields = {name: values[name] for name in names}
+                hits.append(Answer({"id": values[own], "score": score, **fields}))
+            results.append(hits)
+        return results
+
+    def _reranked(
+        self,
+        queries: list[str],
+        found: Found,
+        results: SearchResults[Any],
+        reranker: CrossEncoder,
+        top_k: int,
+        batch_size: int,
+    ) -> SearchResults[Any]:
+        """Sort the hits of each query by the scores of a cross encoder."""
+        column = self._layout.text_column
+        texts = [[one[column] for one in self._fields.of_rows(rows, [column])] for rows in found[0].tolist()]
+        pairs = [(query, text) for query, some in zip(queries, texts, strict=True) for text in some]
+        scores, truncated = scores_of_pairs(reranker, pairs, batch_size=batch_size)
+        sorted_results: SearchResults[Any] = SearchResults()
+        start = 0
+        for hits in results:
+            own, cut = scores[start : start + len(hits)], truncated[start : start + len(hits)]
+            start += len(hits)
+            # Of equal scores the candidate that is nearer comes first: the sort is stable.
+            order = np.argsort(-own, kind="stable")[:top_k].tolist()
+            ranked: SearchResults[Answer] = SearchResults()
+            for i in order:
+                values = {"id": hits[i]["id"], "score": float(own[i]), "retrieval_score": hits[i]["score"]}
+                ranked.append(Answer({**values, **{k: v for k, v in hits[i].items() if k not in values}},
+                                     truncated=bool(cut[i])))  # fmt: skip
+            sorted_results.append(ranked)
+        return sorted_results
+
+    def blocks(self, precision: str = "float32") -> Iterator[npt.NDArray[Any]]:
+        """Yield the vectors in order, in blocks of some thousand rows [n, d] that are mapped from the files.
+
+        Parameters
+        ----------
+        precision : {"float32", "int8", "binary"}, default "float32"
+            The precision. 8-bit numbers are int8, and bits are packed into uint8.
+
+        Raises
+        ------
+        InputError
+            The folder does not have these vectors.
+        """
+        if precision not in self.precisions:
+            raise InputError(
+                f"{self.path} has no vectors in {precision!r}; it has {', '.join(self.precisions) or 'others'}"
+            )
+        for _, read in self._groups():
+            values = read(PRECISIONS[precision])
+            yield values.view(np.int8) if precision == "int8" else values
+
+    def vectors(self) -> npt.NDArray[np.float32]:
+        """Return the float32 vectors [n, d], in memory.
+
+        Raises
+        ------
+        InputError
+            The folder does not have them.
+        """
+        blocks = [*self.blocks()]
+        return np.concatenate(blocks) if blocks else np.zeros((0, self.dimension), np.float32)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Yield the rows as record batches of pyarrow, of some thousand rows each.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns: that of the ids under its own name, the fields, and those of the vectors, such as ``vector``.
+            By default all.
+        """
+        for part in self._parts:
+            for number in range(part.groups):
+                yield from part.group(number, None if columns is None else [*columns]).to_batches()
+
+    def ids(self) -> list[Any]:
+        """Return the ids of all rows, in order."""
+        return [one for batch in self.batches([self._layout.id_column]) for one in batch.column(0).to_pylist()]
+
+
+@completed_by(VectorFolder)
+def open_vectors(
+    folder: str | os.PathLike[str], *, allow_stale: bool = False, threads: int | None = None
+) -> VectorFolder:
+    """Open a folder of vectors that ``wordpiece-bert embed`` or `write_vectors` wrote, for search.
+
+    Nothing is read but the list of its files. A search reads the vectors where they are, and the fields of the hits.
+
+    Returns
+    -------
+    VectorFolder
+        The folder.
+
+    Raises
+    ------
+    InputError
+        It is not such a folder, was not finished, or another program has changed its files; or pyarrow is not
+        installed.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> import wordpiece_bert as wb
+    >>> recipes = pyarrow.table({"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]})
+    >>> _ = wb.write_vectors(recipes, "recipes.vectors", "models/static", text_column="text", id_column="number")
+    >>> folder = wb.open_vectors("recipes.vectors")
+    >>> [hit["id"] for hit in folder.search("a hot oven", top_k=1)]
+    [7]
+    """
+    return VectorFolder(folder, allow_stale=allow_stale, threads=threads)

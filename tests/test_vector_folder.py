@@ -1,0 +1,459 @@
+"""Folders of vectors: what `search` finds, what other programs read, chunks, the commands, damage and bad input."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import polars
+import pyarrow
+import pyarrow.parquet
+import pytest
+from make_models import make_colbert, make_splade, make_static
+
+import vector_folders
+from tiny_models import make_ranker, make_sentences
+from wordpiece_bert.cli import main
+from wordpiece_bert.errors import InputError, TruncationWarning, VectorsWarning
+from wordpiece_bert.sentence import (
+    CrossEncoder,
+    SentenceEncoder,
+    open_vectors,
+    retrieve_and_rerank,
+    similarity,
+    write_vectors,
+)
+from wordpiece_bert.sentence.loading import load_encoder
+from wordpiece_bert.sentence.vector_folder import collecting, part_files
+from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WORDS = [
+    "a",
+    "the",
+    "cat",
+    "dog",
+    "sat",
+    "on",
+    "mat",
+    "bread",
+    "dough",
+    "oven",
+    "flour",
+    "water",
+    "repair",
+    "bicycle",
+    "capital",
+    "of",
+    "Poland",
+    "to",
+    "in",
+    "and",
+]
+KINDS = ("static", "sentences", "splade", "colbert")
+QUERIES = ["how to bake bread", "a city in Poland", "the cat"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    for name, make in (
+        ("static", make_static),
+        ("sentences", make_sentences),
+        ("splade", make_splade),
+        ("colbert", make_colbert),
+        ("ranker", make_ranker),
+    ):
+        make(folder / name)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several parts of several row groups each."""
+    monkeypatch.setattr(collecting, "PART_ROWS", 24)
+    monkeypatch.setattr(collecting, "GROUP_ROWS", 10)
+    monkeypatch.setattr(part_files, "GROUP_ROWS", 10)
+
+
+def documents(count: int = 57) -> Any:
+    random = np.random.default_rng(1)
+    texts = [" ".join(random.choice(WORDS, random.integers(0, 9))) for _ in range(count)]
+    return pyarrow.table(
+        {
+            "key": [f"d{i}" for i in range(count)],
+            "body": texts,
+            "title": [None if i % 4 == 0 else f"title {i}" for i in range(count)],
+            "date": [datetime.date(2024, 1, 1) + datetime.timedelta(i) for i in range(count)],
+        }
+    )
+
+
+def written(table: Any, folder: Path, model: Path, **options: Any) -> Path:
+    options = {"text_column": "body", "id_column": "key", "keep": ["title", "date", "body"]} | options
+    write_vectors(table, folder, model, **options)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hits_are_those_of_an_exact_search(models: Path, tmp_path: Path, kind: str) -> None:
+    table = documents()
+    folder = open_vectors(written(table, tmp_path / "v", models / kind))
+    assert len(folder.files) > 1
+    encoder, texts = load_encoder(models / kind), table.column("body").to_pylist()
+    found = folder.search(QUERIES, 7)
+    other = retrieve_and_rerank(QUERIES, texts, encoder, top_k=7)
+    ids = folder.ids()
+    assert sorted(ids) == sorted(table.column("key").to_pylist())
+    for hits, expected in zip(found, other, strict=True):
+        assert [hit["id"] for hit in hits] == [f"d{hit['corpus_id']}" for hit in expected]
+        np.testing.assert_allclose([hit["score"] for hit in hits], [hit["score"] for hit in expected], atol=1e-5)
+        for hit, row in zip(hits, expected, strict=True):
+            assert {name: hit[name] for name in folder.columns} == {
+                name: table.column(name)[row["corpus_id"]].as_py() for name in ("title", "date", "body")
+            }
+    assert folder.search(QUERIES[0], 7, fields=[]) == [{"id": h["id"], "score": h["score"]} for h in found[0]]
+    assert folder.search([], 3) == []
+    # A cross encoder sorts the candidates.
+    ranker = CrossEncoder(models / "ranker")
+    ranked = folder.search(QUERIES, 4, reranker=ranker, candidates=9, fields=["title"])
+    expected = retrieve_and_rerank(QUERIES, texts, encoder, ranker, retrieve_top_k=9, top_k=4)
+    for hits, others in zip(ranked, expected, strict=True):
+        assert [hit["id"] for hit in hits] == [f"d{hit['corpus_id']}" for hit in others]
+        for name in ("score", "retrieval_score"):
+            np.testing.assert_allclose([hit[name] for hit in hits], [hit[name] for hit in others], atol=1e-5)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_quantized_vectors_are_rescored(metric: str, tmp_path: Path) -> None:
+    rows: vector_folders.Rows = {f"d{i}": (f"text {i}", None) for i in range(300)}
+    every = ("float32", "int8", "binary")
+    queries = np.stack([vector_folders.vector_of(f"query {i}") for i in range(5)])
+    vectors = np.stack([vector_folders.vector_of(text) for text, _ in rows.values()])
+    scores = similarity(queries, vectors, metric)
+    for stored in (every, ("int8",), ("binary",)):
+        home = tmp_path / "_".join(stored)
+        vector_folders.write(home, rows, update=False, of=vector_folders.layout(stored, similarity=metric))
+        folder = open_vectors(home)
+        assert folder.precisions == stored
+        for precision in stored:
+            # All rows are candidates: the order is that of the float32 vectors, or of what the numbers stand for.
+            hits = folder.search_vectors(queries, 10, precision=precision, rescore_multiplier=30)
+            found = [[int(hit["id"][1:]) for hit in one] for one in hits]
+            if "float32" in stored:
+                assert found == np.argsort(-scores, axis=1, kind="stable")[:, :10].tolist()
+                continue
+            values = np.concatenate([*folder.blocks(precision)])
+            if precision == "int8":
+                # 255 steps between the ends of each range: no number is farther from its vector than one step.
+                low, high = np.array(json.loads((home / "vectors.json").read_text())["ranges"])
+                meant = low + (values.astype(np.float64) + 128) * (high - low) / 255
+                assert np.abs(meant - vectors).max() <= (high - low).max() / 255 + 1e-6
+            else:
+                meant = np.unpackbits(values, axis=1)[:, : vector_folders.WIDTH].astype(np.float64)
+                assert (meant == (vectors > 0)).all()
+            slow = queries.astype(np.float64) @ meant.T
+            for row, one, hit in zip(slow, found, hits, strict=True):
+                np.testing.assert_allclose(row[one], np.sort(row)[::-1][:10], atol=1e-5)
+                np.testing.assert_allclose([h["score"] for h in hit], row[one], atol=1e-5)
+    with pytest.raises(InputError, match="has no vectors in int8; it has binary"):
+        folder.search_vectors(queries, precision="int8")
+
+
+def test_other_programs_read_the_files(models: Path, tmp_path: Path) -> None:
+    table = documents()
+    folder = open_vectors(written(table, tmp_path / "v", models / "static", precision=["float32", "int8", "binary"]))
+    encoder = SentenceEncoder(models / "static")
+    texts = table.column("body").to_pylist()
+    vectors = encoder.encode_document(texts)
+    np.testing.assert_array_equal(folder.vectors(), vectors)
+    for path in map(Path, folder.files):
+        part = MappedPart(path)
+        assert part.groups > 1
+        for group in range(part.groups):
+            rows = int(part.starts[group + 1] - part.starts[group])
+            mapped = part.mapped(group, "vector", np.float32, rows * encoder.dimension)
+            assert mapped.flags.aligned
+            assert int(np.asarray(mapped).ctypes.data) % 64 == 0
+    width = encoder.dimension
+    rows = duckdb.read_parquet(folder.files).order("key").fetchall()  # type: ignore[arg-type]
+    assert len(rows) == len(table)
+    order = sorted(range(len(texts)), key=lambda i: f"d{i}")
+    columns = [column[0] for column in duckdb.read_parquet(folder.files).description]  # type: ignore[arg-type]
+    for i, values in zip(order, rows, strict=True):
+        row = dict(zip(columns, values, strict=True))
+        assert row["text_sha256"] == hashlib.sha256(texts[i].encode()).digest()
+        assert (row["body"], row["title"]) == (texts[i], table.column("title")[i].as_py())
+        assert np.array_equal(np.array(row["vector"], np.float32), vectors[i])
+    query = encoder.encode_query(QUERIES[1]).tolist()
+    nearest = duckdb.sql(
+        f"SELECT key FROM read_parquet({folder.files!r}) WHERE date < DATE '2024-02-01' AND body <> '' "
+        f"ORDER BY list_cosine_similarity(vector, {query}::FLOAT[]) DESC, key LIMIT 1"
+    ).fetchall()
+    own = similarity(np.array(query), vectors[:31])[0]
+    assert own[int(nearest[0][0][1:])] == pytest.approx(own.max(), abs=1e-6)
+    assert polars.read_parquet(folder.files).schema["vector"] == polars.Array(polars.Float32, width)
+    together = pyarrow.Table.from_batches(folder.batches(["key", "vector"]))
+    assert together.column("vector").combine_chunks().flatten().to_numpy().tobytes() == vectors.tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_have_their_places(models: Path, tmp_path: Path, kind: str) -> None:
+    table = documents()
+    texts = dict(zip(table.column("key").to_pylist(), table.column("body").to_pylist(), strict=True))
+    options: dict[str, Any] = {"chunk_size": 3, "chunk_overlap": 1}
+    folder = open_vectors(written(table, tmp_path / "v", models / kind, **options))
+    assert len(folder) > len(table)
+    encoder = load_encoder(models / kind)
+    hits = folder.search(QUERIES, len(folder))
+    places: dict[str, list[tuple[int, int, int]]] = {}
+    for hit in hits[0]:
+        assert hit["body"] == texts[hit["id"]][hit["start"] : hit["end"]]
+        places.setdefault(hit["id"], []).append((hit["chunk"], hit["start"], hit["end"]))
+    assert places.keys() == texts.keys()
+    for key, chunks in places.items():
+        assert [chunk for chunk, *_ in sorted(chunks)] == list(range(len(chunks)))
+        covered = {i for _, start, end in chunks for i in range(start, end)}
+        assert {i for i, character in enumerate(texts[key]) if not character.isspace()} <= covered
+    # The score of a chunk is that of its text.
+    pieces = [hit["body"] for hit in hits[0]]
+    expected: Any = encoder.similarity(encoder.encode_query(QUERIES[:1]), encoder.encode_document(pieces))
+    np.testing.assert_allclose([hit["score"] for hit in hits[0]], np.asarray(expected)[0], atol=2e-5)
+    # An update with the options of the folder leaves it as it is; another text has other chunks.
+    assert write_vectors(table, tmp_path / "v", update=True).plan.unchanged == len(table)
+    changed = table.set_column(
+        1, "body", pyarrow.array(["the cat sat on the mat", *table.column("body").to_pylist()[1:]])
+    )
+    plan = write_vectors(changed, tmp_path / "v", update=True).plan
+    assert (plan.changed, plan.unchanged) == (1, len(table) - 1)
+    own = [hit for hit in open_vectors(tmp_path / "v").search("cat", 1000) if hit["id"] == "d0"]
+    assert sorted((hit["start"], hit["body"]) for hit in own) == [
+        (0, "the cat sat"),
+        (8, "sat on the"),
+        (15, "the mat"),
+    ]
+
+
+def test_late_chunks_are_those_of_the_encoder(models: Path, tmp_path: Path) -> None:
+    encoder = SentenceEncoder(models / "sentences")
+    room = (encoder.max_seq_length or 0) - 2
+    long = " ".join(WORDS * (2 * room // len(WORDS)))  # more than a row of the model
+    table = pyarrow.table({"key": [1, 2], "body": ["the cat sat on the mat in the oven", long]})
+    folder = open_vectors(
+        written(table, tmp_path / "v", models / "sentences", keep=["body"], chunk_size=4, chunk_overlap=1,
+                late_chunking=True)
+    )  # fmt: skip
+    rows = [row for batch in folder.batches(["key", "start", "end", "vector"]) for row in batch.to_pylist()]
+    first = [row for row in rows if row["key"] == 1]
+    spans = [(row["start"], row["end"]) for row in first]
+    expected = encoder.encode_chunks("the cat sat on the mat in the oven", spans)
+    np.testing.assert_allclose([row["vector"] for row in first], expected, atol=1e-6)
+    # The long text goes through the model in sections of entire chunks; no vector is zero.
+    second = [row for row in rows if row["key"] == 2]
+    assert second[-1]["end"] == len(long)
+    assert all(np.any(row["vector"]) for row in second)
+    with pytest.raises(InputError, match="late chunking is for models of one vector"):
+        written(table, tmp_path / "w", models / "splade", keep=[], chunk_size=4, late_chunking=True)
+    with pytest.raises(InputError, match=rf"chunks of {room + 1} tokens do not fit"):
+        written(table, tmp_path / "w", models / "sentences", keep=[], chunk_size=room + 1)
+
+
+# --- commands
+
+
+@pytest.fixture
+def desk(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(documents(), "docs.parquet")
+    return tmp_path  # type: ignore[return-value]
+
+
+EMBED = ["embed", "docs.parquet", "--text-column", "body", "--id-column", "key", "-o", "docs.vectors/"]
+
+
+def test_commands_from_a_table_to_an_updated_and_reranked_answer(
+    models: Path, desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(models / "static")
+    assert main([*EMBED, "-m", model, "--keep", "title,body,date", "--precision", "float32,int8"]) == 0
+    said = capsys.readouterr().err
+    assert "57 texts to embed: 57 new, 0 changed, 0 unchanged" in said
+    table = documents()
+    changed = table.slice(2).set_column(1, "body", pyarrow.array(["bread", *table.column("body").to_pylist()[3:]]))
+    pyarrow.parquet.write_table(changed, "docs.parquet")
+    assert main(["embed", "docs.parquet", "--update", "-o", "docs.vectors"]) == 0
+    said = capsys.readouterr().err
+    assert "1 text to embed: 0 new, 1 changed, 54 unchanged; 2 of the folder not in the files (kept; --prune" in said
+    assert len(open_vectors("docs.vectors")) == 57
+    assert main(["embed", "docs.parquet", "--update", "--prune", "-o", "docs.vectors", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["rows"], facts["pruned"], facts["unchanged"], facts["new"]) == (55, 2, 55, 0)
+
+    asked = ["search", "docs.vectors/", "--query", "bread", "--query", "the cat", "-k", "3", "-q"]
+    folder = open_vectors("docs.vectors")
+    for options, arguments in [
+        (["--json"], {}),
+        (["--json", "--precision", "int8", "--fields", "title"], {"precision": "int8", "fields": ["title"]}),
+        (["--json", "--rerank", str(models / "ranker")], {"reranker": models / "ranker"}),
+    ]:
+        assert main([*asked, *options]) == 0
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [line["query"] for line in lines] == ["bread", "the cat"]
+        found: Any = folder.search(["bread", "the cat"], 3, **arguments)
+        assert [line["hits"] for line in lines] == json.loads(json.dumps(found, default=str))
+    assert main(asked) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "bread"
+    assert shown[1].split()[1] == folder.search("bread", 1)[0]["id"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["embed", "docs.parquet", "-o", "docs.vectors"], "--text-column is missing"),
+        (["embed", "docs.parquet", "--text-column", "body", "-o", "d.vectors"], "--id-column is missing"),
+        (["embed", "docs.parquet", "--text-column", "body", "--id-column", "key", "-o", "v.npy"], "--id-column is for a folder"),
+        (["embed", "-", "--text-column", "body", "--id-column", "key", "-o", "d.vectors"], "is made of files of tables"),
+        ([*EMBED, "--format", "npy"], "--format is not for folders"),
+        ([*EMBED, "--precision", "float16"], "precision must be of float32, int8, binary"),
+        ([*EMBED, "--keep", "none"], "no column 'none'; the columns are 'key', 'body'"),
+        ([*EMBED, "--prune"], "prune is for an update"),
+        ([*EMBED, "--chunk-overlap", "2"], "chunk_size"),
+        (["search", "docs.parquet", "--fields", "title", "--query", "a"], "--fields is for a folder"),
+        (["search", "folder", "--query", "a"], "folder: has no vectors.json"),
+        (["search", "folder", "docs.parquet", "--query", "a"], "give one folder, and no other files"),
+    ],
+)  # fmt: skip
+def test_commands_refuse(
+    models: Path, desk: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    Path("folder").mkdir()
+    more = ["-m", str(models / "static")] if options[0] == "embed" else []
+    assert main([*options, *more]) == 2
+    assert message in capsys.readouterr().err
+
+
+# --- bad input
+
+
+def test_bad_documents_are_refused(models: Path, tmp_path: Path) -> None:
+    table = documents()
+    keys = table.column("key").to_pylist()
+
+    def refused(given: Any, message: str, **options: Any) -> None:
+        with pytest.raises(InputError, match=message):
+            written(given, tmp_path / "v", models / "static", **options)
+        assert not (tmp_path / "v").exists()
+
+    refused(table.set_column(0, "key", pyarrow.array([*keys[:-1], keys[3]])), "two documents have the same key, 'd3'")
+    refused(
+        table.set_column(0, "key", pyarrow.array([*keys[:5], None, *keys[6:]])), "row 5 of the column 'key' is null"
+    )
+    refused(table.set_column(0, "key", pyarrow.array([0.5] * 57)), "ids are texts or whole numbers")
+    refused(table.set_column(1, "body", pyarrow.array([1] * 57)), "'body' is int64, not text")
+    refused(
+        table.append_column("score", table.column("title")),
+        "'score' has the name of a column of the folder",
+        keep=["score"],
+    )
+    refused(table, "a column is named twice", keep=["title", "title"])
+    refused(table, "no column 'none'", text_column="none")
+    refused(table, "text_column must be the name of a column, not None", text_column=None)
+    refused([], "documents is empty")
+    refused(7, "must be paths of tables, or a table, not int")
+    refused(table, "precision must be of", precision="float16")
+    refused(table, "chunk_overlap, chunk_by and late_chunking need chunk_size", chunk_overlap=3)
+    refused(table, "overlap", chunk_size=3, chunk_overlap=3)
+    with pytest.raises(InputError, match="encoder must be an encoder"):
+        write_vectors(table, tmp_path / "v", text_column="body", id_column="key")
+    (tmp_path / "x.parquet").write_bytes(b"no table")
+    refused(tmp_path / "x.parquet", "cannot be read as Parquet")
+    with pytest.raises(FileNotFoundError):
+        written(tmp_path / "none.parquet", tmp_path / "v", models / "static")
+
+
+def test_tables_of_other_formats_and_libraries(models: Path, tmp_path: Path) -> None:
+    table = documents(9).drop_columns(["date"])
+    ids = table.column("key").to_pylist()
+    polars.from_arrow(table).write_csv(tmp_path / "d.csv")  # type: ignore[union-attr]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    frame: Any = polars.from_arrow(table)
+    for number, given in enumerate((frame, tmp_path / "d.csv", tmp_path / "d.jsonl", frame.to_pandas())):
+        folder = written(given, tmp_path / f"v{number}", models / "static", keep=["title"])
+        assert open_vectors(folder).ids() == ids
+
+
+def test_truncated_texts_are_named(models: Path, tmp_path: Path) -> None:
+    table = pyarrow.table({"key": [7, 8], "body": ["the cat", "the cat " * 500]})
+    with pytest.warns(TruncationWarning, match="1 of 2 texts truncated, first 8"):
+        result = write_vectors(table, tmp_path / "v", models / "sentences", text_column="body", id_column="key")
+    assert result.truncated == [8]
+
+
+def test_a_folder_is_searched_by_its_own_model(models: Path, tmp_path: Path) -> None:
+    folder = written(documents(), tmp_path / "v", models / "static", keep=["title"])
+    with pytest.raises(InputError, match="has the vectors of another model; what differs: the configuration"):
+        open_vectors(folder).search("cat", encoder=models / "sentences")
+    with pytest.warns(VectorsWarning, match="the vectors of another model"):
+        open_vectors(folder, allow_stale=True).search("cat", encoder=models / "sentences")
+    opened = open_vectors(folder)
+    with pytest.raises(InputError, match="reranker needs the texts"):
+        opened.search("cat", reranker=models / "ranker")
+    with pytest.raises(InputError, match="has no field 'body'; its fields are title"):
+        opened.search("cat", fields=["body"])
+    with pytest.raises(InputError, match="the queries have 3 numbers"):
+        opened.search_vectors([1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="cannot be brought up to date"):
+        write_vectors(documents(), folder, models / "sentences", update=True)
+
+
+def test_damaged_folders_are_refused(models: Path, tmp_path: Path) -> None:
+    whole = written(documents(), tmp_path / "v", models / "static")
+    file = Path(open_vectors(whole).files[0])
+    damaged = tmp_path / "w"
+
+    def refused(message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            open_vectors(damaged).search("cat")
+        shutil.rmtree(damaged)
+
+    shutil.copytree(whole, damaged)
+    (damaged / file.name).unlink()
+    refused("is missing; restore it")
+    shutil.copytree(whole, damaged)
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(file), damaged / file.name)
+    refused("another program has changed it")
+    shutil.copytree(whole, damaged)
+    (damaged / file.name).write_bytes(b"x" * file.stat().st_size)
+    refused("not a Parquet file")
+    listing = json.loads((whole / "vectors.json").read_text())
+    for change, message in [
+        ({"version": 2}, "has the version 2, not 1"),
+        ({"parts": [{"file": "../x", "rows": 1, "bytes": 1}]}, "is no part"),
+        ({"parts": 3}, "is malformed"),
+        ({"layout": {**listing["layout"], "dimension": 0}}, "is not a description of vectors"),
+        ({"layout": {**listing["layout"], "kind": "other"}}, "is not a description of vectors"),
+        ({"layout": 3}, "is not a description of vectors"),
+    ]:
+        shutil.copytree(whole, damaged)
+        (damaged / "vectors.json").write_text(json.dumps(listing | change))
+        refused(message)
+    # A file of the right size that another program has written is found by its pages.
+    shutil.copytree(whole, damaged)
+    pyarrow.parquet.write_table(pyarrow.parquet.read_table(file), damaged / file.name, compression="none")
+    part = {"file": file.name, "rows": listing["parts"][0]["rows"], "bytes": (damaged / file.name).stat().st_size}
+    (damaged / "vectors.json").write_text(json.dumps(listing | {"parts": [part, *listing["parts"][1:]]}))
+    refused("is not stored as wordpiece-bert writes it")
+    with pytest.raises(InputError, match="is not a folder of vectors"):
+        open_vectors(tmp_path / "nothing")
+    (tmp_path / "killed" / ".unfinished").mkdir(parents=True)
+    with pytest.raises(InputError, match="its vectors were not finished: run the same"):
+        open_vectors(tmp_path / "killed")

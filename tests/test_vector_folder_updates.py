@@ -1,0 +1,209 @@
+"""Folders of vectors that are brought up to date: any sequence of changes, kills at every write, two writers, readers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vector_folders
+from vector_folders import Rows, contents, expected, layout, write
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence import open_vectors
+from wordpiece_bert.sentence.vector_folder import collecting, part_files, writing
+
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of 8 rows in groups of 3, so that few rows are many files."""
+    monkeypatch.setattr(collecting, "PART_ROWS", 8)
+    monkeypatch.setattr(collecting, "GROUP_ROWS", 3)
+    monkeypatch.setattr(part_files, "GROUP_ROWS", 3)
+    monkeypatch.setattr(writing, "TEXTS", 4)
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+DOCUMENTS = st.dictionaries(
+    st.sampled_from([f"d{i}" for i in range(40)]),
+    st.tuples(st.sampled_from(["a", "b", "ä long text"]), st.one_of(st.none(), st.integers(0, 2))),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(DOCUMENTS, st.booleans()), min_size=1, max_size=4))
+def test_a_folder_is_what_a_dict_would_be(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Rows, bool]]
+) -> None:
+    folder = tmp_path_factory.mktemp("vectors")
+    model: Rows = {}
+    for rows, prune in steps:
+        new = {key for key in rows if key not in model}
+        changed = {key for key in rows if key in model and model[key][0] != rows[key][0]}
+        others = {key for key in rows if key in model and model[key][0] == rows[key][0] and model[key] != rows[key]}
+        gone = model.keys() - rows.keys()
+        plan, embedded = write(folder, rows, prune=prune)
+        assert sorted(embedded) == sorted(rows[key][0] for key in new | changed)
+        assert (plan.new, plan.changed, plan.other_fields) == (len(new), len(changed), len(others))
+        assert (plan.unchanged, plan.gone) == (len(rows) - len(new) - len(changed) - len(others), len(gone))
+        model = rows if prune else model | rows
+        assert contents(folder) == expected(model)
+        assert files(folder) == {"vectors.json", *(Path(name).name for name in open_vectors(folder).files)}
+
+
+def test_few_rows_change_few_parts(tmp_path: Path) -> None:
+    rows: Rows = {f"d{i}": (f"text {i}", i) for i in range(72)}
+    write(tmp_path / "v", rows, update=False)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "v").glob("*.parquet")}
+    assert len(before) == 8
+    rows["d20"] = ("another", 20)
+    plan, embedded = write(tmp_path / "v", rows)
+    assert embedded == ["another"]
+    assert plan == writing.UpdatePlan(0, 1, 0, 71, 0, prune=False)
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "v").glob("*.parquet")}
+    assert len(before.keys() - after.keys()) == 1  # seven files are the same
+    assert all(after[name] == before[name] for name in before.keys() & after.keys())
+
+
+def test_an_open_folder_stays_as_it_was(tmp_path: Path) -> None:
+    rows: Rows = {f"d{i}": (f"text {i}", i) for i in range(20)}
+    write(tmp_path / "v", rows, update=False)
+    opened = open_vectors(tmp_path / "v")
+    write(tmp_path / "v", {"d1": ("new", 1)}, prune=True)
+    assert contents(opened) == expected(rows)
+    assert contents(tmp_path / "v") == expected({"d1": ("new", 1)})
+
+
+def test_a_folder_of_something_else_is_not_updated(tmp_path: Path) -> None:
+    write(tmp_path / "v", {"d1": ("a", 1)}, update=False)
+    with pytest.raises(InputError, match="has vectors already"):
+        write(tmp_path / "v", {"d1": ("a", 1)}, update=False)
+    with pytest.raises(InputError, match=r"what differs is precisions \(float32 in the folder, float32, int8 now\)"):
+        write(tmp_path / "v", {"d1": ("a", 1)}, of=layout(("float32", "int8")))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").touch()
+    with pytest.raises(InputError, match=r"has files that are not vectors, such as notes\.txt"):
+        write(tmp_path / "other", {"d1": ("a", 1)})
+    (tmp_path / "v" / open_vectors(tmp_path / "v").files[0]).unlink()
+    with pytest.raises(InputError, match=r"the part part-000000\.parquet is missing"):
+        write(tmp_path / "v", {"d1": ("a", 1)})
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    def embed_within(texts: list[str]) -> writing.Encoded:
+        with pytest.raises(InputError, match="is being written by another process"):
+            write(tmp_path / "v", {"d1": ("b", 1)})
+        raise KeyboardInterrupt
+
+    of = layout()
+    documents = vector_folders.Documents(vector_folders.table_of({"d1": ("a", 1)}), "body", "key", of.keep)
+    with pytest.raises(KeyboardInterrupt):
+        writing.write_folder(
+            tmp_path / "v", documents, of, embed_within, update=False, prune=False,
+            planned=lambda plan: None, done=lambda count, cut: None,
+        )  # fmt: skip
+    assert not (tmp_path / "v").exists()
+
+
+# A process that runs a write again and again, and kills the n-th attempt just before its n-th change of the disk.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import vector_folders
+from vector_folders import contents, expected, write
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.vector_folder import collecting, part_files, writing
+from wordpiece_bert._internal import atomic_file
+
+collecting.PART_ROWS, collecting.GROUP_ROWS, part_files.GROUP_ROWS, writing.TEXTS = 8, 3, 3, 4
+home = Path(sys.argv[1])
+old = {f"d{i}": (f"text {i}", i) for i in range(20)}
+new = {f"d{i}": (f"text {i}" if i % 5 else f"new {i}", i if i % 7 else None) for i in range(3, 30)}
+
+def run(folder, rows, *, kill_at=None, **options):
+    # Run in a child of this process, which is killed at a change; return its exit status and what it embedded.
+    reading, writing_end = os.pipe()
+    child = os.fork()
+    if not child:
+        count = 0
+        def counted(function):
+            def call(*arguments, **keywords):
+                nonlocal count
+                count += 1
+                if count == kill_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **keywords)
+            return call
+        for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "fdatasync"):
+            setattr(os, name, counted(getattr(os, name)))
+        atomic_file._sync_data = os.fdatasync
+        status = 1
+        try:
+            embedded = write(folder, rows, **options)[1]
+            os.write(writing_end, f"{len(embedded)} {count}".encode())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing_end)
+    said = os.read(reading, 100).split()
+    os.close(reading)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, [int(part) for part in said]
+
+def check(name, before, after, options):
+    total = None
+    kill_at = 1
+    again = []
+    while True:
+        folder = home / f"{name}{kill_at}"
+        if before is not None:
+            assert run(folder, before)[0] == 0
+        code, _ = run(folder, after, kill_at=kill_at, **options)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL, code
+        if before is not None:
+            assert contents(folder) in (expected(before), expected(after)), kill_at
+        elif (folder / "vectors.json").exists():
+            assert contents(folder) == expected(after), kill_at
+        code, said = run(folder, after, **options)
+        assert code == 0
+        assert contents(folder) == expected(after), kill_at
+        names = {path.name for path in folder.iterdir()}
+        assert names == {"vectors.json", *(path.name for path in folder.glob("part-*.parquet"))}, names
+        again.append(said[0])
+        kill_at += 1
+    print(name, kill_at - 1, again[0], again[-1], flush=True)
+
+check("new", None, old, {})
+check("updated", old, new, {"prune": True})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL, no fork")
+def test_a_run_that_is_killed_at_any_change_of_the_disk_is_continued(tmp_path: Path) -> None:
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": path},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    new, updated = (line.split() for line in done.stdout.splitlines())
+    # Every change was met; a run after a kill at the first embeds everything, after one at the last nothing.
+    assert (new[0], new[2:], updated[0], updated[2:]) == ("new", ["20", "0"], "updated", ["13", "0"])
+    assert int(new[1]) > 12
+    assert int(updated[1]) > 20
