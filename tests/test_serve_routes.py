@@ -20,6 +20,7 @@ from server_process import complaint_of
 from test_serve_limits import ask
 from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder, Tokenizer, tasks
 from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.sentence import M3Encoder
 from wordpiece_bert.serve import ServerSettings, create_app, exchange
 from wordpiece_bert.serve.fields import Refused
 from wordpiece_bert.serve.loading import load_model
@@ -217,6 +218,51 @@ def test_queries_and_documents_of_a_model_with_two_routes() -> None:
         found = client.post("/embed_sparse", inputs=TEXTS, prompt_name=role)
         for row, numbers in zip(expected.toarray(), found, strict=True):
             assert {one["index"]: one["value"] for one in numbers} == {i: row[i] for i in np.flatnonzero(row).tolist()}
+
+
+def test_m3_makes_vectors_of_all_three_kinds() -> None:
+    pytest.importorskip("tokenizers")
+    folder = MODELS / "m3_colbert_dim"
+    texts = ["the old house by the river", "a dog", "water " * 900]
+    expected = M3Encoder(folder).encode(texts, return_truncated=True)[0]
+    model = load_model(str(folder))
+    assert isinstance(model, M3Encoder)
+    assert isinstance(load_model(str(folder), kind="embedding"), SentenceEncoder)
+    client = Client(create_app({"m3": model}))
+    assert client.request("GET", "/v1/models/m3")[1]["kind"] == "m3"
+
+    def same_sparse(found: Any) -> None:
+        for row, numbers in zip(expected.sparse.toarray(), found, strict=True):
+            assert {one["index"]: one["value"] for one in numbers} == {i: row[i] for i in np.flatnonzero(row).tolist()}
+
+    def same_tokens(found: Any) -> None:
+        for one, other in zip(found, expected.colbert, strict=True):
+            np.testing.assert_array_equal(vectors(one), other)
+
+    for path in ("/embed", "/models/m3"):
+        np.testing.assert_array_equal(vectors(client.post(path, inputs=texts)), expected.dense)
+    listed = client.post("/v1/embeddings", input=texts)
+    np.testing.assert_array_equal(vectors([one["embedding"] for one in listed["data"]]), expected.dense)
+    assert listed["truncated"] == [2]
+    found = client.post("/v2/embed", texts=texts, output_dimension=3)["embeddings"]["float"]
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
+    same_sparse(client.post("/embed_sparse", inputs=texts))
+    same_tokens(client.post("/embed_all", inputs=texts))
+    same_tokens([one["data"] for one in client.post("/pooling", input=texts)["data"]])
+    cosines = [one["score"] for one in client.post("/score", text_1=texts[0], text_2=texts)["data"]]
+    np.testing.assert_allclose(cosines, expected.dense @ expected.dense[0], rtol=1e-5)
+
+    async def together() -> list[Any]:  # in one batch
+        bodies = [(path, json.dumps({"inputs": texts}).encode()) for path in ("/embed", "/embed_sparse", "/embed_all")]
+        return await asyncio.gather(*(ask(client.app, "POST", path, body) for path, body in bodies * 2))
+
+    answers = [json.loads(one.body) for one in client.runner.run(together())]
+    for dense, sparse, tokens in (answers[:3], answers[3:]):
+        np.testing.assert_array_equal(vectors(dense), expected.dense)
+        same_sparse(sparse)
+        same_tokens(tokens)
+    assert "has more than the model's" in client.refused("/embed_sparse", inputs=texts, truncate=False)
+    assert "cross encoder or a multi-vector encoder" in client.refused("/rerank", query="a", texts=["b"])
 
 
 def test_token_ids_are_accepted_as_an_option(encoder: SentenceEncoder) -> None:

@@ -12,6 +12,8 @@ from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.sentence.folders.kinds import CROSS, MULTI_VECTOR, SENTENCE, SPARSE, STATIC, kind_of
+from wordpiece_bert.sentence.m3.encoder import M3Encoder
+from wordpiece_bert.sentence.m3.heads import SPARSE_FILE, VECTORS_FILE
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
 from wordpiece_bert.tasks import load
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "load_model"]
 
 #: The kinds of models by the name of the option `kind`.
-KINDS = ("embedding", "sparse", "multi-vector", "sequence-classifier", "token-classifier", "fill-mask")
+KINDS = ("embedding", "sparse", "multi-vector", "m3", "sequence-classifier", "token-classifier", "fill-mask")
 
 _ENCODERS: dict[str, type[Any]] = {
     "embedding": SentenceEncoder,
     "sparse": SparseEncoder,
     "multi-vector": MultiVectorEncoder,
+    "m3": M3Encoder,
     "sequence-classifier": CrossEncoder,
 }
 # The kind by that of an encoder's folder.
@@ -85,6 +88,8 @@ def load_model(
 
 def _kind_of(folder: Path) -> str:
     """Return the kind of a folder: that of its modules, or of the class that its configuration names."""
+    if (folder / SPARSE_FILE).is_file() and (folder / VECTORS_FILE).is_file():
+        return "m3"
     if (folder / "modules.json").is_file():
         return _ENCODER_KINDS[kind_of(folder)]
     config = find_config(folder)

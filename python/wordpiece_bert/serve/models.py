@@ -12,11 +12,14 @@ from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.base import DenseEncoder, body_of
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.table import TableBody
+from wordpiece_bert.sentence.m3.encoder import M3Encoder
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.base import Served
 from wordpiece_bert.serve.kinds.dense import DenseModel, StaticModel
+from wordpiece_bert.serve.kinds.m3 import M3Model
+from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
 from wordpiece_bert.serve.kinds.vectors import MultiVectorModel, SparseModel
@@ -31,15 +34,15 @@ if TYPE_CHECKING:
 __all__ = ["AnyModel", "Models"]
 
 #: What a server takes as a model.
-AnyModel: TypeAlias = DenseEncoder | SparseEncoder | MultiVectorEncoder | CrossEncoder | Loaded
+AnyModel: TypeAlias = DenseEncoder | SparseEncoder | MultiVectorEncoder | M3Encoder | CrossEncoder | Loaded
 
 Kind = TypeVar("Kind", bound=Served)
 
 #: What the kinds are for, in messages.
 _MEANINGS = {
-    DenseModel: "a sentence encoder, which makes vectors",
-    SparseModel: "a sparse encoder",
-    MultiVectorModel: "a multi-vector encoder",
+    MakesVectors: "a sentence encoder, which makes vectors",
+    MakesSparse: "a sparse encoder",
+    MakesTokenVectors: "a sentence encoder or a multi-vector encoder, which have vectors of tokens",
     SequenceModel: "a model for sequence classification",
     TokenModel: "a token classifier",
     MaskModel: "a masked-language model",
@@ -147,6 +150,8 @@ def _served(name: str, model: object, settings: ServerSettings, metrics: Metrics
         return SparseModel(name, model, settings, metrics)
     if isinstance(model, MultiVectorEncoder):
         return MultiVectorModel(name, model, settings, metrics)
+    if isinstance(model, M3Encoder):
+        return M3Model(name, model, settings, metrics)
     if isinstance(model, CrossEncoder):
         return SequenceModel(name, model, settings, metrics)
     if isinstance(model, Loaded) and isinstance(model.model, TokenClassification):
@@ -155,6 +160,6 @@ def _served(name: str, model: object, settings: ServerSettings, metrics: Metrics
         return MaskModel(name, model, settings, metrics)
     given = type(model.model if isinstance(model, Loaded) else model).__name__
     raise InputError(
-        f"models[{name!r}] must be a sentence, sparse, multi-vector or cross encoder, or what tasks.load returns for a "
-        f"token classifier or a masked-language model, not {given}"
+        f"models[{name!r}] must be a sentence, sparse, multi-vector, M3 or cross encoder, or what tasks.load returns "
+        f"for a token classifier or a masked-language model, not {given}"
     )

@@ -22,7 +22,7 @@ from wordpiece_bert.serve.dialects.parts import (
 )
 from wordpiece_bert.serve.errors import COHERE, JINA, RequestError
 from wordpiece_bert.serve.fields import Choice, Choices, Documents, Field, Flag, Strings, Text, Whole
-from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.kinds.sequences import NO_LIMITS, Limits, SequenceModel
 from wordpiece_bert.serve.operations import Operation, Route
 
@@ -146,7 +146,7 @@ async def embed_v2(service: Service, fields: dict[str, Any]) -> Any:
 
 
 async def _embed(service: Service, fields: dict[str, Any], version: str, *, by_type: bool) -> Any:
-    model = service.models.of_kind(DenseModel, fields["model"])
+    model = service.models.of_kind(MakesVectors, fields["model"])
     options = options_of(service, fields, _ROLES.get(fields["input_type"]))
     if fields.get("max_tokens") is not None:
         options = options._replace(max_length=min(fields["max_tokens"], model.longest))

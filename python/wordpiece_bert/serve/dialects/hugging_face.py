@@ -8,10 +8,9 @@ from wordpiece_bert.serve.dialects.parts import MODEL, TRUNCATE, options_of, tru
 from wordpiece_bert.serve.dialects.tei import EMBED, EMBED_SPARSE, HEALTH, PREDICT, RERANK, SIMILARITY
 from wordpiece_bert.serve.errors import TEI, RequestError
 from wordpiece_bert.serve.fields import Choice, Field, Ignored, Nested, Refused, Strings, Texts, Whole
-from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
-from wordpiece_bert.serve.kinds.vectors import SparseModel
 from wordpiece_bert.serve.operations import Operation, Route
 
 if TYPE_CHECKING:
@@ -76,9 +75,9 @@ def _chosen(service: Service, values: dict[str, Any]) -> Operation:
     if name is not None and not isinstance(name, str):
         raise RequestError(400, "model must be a string", param="model")
     model = service.models.find(name)
-    if isinstance(model, DenseModel):
+    if isinstance(model, MakesVectors):
         return SIMILARITY if isinstance(values.get("inputs"), dict) else EMBED
-    if isinstance(model, SparseModel):
+    if isinstance(model, MakesSparse):
         return EMBED_SPARSE
     if isinstance(model, TokenModel):
         return _ENTITIES

@@ -23,7 +23,7 @@ from wordpiece_bert.serve.dialects.parts import (
 )
 from wordpiece_bert.serve.errors import OPENAI
 from wordpiece_bert.serve.fields import Choice, Field, Flag, Ignored, Texts, Whole
-from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.operations import Operation, Page, Route
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ _FIELDS = (
 
 async def embeddings(service: Service, fields: dict[str, Any]) -> Any:
     """``/v1/embeddings``: vectors of texts; the answer also has ``truncated``."""
-    model = service.models.of_kind(DenseModel, fields["model"])
+    model = service.models.of_kind(MakesVectors, fields["model"])
     form = fields["encoding_format"] or fields["embedding_type"] or fields["encoding_type"] or "float"
     purpose = fields["task"] or fields["input_type"]
     scales = [model.check_normalized(name, fields[name]) for name in ("normalized", "normalize")]

@@ -36,9 +36,8 @@ from wordpiece_bert.serve.fields import (
     Whole,
 )
 from wordpiece_bert.serve.kinds.base import check_tokens, tokenized
-from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, MakesVectors, Prompted
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
-from wordpiece_bert.serve.kinds.vectors import MultiVectorModel, SparseModel
 from wordpiece_bert.serve.operations import Operation, Page, Route
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ _CLIENT_OPTIONS = Field("options", Ignored())
 
 async def embed(service: Service, fields: dict[str, Any]) -> Any:
     """``/embed``: a list of vectors."""
-    model = service.models.of_kind(DenseModel, fields["model"])
+    model = service.models.of_kind(MakesVectors, fields["model"])
     scales = model.check_normalized("normalize", fields["normalize"])
     answer = await model.embed(fields["inputs"], options_of(service, fields), dimensions=fields["dimensions"])
     truncated_rows(service, answer, model.name)
@@ -69,8 +68,7 @@ async def embed(service: Service, fields: dict[str, Any]) -> Any:
 
 async def embed_all(service: Service, fields: dict[str, Any]) -> Any:
     """``/embed_all``: for each text the vectors of its tokens, special tokens included."""
-    meaning = "a sentence encoder or a multi-vector encoder, which have vectors of tokens"
-    model: Any = service.models.find(fields["model"], (DenseModel, MultiVectorModel), meaning)
+    model = service.models.of_kind(MakesTokenVectors, fields["model"])
     answer = await model.embed_tokens(fields["inputs"], options_of(service, fields))
     truncated_rows(service, answer, model.name)
     return (vectors.tolist() for vectors in answer.values)
@@ -78,8 +76,8 @@ async def embed_all(service: Service, fields: dict[str, Any]) -> Any:
 
 async def embed_sparse(service: Service, fields: dict[str, Any]) -> Any:
     """``/embed_sparse``: for each text the indices and values of its vector."""
-    model = service.models.of_kind(SparseModel, fields["model"])
-    answer = await model.embed(fields["inputs"], options_of(service, fields))
+    model = service.models.of_kind(MakesSparse, fields["model"])
+    answer = await model.embed_sparse(fields["inputs"], options_of(service, fields))
     truncated_rows(service, answer, model.name)
     return (
         [
@@ -127,7 +125,7 @@ def _labelled(model: SequenceModel, scores: Any, top_k: int | None = None) -> li
 
 async def similarity(service: Service, fields: dict[str, Any]) -> Any:
     """``/similarity``: the cosine of a sentence with each of others."""
-    model = service.models.of_kind(DenseModel, fields["model"])
+    model = service.models.of_kind(MakesVectors, fields["model"])
     given = fields["inputs"]
     options = options_of(service, fields["parameters"] or {})
     answer: Answer = await model.embed([given["source_sentence"], *given["sentences"]], options)
@@ -142,7 +140,7 @@ async def tokenize(service: Service, fields: dict[str, Any]) -> Any:
     texts, special = fields["inputs"], fields["add_special_tokens"]
     prefix = ""
     if fields["prompt_name"] is not None:
-        if not isinstance(model, DenseModel | SparseModel | MultiVectorModel):
+        if not isinstance(model, Prompted):
             raise RequestError(400, f"the model {model.name!r} has no prompts", param="prompt_name")
         prefix = prompt_of(model.encoder, name=fields["prompt_name"])
     most = service.settings.max_tokens
@@ -217,9 +215,9 @@ def _model_type(model: Served) -> dict[str, Any]:
         of_id = {str(index): label for index, label in enumerate(model.labels)}
         labels = {"id2label": of_id, "label2id": {label: index for index, label in enumerate(model.labels)}}
         return {model.kind: labels}
-    if isinstance(model, SparseModel):
-        return {"embedding": {"pooling": "splade"}}
-    return {"embedding": {"pooling": model.pooling}} if isinstance(model, DenseModel) else {model.kind: {}}
+    if isinstance(model, MakesVectors):
+        return {"embedding": {"pooling": model.pooling}}
+    return {"embedding": {"pooling": "splade"}} if isinstance(model, MakesSparse) else {model.kind: {}}
 
 
 def _health(service: Service, _: str) -> str:

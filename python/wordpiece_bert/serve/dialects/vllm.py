@@ -23,7 +23,7 @@ from wordpiece_bert.serve.dialects.parts import (
 from wordpiece_bert.serve.dialects.tei import RERANK
 from wordpiece_bert.serve.errors import TEI, VLLM, RequestError
 from wordpiece_bert.serve.fields import Choice, Documents, Field, Flag, Ignored, Strings, Text, Texts, Whole
-from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.vectors import MultiVectorModel
 from wordpiece_bert.serve.operations import Operation, Route
@@ -86,7 +86,7 @@ def _scoring(first: str, second: str) -> Operation:
     async def score(service: Service, fields: dict[str, Any]) -> Any:
         """``/score``: the score of each text of one list with that of the other, or of one with all."""
         meaning = "a cross encoder, a multi-vector encoder or a sentence encoder, which compare texts"
-        kinds = (SequenceModel, MultiVectorModel, DenseModel)
+        kinds = (SequenceModel, MultiVectorModel, MakesVectors)
         if fields["model"] is None and any(isinstance(one, kinds[:2]) for one in service.models):
             model: Any = service.models.ranker(None)
         else:
@@ -142,12 +142,11 @@ async def pooling(service: Service, fields: dict[str, Any]) -> Any:
         answer = await classifier.classify(texts, options, _function(fields))
         name = classifier.name
     elif task == "embed":
-        dense = service.models.of_kind(DenseModel, fields["model"])
+        dense = service.models.of_kind(MakesVectors, fields["model"])
         answer = await dense.embed(texts, options)
         name = dense.name
     else:
-        meaning = "a sentence encoder or a multi-vector encoder, which have vectors of tokens"
-        encoder: Any = service.models.find(fields["model"], (DenseModel, MultiVectorModel), meaning)
+        encoder = service.models.of_kind(MakesTokenVectors, fields["model"])
         answer = await encoder.embed_tokens(texts, options)
         name = encoder.name
     form = fields["encoding_format"] or "float"

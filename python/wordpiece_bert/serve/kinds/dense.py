@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from wordpiece_bert.batch import RaggedBatch
-from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.sentence.dense.base import body_of, transformer_of
 from wordpiece_bert.sentence.dense.body import Call
 from wordpiece_bert.sentence.folders.modules import Normalize
-from wordpiece_bert.sentence.metrics import pairwise_similarity
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import TokenRows
-from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_tokens, check_truncated, prefix_of, tokenized
+from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens, check_truncated, prefix_of, tokenized
+from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
 from wordpiece_bert.subword import wordpiece
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy.typing as npt
 
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
@@ -44,14 +41,14 @@ class _Key(NamedTuple):
     tokens: bool
 
 
-class DenseModel(Served):
+class DenseModel(MakesVectors, MakesTokenVectors):
     """A sentence encoder behind a queue."""
 
     kind: ClassVar[str] = "embedding"
 
     def __init__(self, name: str, encoder: SentenceEncoder, settings: ServerSettings, metrics: Metrics) -> None:
         super().__init__(name, encoder.tokenizer, settings, metrics)
-        self.encoder = encoder
+        self.encoder: SentenceEncoder = encoder
         folder = body_of(encoder).folder
         normalizes = bool(folder.modules) and isinstance(folder.modules[-1], Normalize)
         self.normalizes = normalizes or getattr(folder, "least_length", None) is not None
@@ -68,28 +65,24 @@ class DenseModel(Served):
         return self.encoder.engine
 
     @property
-    def dimension(self) -> int:
+    def dimension(self) -> int:  # type: ignore[override]
         """The width of a vector."""
         return self.encoder.dimension
 
     @property
-    def pooling(self) -> str:
+    def pooling(self) -> str:  # type: ignore[override]
         """How the vectors of tokens become one."""
         return ", ".join(body_of(self.encoder).folder.pooling.modes)
-
-    def described(self) -> dict[str, Any]:
-        """Return what the list of models says of it."""
-        return {**super().described(), "dimension": self.dimension, "prompts": sorted(self.encoder.prompts)}
 
     async def embed(self, texts: list[str] | TokenRows, options: Options, *, dimensions: int | None = None) -> Answer:
         """Return the vectors of texts, [n, d]: those of `SentenceEncoder.encode`.
 
         With fewer `dimensions` the vectors are truncated, and normalized again if the model normalizes them.
         """
-        self._check_dimensions(dimensions)
+        self.check_dimensions(dimensions)
         rows, skip = await self._rows(texts, options)
         vectors = await self._batcher.submit(rows, rows.lengths, _Key(skip, tokens=False))
-        return Answer(self._shortened(vectors, dimensions), rows.truncated, len(rows.ids))
+        return Answer(self.shortened(vectors, dimensions), rows.truncated, len(rows.ids))
 
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, H] each: those of ``output_value="token_embeddings"``."""
@@ -97,13 +90,6 @@ class DenseModel(Served):
         self.check_numbers(len(rows.ids) * transformer_of(self.encoder).model.config.hidden_size)
         vectors = await self._batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
         return Answer(vectors, rows.truncated, len(rows.ids))
-
-    async def score(self, pairs: list[tuple[str, str]], options: Options) -> Answer:
-        """Return the cosine of the vectors of each pair."""
-        left = await self.embed([first for first, _ in pairs], options._replace(role="query"))
-        right = await self.embed([second for _, second in pairs], options._replace(role="document"))
-        scores = await asyncio.to_thread(pairwise_similarity, left.values, right.values, "cosine")
-        return Answer(scores, left.truncated | right.truncated, left.tokens + right.tokens)
 
     async def _rows(self, texts: list[str] | TokenRows, options: Options) -> tuple[RaggedBatch, int]:
         """Return the rows of texts, and how many tokens at the start of each are not pooled."""
@@ -143,29 +129,6 @@ class DenseModel(Served):
         ids = np.fromiter((id_ for row in given for id_ in row), np.uint32, int(ends[-1]))
         return RaggedBatch(ids=ids, row_offsets=ends, truncated=np.zeros(len(given), np.bool_))
 
-    def check_normalized(self, name: str, wanted: bool | None) -> bool:
-        """Return whether a request wants vectors of length 1 from a model that makes others.
-
-        Raises
-        ------
-        RequestError
-            With status 400: it wants vectors of any length, and the model's have length 1. `name` is that of the field.
-        """
-        if wanted is False and self.normalizes:
-            message = f"{name} false is not served: the vectors of the model {self.name!r} have the length 1"
-            raise RequestError(400, message, param=name, code="not_served")
-        return wanted is True and not self.normalizes
-
-    def _check_dimensions(self, dimensions: int | None) -> None:
-        if dimensions is not None and not 1 <= dimensions <= self.dimension:
-            message = f"dimensions must be from 1 to {self.dimension}, not {dimensions}"
-            raise RequestError(400, message, param="dimensions")
-
-    def _shortened(self, vectors: npt.NDArray[Any], dimensions: int | None) -> npt.NDArray[Any]:
-        if dimensions is None or dimensions == vectors.shape[1]:
-            return vectors
-        return normalize(vectors[:, :dimensions]) if self.normalizes else vectors[:, :dimensions]
-
     def _run(self, key: _Key, parts: Sequence[Part]) -> Any:
         rows = _joined([_rows_of(part) for part in parts])
         body = transformer_of(self.encoder)
@@ -179,7 +142,7 @@ class StaticModel(DenseModel):
 
     async def embed(self, texts: list[str] | TokenRows, options: Options, *, dimensions: int | None = None) -> Answer:
         """Return the vectors of texts, [n, d]: those of `SentenceEncoder.encode`."""
-        self._check_dimensions(dimensions)
+        self.check_dimensions(dimensions)
         self.refuse_max_length(options)
         if isinstance(texts, TokenRows):
             raise RequestError(400, "a static model takes texts, not token ids", code="token_ids")
@@ -194,7 +157,7 @@ class StaticModel(DenseModel):
             check_tokens(tokens, self.settings.max_tokens)
             vectors, truncated = self.encoder.encode(texts, prompt=prefix, return_truncated=True)
             check_truncated(truncated, truncate=options.truncate, longest=self.longest)
-            return Answer(self._shortened(vectors, dimensions), truncated, tokens)
+            return Answer(self.shortened(vectors, dimensions), truncated, tokens)
 
         return await asyncio.to_thread(encode)
 

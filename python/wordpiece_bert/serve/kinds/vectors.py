@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_truncated, prefix_of
+from wordpiece_bert.serve.kinds.base import Answer, Options, check_truncated, prefix_of
+from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, Prompted, SparseRow, sparse_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy.typing as npt
 
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
@@ -22,16 +20,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["MultiVectorModel", "SparseModel", "SparseRow"]
-
-
-class SparseRow(NamedTuple):
-    """The numbers of a sparse vector other than 0."""
-
-    #: int32 [numbers].
-    indices: npt.NDArray[np.int32]
-    #: float32 [numbers].
-    values: npt.NDArray[np.float32]
+__all__ = ["MultiVectorModel", "SparseModel"]
 
 
 def _numbers(row: Any) -> int:
@@ -39,7 +28,7 @@ def _numbers(row: Any) -> int:
     return 2 * len(row.values) if isinstance(row, SparseRow) else int(row.size)
 
 
-class _VectorModel(Served):
+class _VectorModel(Prompted):
     """An encoder whose `encode` takes the texts of a batch."""
 
     encoder: SparseEncoder | MultiVectorEncoder
@@ -62,7 +51,7 @@ class _VectorModel(Served):
             "prompts": sorted(self.encoder.prompts),
         }
 
-    async def embed(self, texts: list[str], options: Options) -> Answer:
+    async def _embed(self, texts: list[str], options: Options) -> Answer:
         """Return the vectors of texts, a result for each: those of `encode`, or of a task."""
         self.refuse_max_length(options)
         prefix = prefix_of(self.encoder, self.settings, options)
@@ -84,7 +73,7 @@ class _VectorModel(Served):
         raise NotImplementedError
 
 
-class SparseModel(_VectorModel):
+class SparseModel(_VectorModel, MakesSparse):
     """A sparse encoder behind a queue."""
 
     kind: ClassVar[str] = "sparse"
@@ -94,14 +83,15 @@ class SparseModel(_VectorModel):
         self.encoder: SparseEncoder = encoder
         prefix_of(encoder, settings)
 
+    async def embed_sparse(self, texts: list[str], options: Options) -> Answer:
+        """Return the sparse vectors of texts: those of `SparseEncoder.encode`, or of a task."""
+        return await self._embed(texts, options)
+
     def _rows_of(self, vectors: Any) -> list[SparseRow]:
-        ends = vectors.indptr.tolist()
-        return [
-            SparseRow(vectors.indices[start:end], vectors.values[start:end]) for start, end in itertools.pairwise(ends)
-        ]
+        return sparse_rows(vectors)
 
 
-class MultiVectorModel(_VectorModel):
+class MultiVectorModel(_VectorModel, MakesTokenVectors):
     """A multi-vector encoder behind a queue: the vectors of tokens, and late interaction."""
 
     kind: ClassVar[str] = "multi-vector"
@@ -113,19 +103,19 @@ class MultiVectorModel(_VectorModel):
 
     async def embed_tokens(self, texts: list[str], options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, d] each."""
-        return await self.embed(texts, options)
+        return await self._embed(texts, options)
 
     async def rank(self, query: str, documents: list[str], options: Options) -> Answer:
         """Return the score of each document, [n]: that of `MultiVectorEncoder.rank`."""
-        one = await self.embed([query], options._replace(role="query", truncate=True))
-        many = await self.embed(documents, options._replace(role="document"))
+        one = await self._embed([query], options._replace(role="query", truncate=True))
+        many = await self._embed(documents, options._replace(role="document"))
         scores = (await asyncio.to_thread(self.encoder.similarity, one.values, many.values))[0]
         return Answer(scores, many.truncated, one.tokens + many.tokens)
 
     async def score(self, pairs: list[tuple[str, str]], options: Options) -> Answer:
         """Return the score of each pair of a query and a document, [n]."""
-        left = await self.embed([first for first, _ in pairs], options._replace(role="query"))
-        right = await self.embed([second for _, second in pairs], options._replace(role="document"))
+        left = await self._embed([first for first, _ in pairs], options._replace(role="query"))
+        right = await self._embed([second for _, second in pairs], options._replace(role="document"))
         scores = await asyncio.to_thread(self.encoder.similarity_pairwise, left.values, right.values)
         return Answer(scores, left.truncated | right.truncated, left.tokens + right.tokens)
 
