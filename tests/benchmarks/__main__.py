@@ -1,7 +1,7 @@
 """The commands.
 
-`table`, `growth`, `training`, `models`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`, `search`,
-`sparse`, `late_interaction`, `accuracy` and `integrations`.
+`table`, `growth`, `training`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`,
+`search`, `sparse`, `late_interaction`, `accuracy` and `integrations`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks import (
     accuracy,
+    encoders,
     finetuning,
     growth,
     integrations,
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["models"]:
         return models.main(arguments[1:])
+    if arguments[:1] == ["encoders"]:
+        return encoders.main(arguments[1:])
     if arguments[:1] == ["latency"]:
         return latency.main(arguments[1:])
     if arguments[:1] == ["finetuning"]:

@@ -10,6 +10,7 @@ import numpy as np
 from wordpiece_bert import Tokenizer
 from wordpiece_bert.bert import BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.bert.parts import layout_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,17 @@ CALIBRATION = 48
 def flop(config: dict[str, Any], lengths: list[int]) -> float:
     """Return the number of floating-point operations of the encoder for rows of these lengths."""
     hidden, inner, layers = config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"]
-    return sum(layers * n * (2 * (4 * hidden**2 + 2 * hidden * inner) + 4 * n * hidden) for n in lengths)
+    is_gated, is_disentangled = config["model_type"] == "modernbert", config["model_type"] == "deberta-v2"
+    dense = 2 * (4 * hidden**2 + (3 if is_gated else 2) * hidden * inner)
+    sliding = config.get("layer_types", []).count("sliding_attention")
+    window = 2 * (config.get("local_attention", 0) // 2) + 1
+    total = 0.0
+    for n in lengths:
+        keys = (layers - sliding) * n + sliding * min(n, window)
+        # DeBERTa's queries and keys are multiplied by the rows of relative positions that a row of n tokens has.
+        relative = 2 * layers * min(2 * n, 2 * config.get("position_buckets", 0)) if is_disentangled else 0
+        total += n * (layers * dense + 4 * keys * hidden + 2 * relative * hidden)
+    return total
 
 
 def paragraphs(path: Path | None, count: int) -> list[str]:
@@ -88,6 +99,25 @@ def random_model(folder: Path, size: tuple[int, int, int, int], vocabulary: int)
                 weights[name] += 1
         BertModel(config, weights, backend="numpy").save_pretrained(folder)
     return folder
+
+
+def random_encoder(folder: Path, kind: type[BertModel], config: BertConfig) -> Path:
+    """Write an encoder of any family with random weights, unless it exists."""
+    if not (folder / "model.safetensors").exists():
+        random, weights = np.random.default_rng(0), {}
+        for name, sizes in layout_of(kind, config).base.items():
+            shape = [getattr(config, size) if isinstance(size, str) else size for size in sizes]
+            weights[name] = random.standard_normal(shape, np.float32) * np.float32(0.02)
+            if len(shape) == 1 and name.endswith("weight"):
+                weights[name] += 1
+        kind(config, weights, backend="numpy").save_pretrained(folder)
+    return folder
+
+
+def random_rows(vocabulary: int, lengths: list[int]) -> list[list[int]]:
+    """Return rows of random ids."""
+    random = np.random.default_rng(1)
+    return [random.integers(5, vocabulary, length).tolist() for length in lengths]
 
 
 def read_config(folder: Path) -> dict[str, Any]:

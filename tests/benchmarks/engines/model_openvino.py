@@ -1,4 +1,4 @@
-"""OpenVINO over the plain graph of `onnx_graph.py`, in batches padded to their longest row."""
+"""OpenVINO over the plain graph of `onnx_graph.py`, or one that torch exported, in padded batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class OpenVino(PaddedEngine):
         import openvino
 
         logging.disable(logging.WARNING)
-        graph = openvino.Core().read_model(onnx_graph.write(model.folder, model.place, "plain"))
+        exported = model.place / "exported.onnx"
+        source = exported if exported.exists() else onnx_graph.write(model.folder, model.place, "plain")
+        graph = openvino.Core().read_model(source)
         if model.kind == "int8":
             graph = _quantized(graph, model)
         openvino.save_model(graph, _file(model), compress_to_fp16=False)

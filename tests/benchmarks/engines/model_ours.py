@@ -45,7 +45,7 @@ class Ours:
 
     def _read(self, folder: Path, dtype: str, threads: int) -> None:
         from wordpiece_bert import SentenceEncoder
-        from wordpiece_bert.bert import BertModel
+        from wordpiece_bert.bert import AutoModel
         from wordpiece_bert.sentence.dense.base import transformer_of
 
         self.encoder: Any = None
@@ -53,7 +53,7 @@ class Ours:
             self.encoder = SentenceEncoder.from_pretrained(folder, "rust", dtype, threads=threads)
             self.model = transformer_of(self.encoder).model
         else:
-            self.model = BertModel.from_pretrained(folder, "rust", dtype)
+            self.model = AutoModel.base_from_pretrained(folder, "rust", dtype)
 
     def forward(self, rows: list[list[int]], batch: int) -> Any:
         ids, ends = np.concatenate(rows).astype(np.uint32), np.cumsum([0, *map(len, rows)])

@@ -82,6 +82,9 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
             told = engine.load(_model(request), request["threads"]) or {}
             state["before"] = before
             return {"seconds": time.perf_counter() - start, "bytes": _peak() - before} | told
+        case "restart":
+            state["before"] = _restart_peak()
+            return {}
         case "memory":
             return {"bytes": _peak() - state["before"]}
         case "rows":

@@ -1,5 +1,7 @@
 """Writes a BERT encoder as ONNX graphs, as exporters do: plain, fused by ONNX Runtime's own optimizer, and in int8.
 
+Graphs of other encoders are exported by `model_export.py`, and made int8 here.
+
 Runs in the environment of ONNX Runtime. Inputs: input_ids and attention_mask, int64 [B, S]; output: [B, S, H].
 """
 
@@ -16,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 if TYPE_CHECKING:
     from pathlib import Path
 
-GRAPHS = ("plain", "fused", "int8", "fused-int8")
+GRAPHS = ("plain", "fused", "int8", "fused-int8", "exported", "exported-int8")
 
 
 class Graph:
@@ -113,10 +115,13 @@ def write(folder: Path, place: Path, graph: str) -> Path:
     if graph.endswith("int8"):
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
-        source = write(folder, place, "fused" if graph.startswith("fused") else "plain")
+        source = write(folder, place, graph.removesuffix("-int8") if "-" in graph else "plain")
         # Quantize weights per channel: with one scale per tensor, the default, the median cosine is 0.95 instead of 0.99.
         quantize_dynamic(source, file, weight_type=QuantType.QInt8, per_channel=True)
         return file
+    if graph == "exported":
+        message = f"{file} is written by model_export.py, which has not run"
+        raise FileNotFoundError(message)
     config = checkpoint.read_config(folder)
     if graph == "plain":
         model = encoder(config, checkpoint.read_weights(folder / "model.safetensors"))
