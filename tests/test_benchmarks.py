@@ -17,6 +17,7 @@ from benchmarks import __main__ as commands
 from benchmarks import (
     accuracy,
     contests,
+    encoders,
     finetuning,
     integrations,
     latency,
@@ -241,6 +242,10 @@ def test_ratios_are_to_the_fastest_of_the_same_kind() -> None:
 def test_texts_and_operations_of_models_are_counted(tmp_path: Path) -> None:
     config = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6}
     assert model_data.flop(config, [100]) == pytest.approx(100 * (21.2e6 + 9.2e3 * 100), rel=0.01)
+    sliding = {"model_type": "modernbert", "layer_types": ["sliding_attention"] * 5 + ["full_attention"]}
+    dense = 6 * 2 * (4 * 384**2 + 3 * 384 * 1536)
+    found = model_data.flop(config | sliding | {"local_attention": 8}, [100])
+    assert found == pytest.approx(100 * (dense + 4 * 384 * (5 * 9 + 100)))
     assert len(model_data.paragraphs(None, 5)) == 5
     path = tmp_path / "wiki_en.txt"
     path.write_text("\n".join(f"{i} {'word ' * 20}" for i in range(45)), encoding="utf-8")
@@ -260,6 +265,26 @@ def test_training_steps_are_measured_without_a_peer(
     rows = json.loads(record.read_text(encoding="utf-8"))["rows"]
     assert [row["dtype"] for row in rows] == ["float32", "bfloat16"]
     assert all(row["ours"]["seconds"][0] > 0 and row["ours"]["loss"] > 0 and "torch" not in row for row in rows)
+
+
+def test_newer_encoders_are_measured_without_a_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def written(size: encoders.Size, _: Path | None) -> Path:
+        return model_data.random_encoder(tmp_path / size.name, size.kind, size.config)
+
+    monkeypatch.setattr(encoders, "exported", written)
+    monkeypatch.setattr(encoders, "THEIRS", ())
+    monkeypatch.setattr(contests, "BUILD", tmp_path / "build")
+    assert commands.main(["encoders", "--quick", "--threads", "1", "--record", str(tmp_path / "records")]) == 0
+    shown = capsys.readouterr().out
+    for name in ("ModernBERT-base", "DeBERTa-v3-base"):
+        assert f"## {name}, random weights, 1 thread" in shown
+        assert f"## One sentence, {name}, 1 thread" in shown
+        assert f"## One row of 200 tokens, {name}, 1 thread" in shown
+    [record] = (tmp_path / "records").glob("*.json")
+    measured = json.loads(record.read_text(encoding="utf-8"))["measured"]
+    assert all(seconds > 0 for one in measured if "bytes" in one for seconds in one["seconds"].values())
 
 
 def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

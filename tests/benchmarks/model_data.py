@@ -22,7 +22,8 @@ CALIBRATION = 48
 def flop(config: dict[str, Any], lengths: list[int]) -> float:
     """Return the number of floating-point operations of the encoder for rows of these lengths."""
     hidden, inner, layers = config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"]
-    is_gated, is_disentangled = config["model_type"] == "modernbert", config["model_type"] == "deberta-v2"
+    kind = config.get("model_type")
+    is_gated, is_disentangled = kind == "modernbert", kind == "deberta-v2"
     dense = 2 * (4 * hidden**2 + (3 if is_gated else 2) * hidden * inner)
     sliding = config.get("layer_types", []).count("sliding_attention")
     window = 2 * (config.get("local_attention", 0) // 2) + 1
