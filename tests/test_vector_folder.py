@@ -19,6 +19,7 @@ from make_models import make_colbert, make_splade, make_static
 
 import vector_folders
 from tiny_models import make_ranker, make_sentences
+from vector_folders import WORDS
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TruncationWarning, VectorsWarning
 from wordpiece_bert.sentence import (
@@ -36,28 +37,6 @@ from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WORDS = [
-    "a",
-    "the",
-    "cat",
-    "dog",
-    "sat",
-    "on",
-    "mat",
-    "bread",
-    "dough",
-    "oven",
-    "flour",
-    "water",
-    "repair",
-    "bicycle",
-    "capital",
-    "of",
-    "Poland",
-    "to",
-    "in",
-    "and",
-]
 KINDS = ("static", "sentences", "splade", "colbert")
 QUERIES = ["how to bake bread", "a city in Poland", "the cat"]
 

@@ -31,7 +31,7 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--keep",
         metavar="COLUMN,…",
-        help="columns that hits of 'search' show; that of the texts too, if --rerank and --bm25 are to read them",
+        help="columns that hits of 'search' show; that of the texts too, if --rerank or --mode are to read them",
     )
     group.add_argument(
         "--precision",

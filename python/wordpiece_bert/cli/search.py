@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.corpus.vector_files import StoredVectors
-    from wordpiece_bert.sentence import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder
+    from wordpiece_bert.sentence import BM25Index, CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder
     from wordpiece_bert.sentence.loading import Encoder
 
 __all__ = ["add_parser"]
@@ -92,13 +92,20 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "-k", "--top-k", type=arguments.positive, default=10, metavar="N", help="texts for each query (default: 10)"
     )
+    parser.add_argument(
+        "--mode",
+        choices=("vectors", "bm25", "hybrid"),
+        default="vectors",
+        help="compare vectors, or the tokens that query and text share (BM25, with the package bm25s), or join the "
+        "--candidates of both by their ranks (default: vectors)",
+    )
     parser.add_argument("--rerank", metavar="MODEL", help="rank the candidates with this cross encoder")
     parser.add_argument(
         "--candidates",
         type=arguments.positive,
         default=100,
         metavar="N",
-        help="with --rerank: how many texts it ranks for each query (default: 100)",
+        help="how many texts --rerank ranks, or --mode hybrid joins, for each query (default: 100)",
     )
     parser.add_argument(
         "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
@@ -130,7 +137,7 @@ def run(options: argparse.Namespace) -> None:
     """Load the models, read the texts, make the vectors if need be, and answer the queries."""
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.hub import find_model
-    from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
+    from wordpiece_bert.sentence import BM25Index, CrossEncoder, SentenceEncoder
 
     start = time.perf_counter()
     if any(Path(name).is_dir() for name in options.files):
@@ -153,7 +160,13 @@ def run(options: argparse.Namespace) -> None:
                 f"{options.rerank}: has {ranker.num_labels} labels; --rerank needs a cross encoder with one"
             )
     print_verbose(options, str(encoder.engine))
-    if isinstance(encoder, SentenceEncoder):
+    if options.mode == "bm25":
+        if options.vectors is not None:
+            raise InputError("--vectors is not for --mode bm25, which compares no vectors")
+        blocks = list(reader)
+        warn_skipped(reader.skipped_count, reader.skipped)
+        collection = _collection(blocks, None)
+    elif isinstance(encoder, SentenceEncoder):
         collection = _collect(options, reader, encoder)
     else:
         collection = _collect_lists(options, reader, encoder)
@@ -162,8 +175,9 @@ def run(options: argparse.Namespace) -> None:
         f"{counted(len(collection.texts), 'text')}, vectors of {encoder.dimension}, ready in "
         f"{time.perf_counter() - start:.2f} s",
     )
+    keywords = None if options.mode == "vectors" else BM25Index(collection.texts, encoder.tokenizer)
     for queries in _queries(options):
-        _answer(options, queries, collection, encoder, ranker)
+        _answer(options, queries, collection, encoder, keywords, ranker)
 
 
 def _search_folder(options: argparse.Namespace) -> None:
@@ -233,6 +247,11 @@ def _collect(options: argparse.Namespace, reader: TextReader, encoder: SentenceE
         if exists:
             _compare(options, stored, blocks, encoder)
         vectors = stored.vectors
+    return _collection(blocks, vectors)
+
+
+def _collection(blocks: list[_core.TextBlock], vectors: Any) -> _Collection:
+    """Return the texts of blocks with their vectors."""
     texts = [text for block in blocks for text in block.texts()]
     return _Collection(blocks, list(accumulate(map(len, blocks))), texts, vectors)
 
@@ -286,8 +305,7 @@ def _collect_lists(
         vectors = MultiVectors.from_list(rows) if rows else parts[0]
     else:
         vectors = joined(parts, encoder.dimension)
-    texts = [text for block in blocks for text in block.texts()]
-    return _Collection(blocks, list(accumulate(map(len, blocks))), texts, vectors)
+    return _collection(blocks, vectors)
 
 
 class _Memory:
@@ -378,6 +396,7 @@ def _answer(
     queries: list[str],
     collection: _Collection,
     encoder: Encoder,
+    keywords: BM25Index | None,
     ranker: CrossEncoder | None,
 ) -> None:
     """Search for some queries, and print what was found."""
@@ -386,9 +405,10 @@ def _answer(
     found = retrieve_and_rerank(
         queries,
         collection.texts,
-        encoder,
+        keywords if options.mode == "bm25" and keywords is not None else encoder,
         ranker,
         document_embeddings=collection.vectors,
+        keywords=keywords if options.mode == "hybrid" else None,
         retrieve_top_k=options.candidates,
         top_k=options.top_k,
         prompt=options.prompt,

@@ -68,6 +68,7 @@ def folder_search(options: argparse.Namespace) -> Callable[[list[str]], list[Any
         return vectors.search(
             queries,
             options.top_k,
+            mode=options.mode,
             precision=options.precision,
             reranker=ranker,
             candidates=options.candidates,

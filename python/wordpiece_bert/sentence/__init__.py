@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim_pairwise as maxsim_pairwise
     from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors as MultiVectors
     from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize_embeddings
+    from wordpiece_bert.sentence.search.keywords import BM25Index as BM25Index
+    from wordpiece_bert.sentence.search.keywords import KeywordHit as KeywordHit
+    from wordpiece_bert.sentence.search.keywords import reciprocal_rank_fusion as reciprocal_rank_fusion
     from wordpiece_bert.sentence.search.retrieval import retrieve_and_rerank as retrieve_and_rerank
     from wordpiece_bert.sentence.search.semantic import SearchHit as SearchHit
     from wordpiece_bert.sentence.search.semantic import paraphrase_mining as paraphrase_mining
@@ -41,7 +44,9 @@ if TYPE_CHECKING:
 
 # The module of each name, imported when the name is first used.
 _MODULES = {
+    "BM25Index": "search.keywords",
     "CrossEncoder": "cross_encoder",
+    "KeywordHit": "search.keywords",
     "M3Encoder": "m3.encoder",
     "M3Vectors": "m3.encoder",
     "MultiVectorEncoder": "multi_vector.encoder",
@@ -63,6 +68,7 @@ _MODULES = {
     "paraphrase_mining": "search.semantic",
     "paraphrase_mining_embeddings": "search.semantic",
     "quantize_embeddings": "quantization",
+    "reciprocal_rank_fusion": "search.keywords",
     "retrieve_and_rerank": "search.retrieval",
     "semantic_search": "search.semantic",
     "similarity": "metrics",

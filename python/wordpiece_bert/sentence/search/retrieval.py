@@ -9,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, SearchResults
 from wordpiece_bert._internal.arrays import as_vectors
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import check_instance, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
@@ -21,6 +21,7 @@ from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.multi_vector.vectors import as_multi_vectors
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.sentence.parts import threads_of
+from wordpiece_bert.sentence.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.sentence.search.nearest import best_of_scores, nearest
 from wordpiece_bert.sentence.search.reranking import check_reranker, scores_of_pairs
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
@@ -40,10 +41,11 @@ _SCORES = 1 << 22
 def retrieve_and_rerank(
     queries: str | Texts,
     documents: Texts,
-    retriever: str | os.PathLike[str] | DenseEncoder | SparseEncoder | MultiVectorEncoder,
+    retriever: str | os.PathLike[str] | DenseEncoder | SparseEncoder | MultiVectorEncoder | BM25Index,
     reranker: str | os.PathLike[str] | CrossEncoder | None = None,
     *,
     document_embeddings: Any = None,
+    keywords: BM25Index | None = None,
     retrieve_top_k: int = 100,
     top_k: int = 10,
     prompt_name: str | None = None,
@@ -63,15 +65,18 @@ def retrieve_and_rerank(
         A query, or an iterable of queries.
     documents : iterable of str or Arrow column
         The texts to search.
-    retriever : str, PathLike, SentenceEncoder, SparseEncoder or MultiVectorEncoder
+    retriever : str, PathLike, SentenceEncoder, SparseEncoder, MultiVectorEncoder or BM25Index
         The model of the first stage, with dense, sparse or many vectors for a text: its `encode_query` and
         `encode_document` make them, and its `similarity_fn_name` compares them. A name or a folder is loaded for this
-        call.
+        call. Or an index of the tokens of the documents.
     reranker : str, PathLike or CrossEncoder, optional
         The model of the second stage, with one label, or its name or folder; None to keep the order of the first.
     document_embeddings : object, optional
         The vectors of the documents, [m, d], if they have been computed; they may be memory-mapped. `SparseVectors`
         and `MultiVectors` for the other encoders.
+    keywords : BM25Index, optional
+        An index of the tokens of the documents, besides a model as `retriever`: the `retrieve_top_k` candidates of each
+        are joined by `reciprocal_rank_fusion`, whose score is then that of the first stage.
     retrieve_top_k : int, default 100
         How many candidates the first stage finds for each query, at least `top_k`.
     top_k : int, default 10
@@ -92,7 +97,8 @@ def retrieve_and_rerank(
     Raises
     ------
     InputError
-        There are not as many vectors as documents, the cross encoder has several labels, or an argument is wrong.
+        There are not as many vectors as documents, or an index is of another number, the cross encoder has several
+        labels, or an argument is wrong.
 
     Warns
     -----
@@ -105,8 +111,8 @@ def retrieve_and_rerank(
         retriever = sentence_encoder(retriever)
     if isinstance(reranker, str | os.PathLike):
         reranker = CrossEncoder(reranker)
-    if not isinstance(retriever, SentenceEncoder | SparseEncoder | MultiVectorEncoder):
-        kinds = "SentenceEncoder, SparseEncoder or MultiVectorEncoder, or the name of one"
+    if not isinstance(retriever, SentenceEncoder | SparseEncoder | MultiVectorEncoder | BM25Index):
+        kinds = "SentenceEncoder, SparseEncoder, MultiVectorEncoder or BM25Index, or the name of a model"
         raise InputError(f"retriever must be a {kinds}, not {type(retriever).__name__}: {retriever!r:.80}")
     top_k = whole_number("top_k", top_k, 1)
     candidates = whole_number("retrieve_top_k", retrieve_top_k, 1)
@@ -115,17 +121,32 @@ def retrieve_and_rerank(
         check_reranker(reranker)
     single, asked = check_texts(queries)
     texts = check_texts(documents)[1]
-    found = _retrieved(
-        asked,
-        texts,
-        retriever,
-        document_embeddings,
-        top_k if reranker is None else max(candidates, top_k),
-        prompt_name=prompt_name,
-        prompt=prompt,
-        batch_size=batch_size,
-        show=show_progress_bar,
-    )
+    indexes = [index for index in (retriever, keywords) if isinstance(index, BM25Index)]
+    if keywords is not None:
+        check_instance("keywords", keywords, BM25Index)
+    if len(indexes) == 2 or (indexes and document_embeddings is not None and keywords is None):
+        raise InputError("a BM25Index as retriever is used alone: pass no keywords and no document_embeddings")
+    for index in indexes:
+        if len(index) != len(texts):
+            raise InputError(f"the BM25Index has {len(index)} documents, but there are {len(texts)}")
+    most = max(candidates, top_k)
+    count = most if reranker is not None else top_k
+    if isinstance(retriever, BM25Index):
+        found = retriever.ranked(asked, count)
+    else:
+        found = _retrieved(
+            asked,
+            texts,
+            retriever,
+            document_embeddings,
+            count if keywords is None else most,
+            prompt_name=prompt_name,
+            prompt=prompt,
+            batch_size=batch_size,
+            show=show_progress_bar,
+        )
+        if keywords is not None:
+            found = [one[:count] for one in fused_rows(found, keywords.ranked(asked, most))]
     if reranker is None:
         results = [[_answer(row, score, {}) for row, score in one] for one in found]
     else:

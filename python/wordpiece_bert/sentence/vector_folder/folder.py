@@ -20,6 +20,7 @@ from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.loading import load_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
+from wordpiece_bert.sentence.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.sentence.search.reranking import check_reranker, scores_of_pairs
 from wordpiece_bert.sentence.vector_folder.encoding import contents_of
 from wordpiece_bert.sentence.vector_folder.fields import Fields
@@ -44,7 +45,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.search.nearest import Found
     from wordpiece_bert.sentence.vector_folder.searching import Group
 
-__all__ = ["VectorFolder", "open_vectors"]
+__all__ = ["MODES", "VectorFolder", "open_vectors"]
+
+#: How `VectorFolder.search` finds candidates.
+MODES = ("vectors", "bm25", "hybrid")
 
 # How often a folder is opened again whose parts are exchanged meanwhile.
 _ATTEMPTS = 20
@@ -108,6 +112,7 @@ class VectorFolder:
         self._form = form_of(self._layout)
         self._fields = Fields(self._parts)
         self._encoder: Encoder | None = None
+        self._bm25: BM25Index | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -157,6 +162,7 @@ class VectorFolder:
         queries: str | Texts,
         top_k: int = 10,
         *,
+        mode: str = "vectors",
         precision: str | None = None,
         rescore_multiplier: int = 4,
         reranker: str | os.PathLike[str] | CrossEncoder | None = None,
@@ -175,6 +181,9 @@ class VectorFolder:
             A query, or several.
         top_k : int, default 10
             How many hits a query has.
+        mode : {"vectors", "bm25", "hybrid"}, default "vectors"
+            Whether vectors are compared; or tokens by `BM25Index`, which is made of the kept texts when it is first
+            needed; or both, and the `candidates` of each are joined by `reciprocal_rank_fusion`.
         precision : {"float32", "int8", "binary"}, optional
             The dense vectors that are compared; by default the first of these that is stored. With the last two,
             candidates are found by the quantized numbers, and sorted by their float32 vectors if these are stored.
@@ -184,7 +193,7 @@ class VectorFolder:
             A cross encoder with one label that sorts the candidates by reading each with the query. The column of the
             texts must have been kept.
         candidates : int, default 100
-            How many candidates it sorts, at least `top_k`.
+            How many candidates it sorts, or a fusion joins, at least `top_k`.
         fields : sequence of str, optional
             The fields of a hit, of `columns`; by default all.
         encoder : str, PathLike or encoder, optional
@@ -205,25 +214,40 @@ class VectorFolder:
             not kept, or an argument is wrong.
         """
         top_k = whole_number("top_k", top_k, 1)
+        checked_choice("mode", mode, MODES)
+        most = max(top_k, whole_number("candidates", candidates, 1))
         if isinstance(reranker, str | os.PathLike):
             reranker = CrossEncoder(reranker)
-        count = top_k
         if reranker is not None:
             check_reranker(reranker)
             self._check_texts_kept("reranker")
-            count = max(top_k, whole_number("candidates", candidates, 1))
+        count = top_k if reranker is None else most
         names = self._chosen(fields)
         single, asked = check_texts(queries)
         used = self.encoder if encoder is None else self._checked(encoder)
+        found: list[list[tuple[int, float]]] = [[] for _ in asked]
         if asked and len(self):
-            vectors = used.encode_query(asked, prompt_name, prompt, batch_size)
-            found = self._nearest(vectors, count, precision, rescore_multiplier, used)
-        else:
-            found = np.zeros((len(asked), 0), np.int64), np.zeros((len(asked), 0))
+            if mode != "bm25":
+                vectors = used.encode_query(asked, prompt_name, prompt, batch_size)
+                wanted = count if mode == "vectors" else most
+                rows, scores = self._nearest(vectors, wanted, precision, rescore_multiplier, used)
+                found = [list(zip(*one, strict=True)) for one in zip(rows.tolist(), scores.tolist(), strict=True)]
+            if mode != "vectors":
+                words = self._keywords(used).ranked(asked, most if mode == "hybrid" else count)
+                found = words if mode == "bm25" else [one[:count] for one in fused_rows(found, words)]
         results = self._hits(found, names)
         if reranker is not None:
             results = self._reranked(asked, found, results, reranker, top_k, batch_size)
         return results[0] if single else results
+
+    def _keywords(self, encoder: Encoder) -> BM25Index:
+        """Return the index of the tokens of the kept texts, made when it is first needed."""
+        if self._bm25 is None:
+            self._check_texts_kept("BM25")
+            column = self._layout.text_column
+            texts = [text for batch in self.batches([column]) for text in batch.column(0).to_pylist()]
+            self._bm25 = BM25Index(texts, encoder.tokenizer)
+        return self._bm25
 
     @completed_by(search)
     def search_vectors(
@@ -255,9 +279,8 @@ class VectorFolder:
         names = self._chosen(fields)
         asked = as_float32("queries", as_vectors("queries", queries))
         check_queries_fit(asked, self._layout)
-        return self._hits(
-            self._nearest(asked, whole_number("top_k", top_k, 1), precision, rescore_multiplier, None), names
-        )
+        rows, scores = self._nearest(asked, whole_number("top_k", top_k, 1), precision, rescore_multiplier, None)
+        return self._hits([list(zip(*one, strict=True)) for one in zip(rows, scores, strict=True)], names)
 
     def _nearest(
         self, queries: Any, count: int, precision: str | None, multiplier: int, encoder: Encoder | None
@@ -316,22 +339,23 @@ class VectorFolder:
                 "folder is written"
             )
 
-    def _hits(self, found: Found, names: list[str]) -> SearchResults[Any]:
+    def _hits(self, found: list[list[tuple[int, float]]], names: list[str]) -> SearchResults[Any]:
         """Return rows and scores as dicts."""
         own = self._layout.id_column
         results: SearchResults[Any] = SearchResults()
-        for rows, scores in zip(found[0].tolist(), found[1].tolist(), strict=True):
+        for one in found:
             hits: SearchResults[Answer] = SearchResults()
-            for score, values in zip(scores, self._fields.of_rows(rows, [own, *names]), strict=True):
+            values_of_rows = self._fields.of_rows([row for row, _ in one], [own, *names])
+            for (_, score), values in zip(one, values_of_rows, strict=True):
                 fields = {name: values[name] for name in names}
-                hits.append(Answer({"id": values[own], "score": score, **fields}))
+                hits.append(Answer({"id": values[own], "score": float(score), **fields}))
             results.append(hits)
         return results
 
     def _reranked(
         self,
         queries: list[str],
-        found: Found,
+        found: list[list[tuple[int, float]]],
         results: SearchResults[Any],
         reranker: CrossEncoder,
         top_k: int,
@@ -339,7 +363,7 @@ class VectorFolder:
     ) -> SearchResults[Any]:
         """Sort the hits of each query by the scores of a cross encoder."""
         column = self._layout.text_column
-        texts = [[one[column] for one in self._fields.of_rows(rows, [column])] for rows in found[0].tolist()]
+        texts = [[one[column] for one in self._fields.of_rows([row for row, _ in rows], [column])] for rows in found]
         pairs = [(query, text) for query, some in zip(queries, texts, strict=True) for text in some]
         scores, truncated = scores_of_pairs(reranker, pairs, batch_size=batch_size)
         sorted_results: SearchResults[Any] = SearchResults()
