@@ -18,8 +18,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wordpiece_bert.serve.metrics import Labels, Metrics
-
 __all__ = ["RequestSpan", "Telemetry", "exported"]
 
 _NAME = "wordpiece_bert.serve"
@@ -52,7 +50,7 @@ class Telemetry:
         OpenTelemetry is not installed.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Any) -> None:
         try:
             from opentelemetry import context, propagate, trace
             from opentelemetry.metrics import Observation, get_meter
@@ -137,7 +135,7 @@ class RequestSpan:
 def _taking_labels(method: Any) -> Any:
     """Return a method of an instrument as a function of an amount and labels."""
 
-    def give(amount: float, labels: Labels) -> None:
+    def give(amount: float, labels: tuple[tuple[str, str], ...]) -> None:
         method(amount, dict(labels))
 
     return give
