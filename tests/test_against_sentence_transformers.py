@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,14 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_models import make_ranker
-from wordpiece_bert import CrossEncoder, SentenceEncoder, util
+from wordpiece_bert import CrossEncoder, SentenceEncoder, evaluation, util
 from wordpiece_bert._internal.atomic_file import write_bytes
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.hub import find_model
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 peer: Any = pytest.importorskip("sentence_transformers", reason="not installed: make test-torch")
+peer_evaluation: Any = pytest.importorskip("sentence_transformers.sentence_transformer.evaluation")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 torch.set_num_threads(1)
@@ -161,7 +165,177 @@ def test_hard_negatives_are_those_of_the_peer(
     assert_equal(found.to_list(), expected.to_list())
 
 
+# --- evaluators
+
+
+class Table:
+    """A model of both packages whose vectors are the rows of a table."""
+
+    def __init__(self, similarity: str = "cosine") -> None:
+        self.similarity_fn_name = similarity
+        self.model_card_data = self
+
+    def set_evaluation_metrics(self, *arguments: Any) -> None:
+        """What the peer calls with the results."""
+
+    def encode(self, texts: Any, **options: Any) -> Any:
+        x = np.array([ROWS[int(text)] for text in texts])[:, : options.get("truncate_dim")]
+        if options.get("normalize_embeddings"):
+            x = np.asarray(util.normalize_embeddings(x))
+        x = peer.util.quantize_embeddings(x, options["precision"]) if options.get("precision") else x
+        return torch.from_numpy(x) if options.get("convert_to_tensor") else x
+
+    encode_query = encode_document = encode
+
+    def similarity(self, a: Any, b: Any) -> Any:
+        return peer.SimilarityFunction.to_similarity_fn(self.similarity_fn_name)(a, b)
+
+    def similarity_pairwise(self, a: Any, b: Any) -> Any:
+        return peer.SimilarityFunction.to_similarity_pairwise_fn(self.similarity_fn_name)(a, b)
+
+
+ROWS = np.random.default_rng(7).normal(size=(300, 8)).astype(np.float32)
+ALL = ["cosine", "dot", "euclidean", "manhattan"]
+
+
+def check_evaluator(name: str, arguments: list[Any], options: dict[str, Any], folder: Path, similarity: str) -> None:
+    """Compare an evaluator with the peer's: results, the primary measure, and the file of results."""
+    ours, theirs = (getattr(module, name)(*arguments, **options) for module in (evaluation, peer_evaluation))
+    model = Table(similarity)
+    found, expected = ours(model, folder / "ours", 1, 20), theirs(model, str(folder / "theirs"), 1, 20)
+    assert list(found) == list(expected) or sorted(found) == sorted(expected)
+    for key, value in expected.items():
+        assert found[key] == pytest.approx(value, abs=2e-6), key
+    assert ours.primary_metric == theirs.primary_metric
+    assert ours.greater_is_better == theirs.greater_is_better
+    assert ours.csv_file == theirs.csv_file
+    lines = [(folder / side / ours.csv_file).read_text().splitlines() for side in ("ours", "theirs")]
+    assert lines[0][0] == lines[1][0]
+    np.testing.assert_allclose(*([float(cell) for cell in text[1].split(",")] for text in lines), atol=2e-6)
+
+
+def texts(random: Any, count: int, rows: int = 300, first: int = 0) -> list[str]:
+    return [str(first + row) for row in random.integers(rows, size=count)]
+
+
+NAMED = st.sampled_from([{}, {"name": "dev"}, {"name": "dev", "truncate_dim": 3}])
+MEASURED = st.one_of(
+    st.just({}), st.lists(st.sampled_from(ALL), min_size=1, unique=True).map(lambda x: {"similarity_fn_names": x})
+)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@given(NAMED, MEASURED, st.sampled_from([None, "int8", "uint8", "binary", "ubinary"]), st.sampled_from(ALL), SEEDS)
+def test_similarity_is_measured_as_by_the_peer(
+    tmp_path_factory: Any, named: Any, measured: Any, precision: Any, similarity: str, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    arguments = [texts(random, 60), texts(random, 60), np.round(random.normal(size=60), 1).tolist()]
+    options = named | measured | {"precision": precision}
+    check_evaluator("EmbeddingSimilarityEvaluator", arguments, options, tmp_path_factory.mktemp("x"), similarity)
+    if len(measured.get("similarity_fn_names", [])) > 1:
+        options["main_similarity"] = measured["similarity_fn_names"][0]
+        check_evaluator("EmbeddingSimilarityEvaluator", arguments, options, tmp_path_factory.mktemp("x"), similarity)
+
+
+@given(NAMED, MEASURED, st.integers(2, 60), st.sampled_from([2, 150]), st.sampled_from(ALL), SEEDS)
+def test_decisions_are_measured_as_by_the_peer(
+    tmp_path_factory: Any, named: Any, measured: Any, count: int, rows: int, similarity: str, seed: int
+) -> None:
+    random = np.random.default_rng(seed)  # two by two rows have many equal scores
+    labels = [1, 0, *random.integers(2, size=count - 2).tolist()]
+    arguments = [texts(random, count, rows), texts(random, count, rows, 150), labels]
+    folder = tmp_path_factory.mktemp("x")
+    check_evaluator("BinaryClassificationEvaluator", arguments, named | measured, folder, similarity)
+
+
+@given(NAMED, MEASURED, st.sampled_from([None, 0.3, {"dot": 1.5}]), st.sampled_from(ALL), SEEDS)
+def test_triplets_are_measured_as_by_the_peer(
+    tmp_path_factory: Any, named: Any, measured: Any, margin: Any, similarity: str, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    options = named | measured | {"margin": margin}
+    folder = tmp_path_factory.mktemp("x")
+    check_evaluator("TripletEvaluator", [texts(random, 50) for _ in range(3)], options, folder, similarity)
+
+
+@given(NAMED, st.integers(1, 300), st.sampled_from([7, 50_000]), st.booleans(), st.sampled_from(ALL), SEEDS)
+def test_retrieval_is_measured_as_by_the_peer(
+    tmp_path_factory: Any, named: Any, count: int, chunk: int, functions: bool, similarity: str, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    queries = {f"q{i}": text for i, text in enumerate(texts(random, 20))}
+    corpus = {f"d{i}": text for i, text in enumerate(texts(random, count))}
+    relevant = {query: {f"d{i}" for i in random.integers(count + 3, size=random.integers(5))} for query in queries}
+    relevant["q0"] = {"d0"}
+    options = named | {"corpus_chunk_size": chunk, "map_at_k": [5, 100], "ndcg_at_k": [3, 10], "mrr_at_k": [1, 10]}
+    if functions:
+        options["score_functions"] = {"b": peer.util.dot_score, "a": lambda a, b: a @ b.T / 2}
+    folder = tmp_path_factory.mktemp("x")
+    check_evaluator("InformationRetrievalEvaluator", [queries, corpus, relevant], options, folder, similarity)
+
+
+@given(NAMED, st.sampled_from([1, 10]), st.booleans(), SEEDS)
+def test_reranking_is_measured_as_by_the_peer(
+    tmp_path_factory: Any, named: Any, at_k: int, batched: bool, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    numbers = [str(row) for row in random.permutation(300)]  # without equal scores, whose order is arbitrary there
+    samples = [
+        {
+            "query": numbers[20 * i],
+            "positive": numbers[20 * i + 1] if i == 3 else numbers[20 * i + 1 : 20 * i + 1 + int(random.integers(6))],
+            "negative": numbers[20 * i + 7 : 20 * i + 7 + int(random.integers(1, 13))],
+        }
+        for i in range(8)
+    ]
+    options = named | {"at_k": at_k, "use_batched_encoding": batched}
+    check_evaluator("RerankingEvaluator", [samples], options, tmp_path_factory.mktemp("x"), "cosine")
+
+
+@given(NAMED, st.integers(2, 40), st.integers(0, 30), st.booleans(), st.integers(1, 60), SEEDS)
+def test_paraphrase_mining_is_measured_as_by_the_peer(
+    tmp_path_factory: Any, named: Any, count: int, pairs: int, closure: bool, max_pairs: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    sentences = {f"s{i}": text for i, text in enumerate(random.permutation(300)[:count].astype(str).tolist())}
+    same = [(f"s{i}", f"s{j}") for i, j in random.integers(count + 2, size=(pairs, 2)) if i != j]
+    options = named | {"duplicates_list": same, "add_transitive_closure": closure, "max_pairs": max_pairs}
+    options["top_k"] = int(random.integers(1, 10))
+    check_evaluator("ParaphraseMiningEvaluator", [sentences], options, tmp_path_factory.mktemp("x"), "cosine")
+
+
+def test_evaluators_in_a_sequence_are_those_of_the_peer() -> None:
+    random = np.random.default_rng(0)
+    columns = [texts(random, 20), texts(random, 20)]
+    results = []
+    for module in (evaluation, peer_evaluation):
+        parts = [
+            module.EmbeddingSimilarityEvaluator(*columns, random.permutation(20).tolist(), name="sts")
+            if module is evaluation
+            else module.EmbeddingSimilarityEvaluator(*columns, results[0][1].evaluators[0].scores.tolist(), name="sts"),
+            module.TripletEvaluator(*columns, columns[0][::-1]),
+        ]
+        evaluator = module.SequentialEvaluator(parts, main_score_function=lambda scores: sum(scores) / 2)
+        results.append((evaluator(Table()), evaluator))
+    (found, ours), (expected, theirs) = results
+    assert list(found) == list(expected)
+    np.testing.assert_allclose(list(found.values()), list(expected.values()), atol=1e-6)
+    assert ours.primary_metric == theirs.primary_metric
+
+
 # --- names and arguments
+
+
+@pytest.mark.parametrize("name", [name for name in evaluation.__all__ if name != "BaseEvaluator"])
+def test_evaluators_have_the_arguments_of_the_peer(name: str) -> None:
+    ours, theirs = (inspect.signature(getattr(module, name)).parameters for module in (evaluation, peer_evaluation))
+    wanted = [one for one in theirs if one not in ("mrr_at_k", "main_distance_function") or name.startswith("Info")]
+    assert [one for one in ours if one in theirs] == wanted
+    for one in wanted:
+        default = theirs[one].default
+        if not callable(default):
+            assert ours[one].default == (tuple(default) if isinstance(default, list) else default), one
 
 
 @pytest.mark.parametrize("name", [name for name in util.__all__ if name not in ("SimilarityFunction",)])

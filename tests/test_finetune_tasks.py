@@ -18,6 +18,7 @@ from wordpiece_bert import SentenceEncoder, Tokenizer, tasks
 from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.evaluation import EmbeddingSimilarityEvaluator
 from wordpiece_bert.finetune import (
     SentenceTrainer,
     Trainer,
@@ -363,6 +364,52 @@ def test_pairs_are_evaluated_by_the_correlation_of_their_cosines(folder: Path, t
     classes = losses.SoftmaxLoss(encoder.dimension, 2)
     split = [{**row, "label": index % 2} for index, row in enumerate(rows)]
     assert set(SentenceTrainer(encoder, arguments, split, classes).evaluate(split)) == {"eval_loss"}
+
+
+def test_evaluators_are_called_as_an_encoder_is_trained(folder: Path, tmp_path: Path) -> None:
+    first, second = (
+        ["a film", "bread", "the city", "the oven"],
+        ["a story", "bread", "a film", "the oven and the dough"],
+    )
+    rows = [{"a": a, "b": b, "label": label} for a, b, label in zip(first, second, [0.3, 1.0, 0.1, 0.4], strict=True)]
+    seen = []
+
+    def length(encoder: SentenceEncoder, output_path: Path, epoch: float, steps: int) -> float:
+        seen.append((output_path, epoch, steps, encoder))
+        return -steps
+
+    evaluator = EmbeddingSimilarityEvaluator(first, second, [0.3, 1.0, 0.1, 0.4], name="dev")
+    arguments = TrainingArguments(
+        tmp_path / "run",
+        max_steps=4,
+        per_device_train_batch_size=2,
+        learning_rate=1e-2,
+        eval_strategy="steps",
+        eval_steps=2,
+        save_strategy="steps",
+        save_steps=2,
+        load_best_model_at_end=True,
+    )
+    loss = losses.CosineSimilarityLoss()
+    trainer = SentenceTrainer(SentenceEncoder(folder), arguments, rows, loss, evaluator=[evaluator, length])
+    trainer.train()
+    evaluations = [entry for entry in trainer.log_history if "eval_dev_spearman_cosine" in entry]
+    assert [entry["step"] for entry in evaluations] == [2, 4]
+    assert [entry["eval_evaluator_1"] for entry in evaluations] == [-2, -4]
+    assert [one[:3] for one in seen] == [(tmp_path / "run" / "eval", 1.0, 2), (tmp_path / "run" / "eval", 2.0, 4)]
+    # The measures are those of the encoder of the moment, and the best encoder is chosen by the first evaluator.
+    for entry, (*_, encoder) in zip(evaluations, seen, strict=True):
+        assert evaluator(encoder)["dev_spearman_cosine"] == entry["eval_dev_spearman_cosine"]
+    best = max(evaluations, key=lambda entry: entry["eval_dev_spearman_cosine"])
+    assert evaluator(trainer.model)["dev_spearman_cosine"] == best["eval_dev_spearman_cosine"]
+    written = (tmp_path / "run" / "eval" / evaluator.csv_file).read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[1] for line in written] == ["steps", "2", "4"]
+    both = SentenceTrainer(SentenceEncoder(folder), arguments, rows, loss, rows, evaluator).evaluate()
+    assert {"eval_loss", "eval_dev_spearman_cosine"} <= set(both)
+    with pytest.raises(InputError, match="evaluator must be an evaluator or a list of them, not int"):
+        SentenceTrainer(SentenceEncoder(folder), arguments, rows, loss, evaluator=[3])
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        SentenceTrainer(SentenceEncoder(folder), arguments, rows, loss).evaluate()
 
 
 # --- the curve

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wordpiece_bert import bert as bert
     from wordpiece_bert import corpus as corpus
     from wordpiece_bert import errors as errors
+    from wordpiece_bert import evaluation as evaluation
     from wordpiece_bert import finetune as finetune
     from wordpiece_bert import hub as hub
     from wordpiece_bert import inspect as inspect
@@ -81,6 +82,7 @@ _SUBMODULES = (
     "bert",
     "corpus",
     "errors",
+    "evaluation",
     "finetune",
     "hub",
     "inspect",

@@ -388,10 +388,12 @@ class TrainingLoop(Generic[Trained]):
 
     def _evaluated(self, metrics: dict[str, float]) -> bool:
         """Record an evaluation; return whether the training shall stop early."""
-        name = self.args.metric_for_best_model
-        key = name if name.startswith("eval_") else f"eval_{name}"
+        key = self._best_metric()
         if key not in metrics:
-            raise InputError(f"metric_for_best_model is {name!r}, but the metrics are {', '.join(metrics)}")
+            raise InputError(
+                f"metric_for_best_model is {self.args.metric_for_best_model!r}, but the metrics are "
+                f"{', '.join(metrics)}"
+            )
         value = metrics[key] if not key.endswith("loss") else -metrics[key]
         if self._best is None or value > self._best["value"]:
             self._best = {"value": value, "step": self.global_step, "checkpoint": f"checkpoint-{self.global_step}"}
@@ -400,6 +402,11 @@ class TrainingLoop(Generic[Trained]):
             self._best["evaluations_since"] += 1
         patience = self.args.early_stopping_patience
         return patience is not None and self._best["evaluations_since"] >= patience
+
+    def _best_metric(self) -> str:
+        """Return the metric by which models are compared, with the prefix ``eval_``."""
+        name = self.args.metric_for_best_model
+        return name if name.startswith("eval_") else f"eval_{name}"
 
     # --- parameters
 

@@ -7,8 +7,7 @@ import string
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from wordpiece_bert._internal.correlation import equal_shapes, pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 
@@ -43,7 +42,7 @@ def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int 
     InputError
         The shapes differ, or no label counts.
     """
-    found, right = _pair(predictions, labels)
+    found, right = equal_shapes(predictions, labels)
     counted = right != ignored
     if not counted.any():
         raise InputError(f"all {right.size} labels are ignored ({ignored}): the metric is not defined")
@@ -65,7 +64,7 @@ def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) 
     float
         From 0 to 1.
     """
-    found, right = _pair(predictions, labels)
+    found, right = equal_shapes(predictions, labels)
     both = int(((found == positive) & (right == positive)).sum())
     total = int((found == positive).sum()) + int((right == positive).sum())
     return 2 * both / total if total else 0.0
@@ -166,55 +165,3 @@ def _word_f1(found: list[str], right: list[str]) -> float:
         return float(found == right)
     same = sum((Counter(found) & Counter(right)).values())
     return 2 * same / (len(found) + len(right))
-
-
-def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Pearson's correlation of two columns of numbers; NaN if one is constant.
-
-    Parameters
-    ----------
-    x, y : array_like
-        Numbers [n].
-
-    Returns
-    -------
-    float
-        From −1 to 1, or NaN if a column is constant.
-    """
-    a, b = _pair(x, y)
-    a, b = a.astype(np.float64) - a.mean(), b.astype(np.float64) - b.mean()
-    length = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / length if length else float("nan")
-
-
-def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Spearman's rank correlation of two columns of numbers; equal numbers share the mean of their ranks.
-
-    Parameters
-    ----------
-    x, y : array_like
-        Numbers [n].
-
-    Returns
-    -------
-    float
-        From −1 to 1, or NaN if a column is constant.
-    """
-    a, b = _pair(x, y)
-    return pearson(_ranks(a), _ranks(b))
-
-
-def _ranks(x: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks: npt.NDArray[np.float64] = ((ends - counts + ends - 1) / 2)[inverse]
-    return ranks
-
-
-def _pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    a, b = np.asarray(x), np.asarray(y)
-    if a.shape != b.shape or a.size == 0:
-        raise InputError(
-            f"the arrays must have one shape and at least one element, not {list(a.shape)} and {list(b.shape)}"
-        )
-    return a, b

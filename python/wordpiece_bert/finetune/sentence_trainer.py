@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.functional import normalize
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.evaluation.base import results_of
 from wordpiece_bert.finetune import metrics
 from wordpiece_bert.finetune.batches import Dataset, row_blocks
 from wordpiece_bert.finetune.loop import TrainingLoop
@@ -13,6 +18,8 @@ from wordpiece_bert.finetune.losses import SoftmaxLoss
 from wordpiece_bert.finetune.sentences import SentenceProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
@@ -25,7 +32,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
 
     `evaluate` computes without dropout. It returns ``eval_loss``, and for pairs whose labels order them
     ``eval_pearson_cosine`` and ``eval_spearman_cosine``, the correlations of the labels with the cosines, unless one of
-    them is constant.
+    them is constant; and what the evaluators measure, with ``eval_`` before the keys.
 
     Parameters
     ----------
@@ -40,6 +47,11 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         One of `wordpiece_bert.finetune.losses`. Its own parameters are trained in place.
     eval_dataset : sequence of dict, optional
         Rows for `evaluate`.
+    evaluator : evaluator, or list of them, optional
+        Evaluators of `wordpiece_bert.evaluation`, or other functions of an encoder, a folder, the epoch and the step
+        that return a dict of measures or one number. `evaluate` calls them with the encoder of the moment and the
+        folder ``eval`` of `output_dir`, where they add to their files of results. Their keys may be
+        `metric_for_best_model`; without `eval_dataset` it is the primary measure of the first, unless it is given.
 
     Attributes
     ----------
@@ -58,9 +70,42 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         train_dataset: Dataset | None,
         loss: Loss,
         eval_dataset: Dataset | None = None,
+        evaluator: Callable[..., Any] | Iterable[Callable[..., Any]] | None = None,
     ) -> None:
         self._loss = loss
+        self._evaluators = _listed(evaluator)
+        self._primary: str | None = None  # the primary measure of the first evaluator
         super().__init__(SentenceProblem(encoder, loss), args, train_dataset, eval_dataset)
+
+    @completed_by(TrainingLoop.evaluate)
+    def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
+        """Compute loss and metrics over a data set, call the evaluators, and add all to the history.
+
+        Returns
+        -------
+        dict of str to float
+            ``eval_loss``, if there are rows, and the measures of the evaluators.
+
+        Raises
+        ------
+        InputError
+            There are neither rows nor evaluators, or an evaluator returned something else than measures.
+        """
+        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        measured = {} if dataset is None and self._evaluators else self._measured(self._some_rows(dataset))
+        folder = Path(self.args.output_dir) / "eval"
+        for number, evaluator in enumerate(self._evaluators):
+            found = evaluator(self.model, folder, self._epoch(), self.global_step)
+            results, primary = results_of(evaluator, found, "evaluator" if number == 0 else f"evaluator_{number}")
+            measured |= {f"eval_{key}": float(value) for key, value in results.items()}
+            if number == 0:
+                self._primary = f"eval_{primary}"
+        self._log(**measured)
+        return measured
+
+    def _best_metric(self) -> str:
+        given = super()._best_metric()
+        return self._primary if given == "eval_loss" and self.eval_dataset is None and self._primary else given
 
     def _measured(self, dataset: Dataset) -> dict[str, float]:
         total, cosines, labels = 0.0, list[float](), list[float]()
@@ -77,3 +122,12 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
             found["eval_pearson_cosine"] = metrics.pearson(cosines, labels)
             found["eval_spearman_cosine"] = metrics.spearman(cosines, labels)
         return {name: value for name, value in found.items() if name == "eval_loss" or math.isfinite(value)}
+
+
+def _listed(evaluators: Any) -> list[Callable[..., Any]]:
+    """Return the evaluators as a list, checked."""
+    listed = list(evaluators) if isinstance(evaluators, Iterable) else [] if evaluators is None else [evaluators]
+    for evaluator in listed:
+        if not callable(evaluator):
+            raise InputError(f"evaluator must be an evaluator or a list of them, not {type(evaluator).__name__}")
+    return listed

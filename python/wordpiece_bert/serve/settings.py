@@ -48,8 +48,6 @@ LIMITS = Parameters(
     accept_token_ids : bool, default False
         Whether token ids may stand for texts: rows of this model's vocabulary with special tokens, as ``/tokenize``
         returns them.
-    opentelemetry : bool, default False
-        Whether traces and metrics go to the providers of OpenTelemetry, of the extra ``otel``.
     """
 )
 
@@ -80,7 +78,6 @@ class ServerSettings:
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     metrics_key: bool = True
     accept_token_ids: bool = False
-    opentelemetry: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_requests", "max_items", "max_tokens", "max_bytes"):
@@ -94,7 +91,7 @@ class ServerSettings:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{name} must be a str or None, not {value!r:.80}")
-        for name in ("metrics_key", "accept_token_ids", "opentelemetry"):
+        for name in ("metrics_key", "accept_token_ids"):
             checked_flag(name, getattr(self, name))
         checked_choice("truncation", self.truncation, ("report", "error"))
         if self.max_tokens > self.queue_tokens:

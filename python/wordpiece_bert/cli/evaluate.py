@@ -1,0 +1,156 @@
+"""``wordpiece-bert evaluate``: measures of encoders on labelled data."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.cli import arguments
+from wordpiece_bert.cli.messages import print_verbose
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from wordpiece_bert.evaluation.base import BaseEvaluator
+
+__all__ = ["add_parser"]
+
+_TASKS = ("similarity", "classification", "retrieval")
+_SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+
+
+def add_parser(commands: arguments.Commands, summary: str) -> None:
+    """Declare the subcommand."""
+    parser = commands.add_parser(
+        "evaluate",
+        parents=[arguments.common_options()],
+        help=summary,
+        description="Measure encoders on labelled data: pairs of texts with scores or labels in a table, or queries, "
+        "documents and judgements in a folder in the form of BEIR. The measures are those of sentence-transformers.",
+    )
+    parser.add_argument(
+        "data",
+        type=Path,
+        metavar="FILE|FOLDER",
+        help="a table, .csv .tsv .jsonl .parquet, or a folder with corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv",
+    )
+    parser.add_argument(
+        "-m",
+        "--model",
+        action="append",
+        metavar="MODEL",
+        help="the encoder: minilm, a folder, or org/name in the Hugging Face cache; give it again to compare several "
+        "(default: minilm)",
+    )
+    parser.add_argument(
+        "--task",
+        choices=_TASKS,
+        help="similarity: correlation with scores; classification: decisions about labels 0 and 1; retrieval "
+        "(default: similarity for a file, retrieval for a folder)",
+    )
+    table = parser.add_argument_group("tables")
+    table.add_argument("--text", default="sentence1", metavar="COLUMN", help="the first texts (default: sentence1)")
+    table.add_argument("--pair", default="sentence2", metavar="COLUMN", help="the second texts (default: sentence2)")
+    table.add_argument(
+        "--label", metavar="COLUMN", help="the scores or labels (default: score, or label for classification)"
+    )
+    folder = parser.add_argument_group("folders")
+    folder.add_argument("--split", default="test", metavar="NAME", help="the judgements, qrels/NAME (default: test)")
+    folder.add_argument(
+        "--identical-ids",
+        action="store_true",
+        help="count a document with the id of the query as a hit (default: it is left out, as in BEIR)",
+    )
+    parser.add_argument(
+        "--similarity",
+        action="append",
+        choices=_SIMILARITIES,
+        help="for tables: how vectors are compared; give it again for several (default: as the model says)",
+    )
+    parser.add_argument("--truncate-dim", type=arguments.positive, metavar="N", help="keep the first N numbers")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FOLDER", help="add a line to the CSV file of the results in this folder"
+    )
+    arguments.add_dtype(parser)
+    arguments.add_threads(parser)
+    arguments.add_download(parser)
+    arguments.add_output_control(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Evaluate the models, and print their measures as a table or as JSON."""
+    from wordpiece_bert.hub import find_model
+    from wordpiece_bert.sentence.loading import encoder_class
+
+    models = options.model or ["minilm"]
+    evaluator = _evaluator(options)
+    loading = arguments.loading_options(options)
+    results = []
+    for name in models:
+        folder = find_model(name, download=options.download)
+        print_verbose(options, f"{name}: {folder}")
+        start = time.perf_counter()
+        metrics = evaluator(encoder_class(folder)(folder, **loading), options.output)
+        seconds = time.perf_counter() - start
+        results.append({"model": name, "primary_metric": evaluator.primary_metric, "seconds": seconds})
+        results[-1]["metrics"] = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
+    if options.json:
+        import json
+
+        print(json.dumps({"data": str(options.data), "results": results}, indent=2, ensure_ascii=False))
+        return
+    print(*_table(results), sep="\n")
+
+
+def _evaluator(options: argparse.Namespace) -> BaseEvaluator:
+    """Read the data, and return the evaluator that has it."""
+    task = options.task or ("retrieval" if options.data.is_dir() else "similarity")
+    if (task == "retrieval") != options.data.is_dir():
+        needed = "a folder in the form of BEIR" if task == "retrieval" else "a table"
+        raise InputError(f"{options.data}: --task {task} needs {needed}")
+    shared: dict[str, Any] = {"show_progress_bar": not options.quiet, "truncate_dim": options.truncate_dim}
+    if task == "retrieval":
+        if options.similarity:
+            raise InputError("--similarity is for tables: documents are compared as the model says")
+        from wordpiece_bert.evaluation import InformationRetrievalEvaluator, read_beir
+
+        data = read_beir(options.data, options.split)
+        return InformationRetrievalEvaluator(*data, **shared, ignore_identical_ids=not options.identical_ids)
+    from wordpiece_bert.corpus.tables import read_columns
+    from wordpiece_bert.evaluation import BinaryClassificationEvaluator, EmbeddingSimilarityEvaluator
+
+    label = options.label or ("score" if task == "similarity" else "label")
+    columns = read_columns(options.data, [options.text, options.pair, label])
+    numbers = [_number(options.data, label, row, value) for row, value in enumerate(columns[label], 1)]
+    first, second = (list(map(str, columns[name])) for name in (options.text, options.pair))
+    shared["similarity_fn_names"] = options.similarity
+    if task == "similarity":
+        return EmbeddingSimilarityEvaluator(first, second, numbers, **shared)
+    return BinaryClassificationEvaluator(first, second, numbers, **shared)
+
+
+def _number(file: Path, column: str, row: int, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]  # checked here
+    except (TypeError, ValueError):
+        raise InputError(f"{file}, row {row}: the column {column!r} has {value!r:.40}, which is no number") from None
+
+
+def _table(results: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each measure, with a column for each model; the primary measure has a star."""
+    names: list[str] = list(dict.fromkeys(name for result in results for name in result["metrics"]))
+    primary = {result["primary_metric"] for result in results}
+    rows = [["", *(result["model"] for result in results)]] if len(results) > 1 else []
+    for name in names:
+        values = [result["metrics"].get(name, "") for result in results]
+        cells = ["-" if value is None else value if value == "" else f"{value:.6f}" for value in values]
+        rows.append([name + "*" * (name in primary), *cells])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]

@@ -1,0 +1,70 @@
+"""The vectors of texts for evaluators, and their similarities, whatever kind of encoder makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from wordpiece_bert._internal.checks import checked_choice
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.metrics import METRICS, pairwise_similarity
+from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors
+from wordpiece_bert.sentence.sparse.vectors import SparseVectors, sparse_pairwise_similarity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wordpiece_bert.bert.functional import Array
+
+__all__ = ["checked_names", "distinct", "encoded", "pair_scores"]
+
+
+def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
+    """Return the names of measures of similarity, or that of the main one; an empty list leaves them to the model."""
+    given = list(names or ([] if main is None else [main]))
+    return [checked_choice("similarity_fn_names", getattr(name, "value", name), METRICS) for name in given]
+
+
+def encoded(
+    model: Any,
+    texts: Sequence[str],
+    role: Literal["query", "document"] | None,
+    *,
+    batch_size: int,
+    show_progress_bar: bool,
+    truncate_dim: int | None,
+    **options: Any,
+) -> Any:
+    """Return the vectors of texts as they are, or as queries or documents."""
+    if truncate_dim is not None:
+        options["truncate_dim"] = truncate_dim
+    if isinstance(model, DenseEncoder):
+        model = sentence_encoder(model)
+    encode = getattr(model, "encode" if role is None else f"encode_{role}", None)
+    if encode is None:
+        raise InputError(f"an evaluator needs a model that encodes texts, not {type(model).__name__}: {model!r:.80}")
+    return encode(list(texts), batch_size=batch_size, show_progress_bar=show_progress_bar, **options)
+
+
+def distinct(*columns: Sequence[str]) -> tuple[list[str], list[np.ndarray[Any, np.dtype[np.intp]]]]:
+    """Return the distinct texts of several columns, and the number of each text of each column among them."""
+    numbers: dict[str, int] = {}
+    rows = [np.array([numbers.setdefault(text, len(numbers)) for text in column], np.intp) for column in columns]
+    return list(numbers), rows
+
+
+def pair_scores(model: Any, a: Any, b: Any, name: str) -> Array:
+    """Compare vectors pair by pair, float32 [n], by a measure of `METRICS` or the model's own."""
+    found: Array
+    if name in METRICS and isinstance(a, SparseVectors):
+        found = sparse_pairwise_similarity(a, b, name)
+    elif name in METRICS and not isinstance(a, MultiVectors):
+        found = pairwise_similarity(a, b, name)
+    elif name == model.similarity_fn_name:
+        found = np.asarray(model.similarity_pairwise(a, b), np.float32)
+    else:
+        raise InputError(f"{type(model).__name__} compares by {model.similarity_fn_name}, not by {name}")
+    return found

@@ -1,0 +1,103 @@
+"""Data for evaluators from files: folders in the form of BEIR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from wordpiece_bert.corpus.tables import read_columns
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["Judged", "read_beir"]
+
+#: The endings of tables that are read.
+_SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".tsv", ".csv", ".tsv.gz", ".csv.gz", ".tsv.zst", ".csv.zst")
+
+
+class Judged(NamedTuple):
+    """Queries, documents and judgements, as `InformationRetrievalEvaluator` takes them."""
+
+    #: The queries by id.
+    queries: dict[str, str]
+    #: The documents by id: title and text.
+    corpus: dict[str, str]
+    #: The grades of documents by the id of the query, and of the document.
+    relevant_docs: dict[str, dict[str, float]]
+
+
+def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
+    """Read queries, documents and judgements from a folder in the form of BEIR (Thakur et al. 2021).
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        A folder with ``corpus.jsonl`` (``_id``, ``text`` and optionally ``title``, which goes before the text),
+        ``queries.jsonl`` (``_id``, ``text``) and ``qrels/SPLIT.tsv`` (``query-id``, ``corpus-id``, ``score``). The
+        tables may also be TSV, CSV or Parquet files.
+    split : str, default "test"
+        The name of the judgements.
+
+    Returns
+    -------
+    Judged
+        The queries, the documents and the grades above 0 of the split, by ids, which are str. Queries without
+        judgements are left out.
+
+    Raises
+    ------
+    InputError
+        A file is missing or malformed, an id occurs twice, or no judgement is of a query and a document of the folder.
+    """
+    home = Path(folder)
+    if not home.is_dir():
+        raise InputError(f"{home}: there is no such folder")
+    judgements = read_columns(_table(home / "qrels", split), ["query-id", "corpus-id", "score"])
+    documents = _texts(_table(home, "corpus"), title=True)
+    queries = _texts(_table(home, "queries"))
+    grades: dict[str, dict[str, float]] = {}
+    unknown = 0
+    for query, document, score in zip(*judgements.values(), strict=True):
+        try:
+            grade = float(score)
+        except ValueError:
+            raise InputError(f"{home}, qrels/{split}: the score {score!r} is not a number") from None
+        if str(query) not in queries or str(document) not in documents:
+            unknown += 1
+        elif grade > 0:
+            grades.setdefault(str(query), {})[str(document)] = grade
+    if not grades:
+        raise InputError(
+            f"{home}: no judgement of qrels/{split} above 0 is of a query and a document of the folder; {unknown} of "
+            f"{len(judgements['score'])} have an id that is not there"
+        )
+    return Judged({query: queries[query] for query in queries if query in grades}, documents, grades)
+
+
+def _table(folder: Path, name: str) -> Path:
+    """Return the file of a table, whatever its ending."""
+    for suffix in _SUFFIXES:
+        if (folder / f"{name}{suffix}").is_file():
+            return folder / f"{name}{suffix}"
+    raise InputError(f"{folder}: there is no {name}{' or '.join((_SUFFIXES[0], *_SUFFIXES[2:5]))}")
+
+
+def _texts(file: Path, *, title: bool = False) -> dict[str, str]:
+    """Return the texts of a table by id, with the titles before them, where there are any."""
+    try:
+        found = read_columns(file, ["_id", "title", "text"] if title else ["_id", "text"])
+    except InputError:
+        if not title:
+            raise
+        found = read_columns(file, ["_id", "text"])
+    ids = [str(one) for one in found["_id"]]
+    texts = [str(text) for text in found["text"]]
+    if "title" in found:
+        texts = [f"{head} {text}".strip() for head, text in zip(found["title"], texts, strict=True)]
+    by_id = dict(zip(ids, texts, strict=True))
+    if len(by_id) < len(ids):
+        twice = next(one for row, one in enumerate(ids) if one in ids[:row])
+        raise InputError(f"{file}: the id {twice!r} occurs twice")
+    return by_id
