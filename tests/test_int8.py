@@ -268,6 +268,21 @@ def test_factors_make_inputs_and_weights_equally_large() -> None:
     assert np.isfinite(input_factors(10, np.zeros(4), [w])).all()
 
 
+def test_an_input_that_calibration_has_not_seen_takes_no_digits_of_the_others() -> None:
+    """As a unit after a ReLU that no calibration row activates: its factor is like those of the others."""
+    random = np.random.default_rng(2)
+    w = random.normal(size=(50, 64)).astype(np.float32)
+    x = random.normal(size=(400, 64))
+    x[:, 7] = 0
+    factors = input_factors(400, (x**2).sum(0), [w])
+    assert 0.5 < factors[7] / np.median(factors) < 2
+    x[0, 7] = 1.0
+    scaled = x[0] * factors  # as it is quantized: the largest number of a group is 127
+    rounded = np.rint(scaled / np.abs(scaled).max() * 127) * np.abs(scaled).max() / 127 / factors
+    expected = w @ x[0]
+    assert np.linalg.norm(w @ rounded - expected) / np.linalg.norm(expected) < 0.05
+
+
 def test_calibration_without_a_tokenizer_takes_random_rows(tmp_path: Path) -> None:
     model = BertModel.from_pretrained(MODELS / "bert_model")
     rows = calibration_rows(tmp_path, model.config, None)

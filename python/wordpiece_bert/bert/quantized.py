@@ -174,8 +174,12 @@ def input_factors(rows: int, squares: npt.NDArray[np.float64], weights: Sequence
     """
     of_weights = sum(np.einsum("nk,nk->k", w, w, dtype=np.float64) for w in weights)
     mean = of_weights / sum(len(w) for w in weights)
-    tiny = 1e-10  # an input or a weight that is always 0 takes no digits, whatever its factor
-    ratio = np.maximum(mean, tiny) / np.maximum(squares / max(rows, 1), tiny)
+    tiny = 1e-10  # a weight that is always 0 takes no digits, whatever its factor
+    seen = squares / max(rows, 1)
+    # An input that was 0 in all rows, as after a ReLU, may be large in another one. With the factor of a tiny input it
+    # would then take all digits of its group.
+    seen = np.where(seen == 0, seen.mean() if len(seen) else 0, seen)
+    ratio = np.maximum(mean, tiny) / np.maximum(seen, tiny)
     steps = np.rint(np.log2(ratio) * (_STEPS / 4)).astype(np.int64)  # log₂ of the fourth root of the ratio, in steps
     exponents, eighths = np.divmod(steps, _STEPS)
     return np.ldexp((2.0 ** (np.arange(_STEPS) / _STEPS))[eighths], exponents).astype(np.float32)

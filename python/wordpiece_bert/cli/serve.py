@@ -74,6 +74,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         default=None,
         help=arguments.described(LIMITS, "accept_token_ids"),
     )
+    parser.add_argument(
+        "--opentelemetry",
+        action="store_true",
+        default=None,
+        help="send traces and metrics over OTLP, to where the variables OTEL_* say; needs the extra otel",
+    )
     parser.add_argument("--backend", choices=["rust", "numpy"], default="rust", help="the engine (default: rust)")
     arguments.add_prompts(parser, "each text of a request that names no prompt")
     arguments.add_dtype(parser)
@@ -116,6 +122,7 @@ def run(options: argparse.Namespace) -> None:
     """Load the models and serve them."""
     from wordpiece_bert.serve import run as serve
     from wordpiece_bert.serve.loading import load_model
+    from wordpiece_bert.serve.telemetry import exported
 
     settings = _settings(options)
     models: dict[str, Any] = {}
@@ -140,7 +147,10 @@ def run(options: argparse.Namespace) -> None:
         if not options.quiet:
             print(f"{PROGRAM}: {', '.join(models)} at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
 
-    with _log_on_standard_error(quiet=options.quiet):
+    with (
+        _log_on_standard_error(quiet=options.quiet),
+        exported() if settings.opentelemetry else contextlib.nullcontext(),
+    ):
         serve(
             models,
             settings,

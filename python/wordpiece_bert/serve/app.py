@@ -11,6 +11,7 @@ from wordpiece_bert.serve.models import Models
 from wordpiece_bert.serve.operations import Service
 from wordpiece_bert.serve.routes import METRICS, ROUTES
 from wordpiece_bert.serve.settings import ServerSettings
+from wordpiece_bert.serve.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,11 +95,13 @@ def create_app(
     Raises
     ------
     InputError
-        There is no model, or one is of no kind that the server has.
+        There is no model, one is of no kind that the server has, or OpenTelemetry is asked for and not installed.
     ConfigError
         The rows of a cross encoder have no room for texts.
     """
     settings = ServerSettings() if settings is None else settings
     metrics = Metrics()
+    if settings.opentelemetry:
+        metrics.telemetry = Telemetry(metrics)
     served = Models(models, settings, model_settings or {}, metrics)
     return App(Service(served, settings, metrics, int(time.time())))

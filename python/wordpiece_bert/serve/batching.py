@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
+    from wordpiece_bert.serve.telemetry import Telemetry
 
 __all__ = ["Batcher", "Part"]
 
@@ -58,6 +59,8 @@ class _Job:
         self.arrived = perf_counter()
         self.taken = 0
         self.results: list[Results] = []
+        #: The context of the request, for its spans.
+        self.context: Any = None
 
     @property
     def total(self) -> int:
@@ -132,6 +135,8 @@ class Batcher:
             With status 429: the queue is full.
         """
         job = _Job(rows, lengths, key, asyncio.get_running_loop().create_future())
+        if self._metrics.telemetry is not None:
+            job.context = self._metrics.telemetry.current()
         tokens = job.waiting_tokens
         if self._tokens + tokens > self._settings.queue_tokens or len(self._jobs) >= self._settings.queue_requests:
             seconds = self._tokens / self._rate if self._rate else 1.0
@@ -180,7 +185,10 @@ class Batcher:
             except Exception as error:  # noqa: BLE001 - the requests of this batch get it, others are not affected
                 self._fail(jobs, error)
                 continue
-            seconds = perf_counter() - start
+            end = perf_counter()
+            seconds = end - start
+            if self._metrics.telemetry is not None:
+                self._record(self._metrics.telemetry, jobs, parts, start, end)
             self._metrics.inference_seconds.observe(seconds, model=self._name)
             rate = tokens / max(seconds, 1e-6)
             self._rate = rate if not self._rate else (1 - _LATEST) * self._rate + _LATEST * rate
@@ -234,6 +242,18 @@ class Batcher:
                 self._tokens -= job.waiting_tokens
             if not job.future.done():
                 job.future.set_exception(error)
+
+    def _record(
+        self, telemetry: Telemetry, jobs: Sequence[_Job], parts: Sequence[Part], start: float, end: float
+    ) -> None:
+        """Record what the requests of a batch have passed."""
+        tokens: dict[_Job, int] = {}
+        for job, part in zip(jobs, parts, strict=True):
+            if part.start == 0:
+                telemetry.passed("queue", job.context, job.arrived, start, self._name, job.ends[-1])
+            tokens[job] = tokens.get(job, 0) + job.ends[part.stop] - job.ends[part.start]
+        for job, count in tokens.items():
+            telemetry.passed("inference", job.context, start, end, self._name, count)
 
     def _hand_out(self, jobs: Sequence[_Job], parts: Sequence[Part], results: Results) -> None:
         """Divide the results of a batch among its requests; one whose rows are complete gets its answer."""

@@ -39,6 +39,9 @@ logger = logging.getLogger("wordpiece_bert.serve")
 _CLIENT_GONE = 499
 # What the log has for a path that does not exist, which may be any text.
 _NO_PATH = "-"
+# The methods that the log has, and what it has for others.
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"))
+_OTHER_METHOD = "_OTHER"
 # Packed bodies of more bytes are unpacked in a thread.
 _INLINE_BYTES = 1 << 14
 # Ids of requests that are passed on; others are replaced, since the log has them.
@@ -87,6 +90,13 @@ class Endpoint:
         start = perf_counter()
         dialect = dialect_of(scope["path"]) if self._route is None else self._route.dialect
         exchange = _Exchange(scope, self._service, dialect, name)
+        telemetry = self._service.metrics.telemetry
+        span = None
+        if telemetry is not None:
+            span = telemetry.request(
+                exchange.shown_method, None if self._route is None else self._path, dict(scope["headers"])
+            )
+            exchange.trace_id = span.trace_id
         status = _CLIENT_GONE
         try:
             body, media_type = await self._content(exchange, receive)
@@ -115,8 +125,15 @@ class Endpoint:
             metrics = self._service.metrics
             metrics.requests.add(path=self._path, status=str(status))
             metrics.seconds.observe(seconds, path=self._path)
+            if span is not None:
+                span.end(status, seconds, exchange.id.decode())
             logger.info(
-                "%s %s %d %.1f ms %s", exchange.method, self._path, status, 1000 * seconds, exchange.named.decode()
+                "%s %s %d %.1f ms %s",
+                exchange.shown_method,
+                self._path,
+                status,
+                1000 * seconds,
+                exchange.named.decode(),
             )
 
     async def _content(self, exchange: _Exchange, receive: Receive) -> tuple[bytes, str]:
@@ -220,14 +237,22 @@ class _Exchange:
         self._service = service
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.header(b"x-request-id")
-        self._id = given if _REQUEST_ID.fullmatch(given) else os.urandom(16).hex().encode()
+        #: The id of the request: that of its client, or a new one.
+        self.id = given if _REQUEST_ID.fullmatch(given) else os.urandom(16).hex().encode()
         trace = self.header(b"traceparent")
         self._trace = trace if trace and _TRACE.fullmatch(trace) else b""
+        #: The id of the trace that the request is part of.
+        self.trace_id = self._trace[3:35]
+
+    @property
+    def shown_method(self) -> str:
+        """The method, for the log; one that HTTP does not have could be any text."""
+        return self.method if self.method in _METHODS else _OTHER_METHOD
 
     @property
     def named(self) -> bytes:
         """The id of the request and of the trace that it is part of, for the log."""
-        return self._id + b" " + self._trace[3:35] if self._trace else self._id
+        return self.id + b" " + self.trace_id if self.trace_id else self.id
 
     def header(self, name: bytes) -> bytes:
         """Return a header; empty if there is none."""
@@ -238,7 +263,7 @@ class _Exchange:
         headers = [
             (b"content-type", media_type.encode()),
             (b"content-length", b"%d" % length),
-            (b"x-request-id", self._id),
+            (b"x-request-id", self.id),
             *more,
         ]
         if self._trace:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["CONTENT_TYPE", "Counter", "Gauge", "Histogram", "Metrics"]
+    from wordpiece_bert.serve.telemetry import Telemetry
+
+__all__ = ["CONTENT_TYPE", "Counter", "Gauge", "Histogram", "Labels", "Metrics"]
 
 #: The media type of the format.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -17,7 +19,8 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: The bounds of histograms of times.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
-Labels = tuple[tuple[str, str], ...]
+#: Names and values.
+Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Counter:
@@ -28,12 +31,16 @@ class Counter:
     def __init__(self, name: str, description: str) -> None:
         self.name = name
         self.description = description
+        #: Called with each amount and its labels.
+        self.given_on: Callable[[float, Labels], object] | None = None
         self._values: dict[Labels, float] = {}
 
     def add(self, amount: float = 1, **labels: str) -> None:
         """Add to the number with these labels."""
         key = tuple(labels.items())
         self._values[key] = self._values.get(key, 0) + amount
+        if self.given_on is not None:
+            self.given_on(amount, key)
 
     def lines(self) -> list[str]:
         """Return the lines of the text format, without the header."""
@@ -54,9 +61,13 @@ class Gauge:
         """Set the function that returns the number with these labels."""
         self._readers[tuple(labels.items())] = reader
 
+    def values(self) -> list[tuple[Labels, float]]:
+        """Return the numbers with their labels."""
+        return [(labels, reader()) for labels, reader in self._readers.items()]
+
     def lines(self) -> list[str]:
         """Return the lines of the text format, without the header."""
-        return [f"{self.name}{_labels(key)} {_number(reader())}" for key, reader in self._readers.items()]
+        return [f"{self.name}{_labels(labels)} {_number(value)}" for labels, value in self.values()]
 
 
 class Histogram:
@@ -67,22 +78,26 @@ class Histogram:
     def __init__(self, name: str, description: str, bounds: Sequence[float]) -> None:
         self.name = name
         self.description = description
-        self._bounds = list(bounds)
+        self.bounds = list(bounds)
+        #: Called with each value and its labels.
+        self.given_on: Callable[[float, Labels], object] | None = None
         self._counts: dict[Labels, list[int]] = {}
         self._sums: dict[Labels, float] = {}
 
     def observe(self, value: float, **labels: str) -> None:
         """Count a value."""
         key = tuple(labels.items())
-        counts = self._counts.setdefault(key, [0] * (len(self._bounds) + 1))
-        counts[bisect_left(self._bounds, value)] += 1
+        counts = self._counts.setdefault(key, [0] * (len(self.bounds) + 1))
+        counts[bisect_left(self.bounds, value)] += 1
         self._sums[key] = self._sums.get(key, 0.0) + value
+        if self.given_on is not None:
+            self.given_on(value, key)
 
     def lines(self) -> list[str]:
         """Return the lines of the text format, without the header."""
         found = []
         for key, counts in self._counts.items():
-            bounds = [*map(_number, self._bounds), "+Inf"]
+            bounds = [*map(_number, self.bounds), "+Inf"]
             for bound, total in zip(bounds, accumulate(counts), strict=True):
                 found.append(f"{self.name}_bucket{_labels((*key, ('le', bound)))} {total}")
             found.append(f"{self.name}_sum{_labels(key)} {_number(self._sums[key])}")
@@ -91,9 +106,16 @@ class Histogram:
 
 
 class Metrics:
-    """The metrics of the server."""
+    """The metrics of the server.
+
+    Attributes
+    ----------
+    telemetry : Telemetry or None
+        What gives them on, and takes spans.
+    """
 
     def __init__(self) -> None:
+        self.telemetry: Telemetry | None = None
         prefix = "wordpiece_bert_"
         self.requests = Counter(f"{prefix}requests_total", "Requests by path and status.")
         self.texts = Counter(f"{prefix}texts_total", "Texts, or pairs of texts, that went through a model.")
@@ -118,6 +140,8 @@ class Metrics:
         """Return all metrics in Prometheus' text format."""
         lines = []
         for metric in vars(self).values():
+            if not isinstance(metric, Counter | Gauge | Histogram):
+                continue
             lines += [f"# HELP {metric.name} {metric.description}", f"# TYPE {metric.name} {metric.kind}"]
             lines += metric.lines()
         return "\n".join(lines) + "\n"

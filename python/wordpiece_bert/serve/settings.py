@@ -48,6 +48,8 @@ LIMITS = Parameters(
     accept_token_ids : bool, default False
         Whether token ids may stand for texts: rows of this model's vocabulary with special tokens, as ``/tokenize``
         returns them.
+    opentelemetry : bool, default False
+        Whether traces and metrics go to the providers of OpenTelemetry, of the extra ``otel``.
     """
 )
 
@@ -78,6 +80,7 @@ class ServerSettings:
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     metrics_key: bool = True
     accept_token_ids: bool = False
+    opentelemetry: bool = False
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_requests", "max_items", "max_tokens", "max_bytes"):
@@ -91,7 +94,7 @@ class ServerSettings:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{name} must be a str or None, not {value!r:.80}")
-        for name in ("metrics_key", "accept_token_ids"):
+        for name in ("metrics_key", "accept_token_ids", "opentelemetry"):
             checked_flag(name, getattr(self, name))
         checked_choice("truncation", self.truncation, ("report", "error"))
         if self.max_tokens > self.queue_tokens:

@@ -9,8 +9,7 @@ use std::ops::Range;
 use crate::arch::AmxTiles;
 use crate::arch::{Bfloat16, EmulatedTiles, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileUnit};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
-use crate::numbers::f32_to_bf16;
-use crate::rounding::RoundRows;
+use crate::rounding::{RoundRows, round_pairs};
 use crate::tile::{Ahead, PairTile, REGISTER_ROWS, multiply_with_registers};
 use crate::transpose::transpose_block;
 
@@ -101,7 +100,7 @@ impl PairOperands {
         pack_pairs(simd, keys, size, &mut self.keys);
         for (panel, to) in self.values[..len].chunks_mut((key_panels * PAIRS).max(1)).enumerate() {
             for (block, to) in to.chunks_mut(PAIRS).enumerate() {
-                pack_values(rows_of(values, panel, block), size - panel * PANEL, to);
+                pack_values(simd, rows_of(values, panel, block), size - panel * PANEL, to);
             }
         }
     }
@@ -207,39 +206,16 @@ fn pack_keys<S: Simd>(simd: S, keys: &[Row], valid: usize, to: &mut [PairRow]) {
     let mut columns = [Row::ZERO; PANEL];
     let columns = &mut columns[..valid.min(PANEL)];
     transpose_block(simd, keys, columns);
-    pack_rows(columns, to);
+    round_pairs(simd, columns, to);
 }
 
 /// Packs up to 32 values: row i has keys 2i and 2i + 1 of each column, 0 from column `valid` on and beyond the last key.
 #[inline(always)]
-fn pack_values(values: &[Row], valid: usize, to: &mut [PairRow]) {
-    pack_rows(values, to);
+fn pack_values<S: Simd>(simd: S, values: &[Row], valid: usize, to: &mut [PairRow]) {
+    round_pairs(simd, values, to);
     if valid < PANEL {
         for to in to {
             to.0[valid..].fill(0);
         }
-    }
-}
-
-/// Rounds rows, two by two, to rows of pairs, 0 beyond the last.
-#[inline(always)]
-fn pack_rows(rows: &[Row], to: &mut [PairRow]) {
-    let (pairs, last) = rows.as_chunks();
-    let (to, beyond) = to.split_at_mut(pairs.len());
-    for (to, pair) in to.iter_mut().zip(pairs) {
-        pack_pair(pair, to);
-    }
-    let (to, beyond) = beyond.split_at_mut(last.len());
-    for (to, last) in to.iter_mut().zip(last) {
-        pack_pair(&[*last, Row::ZERO], to);
-    }
-    beyond.fill(PairRow([0; PANEL]));
-}
-
-/// Rounds two rows to one of pairs.
-#[inline(always)]
-fn pack_pair(rows: &[Row; 2], to: &mut PairRow) {
-    for ((to, first), second) in to.0.iter_mut().zip(rows[0].0).zip(rows[1].0) {
-        *to = u32::from(f32_to_bf16(first)) | u32::from(f32_to_bf16(second)) << 16;
     }
 }

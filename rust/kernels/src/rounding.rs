@@ -1,8 +1,7 @@
 //! Rounding of activations to bfloat16, the inputs of products of pairs.
 
 use crate::arch::{Kernel, Simd};
-use crate::matrix::{HalfRow, PANEL, View, panels};
-use crate::numbers::f32_to_bf16;
+use crate::matrix::{HalfRow, PANEL, PairRow, Row, View, panels};
 
 /// Rounds the first `k` columns of `x` to bfloat16, and sets the columns beyond them to 0.
 pub(crate) struct RoundRows<'a> {
@@ -17,21 +16,32 @@ pub(crate) struct RoundRows<'a> {
 impl Kernel for RoundRows<'_> {
     type Output = ();
 
-    // A plain loop: the compiler vectorizes it with the instructions that `run` enables.
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, simd: S) {
         for (p, to) in self.to.chunks_mut(self.rows.max(1)).enumerate().take(panels(self.k)) {
             let valid = (self.k - p * PANEL).min(PANEL);
             let (to, beyond) = to.split_at_mut(self.x.len());
             beyond.fill(HalfRow::ZERO);
-            for (from, to) in self.x.panel(p).iter().zip(to) {
-                for (x, to) in from.0.iter().zip(&mut to.0) {
-                    *to = f32_to_bf16(*x);
-                }
-                if valid < PANEL {
-                    to.0[valid..].fill(0);
+            simd.round_rows(self.x.panel(p), to);
+            if valid < PANEL {
+                for row in to {
+                    row.0[valid..].fill(0);
                 }
             }
         }
     }
+}
+
+/// Rounds rows, two by two, to rows of pairs, the first of two in the lower halves; an odd last row is paired with 0, and what
+/// is left of `to` set to 0.
+#[inline(always)]
+pub(crate) fn round_pairs<S: Simd>(simd: S, rows: &[Row], to: &mut [PairRow]) {
+    let (pairs, last) = rows.as_chunks();
+    let (to, beyond) = to.split_at_mut(pairs.len());
+    simd.round_pairs(pairs, to);
+    let (to, beyond) = beyond.split_at_mut(last.len());
+    if let [last] = last {
+        simd.round_pairs(&[[*last, Row::ZERO]], to);
+    }
+    beyond.fill(PairRow([0; PANEL]));
 }

@@ -8,9 +8,9 @@ use wordpiece_parallel::instruction_set::{Avx512, Bf16, Vnni};
 
 use super::simd::{
     ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
-    run_pair_tile_of_rows, run_tile_of_rows, vector_operations,
+    round_pair_by_pair, round_row_by_row, run_pair_tile_of_rows, run_tile_of_rows, vector_operations,
 };
-use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
+use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
 use crate::numbers::GROUP;
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,popcnt")]
@@ -41,6 +41,42 @@ fn run_byte_tile_with_features<T: ByteTileKernel>(token: Avx512, tile: T) {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,fma,avx512vnni")]
 fn run_vnni_tile_with_features<T: ByteTileKernel>(token: Avx512, vnni: Vnni, tile: T) {
     run_pair_tile_of_rows!(token, vnni, tile, 2, 1 2 3 4 5 6 7);
+}
+
+/// Rounds rows to bfloat16, subnormal numbers to 0.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn round_rows_with_features(from: &[Row], to: &mut [HalfRow]) {
+    assert!(from.len() == to.len());
+    for (from, to) in from.iter().zip(to) {
+        const { assert!(PANEL == 32) };
+        // SAFETY: a row has 32 numbers, which are two vectors of float32 and one of bfloat16.
+        unsafe {
+            let (low, high) = (_mm512_loadu_ps(from.0.as_ptr()), _mm512_loadu_ps(from.0.as_ptr().add(16)));
+            let rounded: __m512i = std::mem::transmute(_mm512_cvtne2ps_pbh(high, low));
+            _mm512_storeu_si512(to.0.as_mut_ptr().cast(), rounded);
+        }
+    }
+}
+
+/// Rounds rows, two by two, to rows of pairs, subnormal numbers to 0.
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+fn round_pairs_with_features(from: &[[Row; 2]], to: &mut [PairRow]) {
+    assert!(from.len() == to.len());
+    // The numbers of the first and the second row in turns, each a half of a pair.
+    let turns: [u16; 32] = std::array::from_fn(|i| (i / 2 + i % 2 * 16) as u16);
+    // SAFETY: the array has 32 numbers of 16 bits.
+    let turns = unsafe { _mm512_loadu_si512(turns.as_ptr().cast()) };
+    for (from, to) in from.iter().zip(to) {
+        for at in [0, 16] {
+            // SAFETY: rows have 32 numbers; 16 from `at` on are read of each, and as many pairs written.
+            unsafe {
+                let [first, second] = from.each_ref().map(|row| _mm512_loadu_ps(row.0.as_ptr().add(at)));
+                let rounded: __m512i = std::mem::transmute(_mm512_cvtne2ps_pbh(second, first));
+                let pairs = _mm512_permutexvar_epi16(turns, rounded);
+                _mm512_storeu_si512(to.0.as_mut_ptr().add(at).cast(), pairs);
+            }
+        }
+    }
 }
 
 /// Reads 16 quads of weights.
@@ -295,6 +331,24 @@ impl Simd for Avx512 {
         assert!(at <= PANEL - Self::LANES);
         // SAFETY: `self` proves AVX-512; the assertion leaves 16 integers from `at` on.
         unsafe { _mm512_cvtepi32_ps(_mm512_loadu_si512(row.0.as_ptr().add(at).cast())) }
+    }
+
+    #[inline(always)]
+    fn round_rows(self, from: &[Row], to: &mut [HalfRow]) {
+        match self.bf16() {
+            // SAFETY: `self` and the token prove AVX-512 and AVX512-BF16, the features of the function.
+            Some(_) => unsafe { round_rows_with_features(from, to) },
+            None => round_row_by_row(from, to),
+        }
+    }
+
+    #[inline(always)]
+    fn round_pairs(self, from: &[[Row; 2]], to: &mut [PairRow]) {
+        match self.bf16() {
+            // SAFETY: `self` and the token prove AVX-512 and AVX512-BF16, the features of the function.
+            Some(_) => unsafe { round_pairs_with_features(from, to) },
+            None => round_pair_by_pair(from, to),
+        }
     }
 
     #[inline(always)]

@@ -88,8 +88,8 @@ mod tests {
     use wordpiece_parallel::testing::instruction_sets;
 
     use super::{Kernel, PairDot, PairTileKernel, Simd, run};
-    use crate::matrix::{ByteRow, PANEL, PairRow, Row, SumRow};
-    use crate::numbers::GROUP;
+    use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, Row, SumRow};
+    use crate::numbers::{GROUP, bf16_to_f32, f32_to_bf16};
 
     fn panics(f: impl FnOnce()) -> bool {
         catch_unwind(AssertUnwindSafe(f)).is_err()
@@ -157,6 +157,45 @@ mod tests {
                 let x = simd.load(self.0, at);
                 simd.store_bytes(self.2, at, x, self.1);
                 simd.store_bytes(self.2, PANEL + at, simd.sub(simd.splat(0.0), x), self.1);
+            }
+        }
+    }
+
+    /// Rounds a row to bfloat16, alone and as the first and the second of a pair.
+    struct RoundToHalf<'a>(&'a Row);
+
+    impl Kernel for RoundToHalf<'_> {
+        type Output = [[u16; PANEL]; 3];
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> [[u16; PANEL]; 3] {
+            let (mut half, mut pairs) = ([HalfRow::ZERO], [PairRow([0; PANEL]); 2]);
+            simd.round_rows(&[*self.0], &mut half);
+            simd.round_pairs(&[[*self.0, Row::ZERO], [Row::ZERO, *self.0]], &mut pairs);
+            [half[0].0, pairs[0].0.map(|pair| pair as u16), pairs[1].0.map(|pair| (pair >> 16) as u16)]
+        }
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_the_nearest_bfloat16_and_subnormal_ones_perhaps_to_0() {
+        let step = if cfg!(miri) { 99_990_001 } else { 9_001 };
+        let all: Vec<f32> = (0..=u32::MAX).step_by(step).map(f32::from_bits).collect();
+        let specials = [f32::INFINITY, f32::MAX, f32::MIN_POSITIVE, 0.0, 1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0];
+        let specials = specials.into_iter().flat_map(|x| [x, -x]).chain([f32::NAN, -f32::NAN]).collect::<Vec<_>>();
+        for set in instruction_sets() {
+            for numbers in all.chunks_exact(PANEL).chain([&[specials.clone(), specials.repeat(2)].concat()[..PANEL]]) {
+                let row = Row(numbers.try_into().expect("a row"));
+                for rounded in run(set, RoundToHalf(&row)) {
+                    for (x, rounded) in row.0.into_iter().zip(rounded) {
+                        let (nearest, found) = (bf16_to_f32(f32_to_bf16(x)), bf16_to_f32(rounded));
+                        let is_right = match x {
+                            x if x.is_nan() => found.is_nan(),
+                            x if x.is_subnormal() => found == nearest || found == 0.0,
+                            _ => found.to_bits() == nearest.to_bits(),
+                        };
+                        assert!(is_right, "{}: {x} is rounded to {found}", set.name());
+                    }
+                }
             }
         }
     }

@@ -3,7 +3,8 @@
 //! An instruction set implements [`Simd`] once; a loop is written once, as a [`Kernel`], [`TileKernel`],
 //! [`PairTileKernel`] or [`ByteTileKernel`]. All traits are in this file because each names the others.
 
-use crate::matrix::{ByteRow, PairRow, QuadRow, Row, SumRow, WordRow};
+use crate::matrix::{ByteRow, HalfRow, PairRow, QuadRow, Row, SumRow, WordRow};
+use crate::numbers::f32_to_bf16;
 
 /// An upper bound of [`Simd::TILE_ROWS`] for all instruction sets: the length of arrays with an element for each row of a
 /// tile.
@@ -124,6 +125,28 @@ pub trait Simd: Copy + Send + Sync {
     /// If they reach beyond the row.
     fn load_integers(self, row: &SumRow, at: usize) -> Self::V;
 
+    /// Rounds rows to bfloat16 as [`f32_to_bf16`], except that an instruction set may round
+    /// subnormal numbers to 0, if its products of pairs take them as 0 as well.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many rows in `to`.
+    #[inline(always)]
+    fn round_rows(self, from: &[Row], to: &mut [HalfRow]) {
+        round_row_by_row(from, to);
+    }
+
+    /// Rounds rows, two by two, to rows of pairs, the first row of two in the lower halves; as
+    /// [`round_rows`](Simd::round_rows).
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many rows in `to`.
+    #[inline(always)]
+    fn round_pairs(self, from: &[[Row; 2]], to: &mut [PairRow]) {
+        round_pair_by_pair(from, to);
+    }
+
     /// Runs a computation, compiled with the features of this instruction set.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
 
@@ -166,6 +189,28 @@ pub trait Simd: Copy + Send + Sync {
     ///
     /// If the tile has no rows, or more than [`BYTE_TILE_ROWS`](Simd::BYTE_TILE_ROWS).
     fn run_byte_tile<T: ByteTileKernel>(self, tile: T);
+}
+
+/// [`Simd::round_rows`] by integers.
+#[inline(always)]
+pub(super) fn round_row_by_row(from: &[Row], to: &mut [HalfRow]) {
+    assert!(from.len() == to.len());
+    for (from, to) in from.iter().zip(to) {
+        for (x, to) in from.0.iter().zip(&mut to.0) {
+            *to = f32_to_bf16(*x);
+        }
+    }
+}
+
+/// [`Simd::round_pairs`] by integers.
+#[inline(always)]
+pub(super) fn round_pair_by_pair(from: &[[Row; 2]], to: &mut [PairRow]) {
+    assert!(from.len() == to.len());
+    for (from, to) in from.iter().zip(to) {
+        for ((to, first), second) in to.0.iter_mut().zip(from[0].0).zip(from[1].0) {
+            *to = u32::from(f32_to_bf16(first)) | u32::from(f32_to_bf16(second)) << 16;
+        }
+    }
 }
 
 /// A computation that is written once and compiled for every instruction set.

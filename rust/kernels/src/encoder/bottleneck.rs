@@ -2,7 +2,7 @@
 
 use std::mem::swap;
 
-use super::forward::{EncoderScratch, FEED_FORWARD_ROWS, Task};
+use super::forward::{EncoderScratch, Task};
 use super::inputs::{EmbeddingTables, NO_NEIGHBOUR, TokenColumns};
 use super::weights::{BottleneckLayer, DenseNorm, EncoderConfig, Source};
 use crate::embeddings::sum_rows;
@@ -134,7 +134,7 @@ impl Task<'_, '_> {
         let (size, execution) = (heads * head_size, self.execution);
         let EncoderScratch { attended, inner, spare, converted, .. } = &mut *self.scratch;
         spare.reshape(self.rows, size);
-        for part in tiles(self.rows, FEED_FORWARD_ROWS) {
+        for part in tiles(self.rows, self.together.feed_forward) {
             let a = attended.view().rows(part.clone());
             let to = inner.reshape(part.len(), intermediate).view_mut();
             linear(execution, a, first, Epilogue::Activation(activation), to, converted);

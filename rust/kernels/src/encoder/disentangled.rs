@@ -1,7 +1,7 @@
 //! What DeBERTa computes besides the layers of BERT: relative positions, what masked tokens attend to, the convolution.
 
 use super::disentangled_scratch::DisentangledScratch;
-use super::forward::{EncoderScratch, FEED_FORWARD_ROWS, Task};
+use super::forward::{EncoderScratch, Task};
 use super::weights::Convolution;
 use crate::gemm::{Epilogue, linear};
 use crate::matrix::{PANEL, Row, panels};
@@ -49,7 +49,7 @@ impl Task<'_, '_> {
         for sequence in &self.sequences {
             let all = start..start + sequence.tokens.len();
             let visible = &positions[start..start + sequence.keys];
-            for part in tiles(all.len(), FEED_FORWARD_ROWS) {
+            for part in tiles(all.len(), self.together.feed_forward) {
                 let mut to = neighbours.reshape(part.len(), convolution.width * width * PANEL).view_mut();
                 for (i, row) in part.clone().enumerate() {
                     for tap in 0..convolution.width {

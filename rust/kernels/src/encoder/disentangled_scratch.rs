@@ -10,7 +10,7 @@ pub(super) struct DisentangledScratch {
     /// The relative positions of the distances key − query from −`max_distance` to `max_distance`.
     pub(super) relative_rows: Vec<u32>,
     pub(super) max_distance: usize,
-    /// The embeddings of the neighbours of some rows, side by side [FEED_FORWARD_ROWS, width · H′].
+    /// The embeddings of the neighbours of some rows, side by side [rows, width · H′].
     pub(super) neighbours: Matrix,
     /// The output of the convolution [rows, H].
     pub(super) convolved: Matrix,

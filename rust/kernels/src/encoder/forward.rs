@@ -7,7 +7,7 @@ use wordpiece_parallel::{Scratch, ScratchPool, Workers, map_with};
 
 use super::disentangled_scratch::DisentangledScratch;
 use super::inputs::{EmbeddingTables, Sequence, TokenColumns};
-use super::tasks::{group_into_tasks, rows_of};
+use super::tasks::{RowsTogether, group_into_tasks, rows_of};
 use super::weights::{
     Disentangled, EncoderConfig, Layer, LayerNormWeights, LayerPositions, Layers, Norm, RelativeBiasTable,
 };
@@ -15,16 +15,14 @@ use crate::arch::{InstructionSet, TileUnit};
 use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, ScoreBias, attention};
 use crate::embeddings::sum_rows;
 use crate::execution::Execution;
-use crate::gemm::{ConvertedInputs, Dense, Epilogue, PackedWeights, Products, linear};
+use crate::gemm::{
+    ConvertedInputs, Dense, Epilogue, PackedWeights, Products, linear, linear_of_converted, linear_rounded,
+};
 use crate::matrix::{Matrix, PANEL, ViewMut, panels};
 use crate::norm::{LayerNorm, layer_norm, rms_norm};
 use crate::pooling::pool_rows;
 use crate::rotary::{Rotation, rotate};
 use crate::tile::tiles;
-
-/// Rows that go through both halves of the feed-forward network at a time, so that what lies between stays in the
-/// cache.
-pub(super) const FEED_FORWARD_ROWS: usize = 56;
 
 /// The most scratch buffers that an encoder keeps: enough for 16 threads.
 const KEPT_SCRATCH: usize = 16;
@@ -74,12 +72,14 @@ pub struct EncoderScratch {
     pub(super) context: Matrix,
     /// The output of the attention block [rows, H].
     pub(super) attended: Matrix,
-    /// The intermediate activations of the feed-forward network [FEED_FORWARD_ROWS, F].
+    /// The intermediate activations of some rows of the feed-forward network [rows, F].
     pub(super) inner: Matrix,
-    /// The gate of a gated feed-forward network [FEED_FORWARD_ROWS, F].
+    /// The gate of these rows in a gated feed-forward network [rows, F].
     gate: Matrix,
     /// The inputs of products in 16 or 8 bits.
     pub(super) converted: ConvertedInputs,
+    /// The intermediate activations of some rows of the feed-forward network in 16 bits.
+    rounded: ConvertedInputs,
     attention: AttentionScratch,
     /// Two embedding vectors.
     pub(super) line: Vec<f32>,
@@ -116,6 +116,15 @@ impl Encoder {
         weights.is_bf16_pairs() || (weights.factors().is_some() && is_faster)
     }
 
+    /// Returns how many rows are computed together by what multiplies the weights of the layers.
+    fn rows_together(&self) -> RowsTogether {
+        let weights = match &self.layers {
+            Layers::Bert(layers) => layers.first().map(|layer| layer.qkv.weights()),
+            Layers::Bottleneck(layers) => layers.first().map(|layer| layer.value.weights()),
+        };
+        RowsTogether::of(weights.is_some_and(|weights| weights.are_multiplied_by(self.tiles)))
+    }
+
     /// Runs the encoder over `sequences` on the calling thread and those of `pool`, and writes what they request.
     ///
     /// # Panics
@@ -129,11 +138,12 @@ impl Encoder {
         pool: Option<Workers>,
     ) {
         let threads = pool.map_or(1, |pool| pool.count() + 1);
-        let mut tasks = group_into_tasks(sequences, threads);
+        let together = self.rows_together();
+        let mut tasks = group_into_tasks(sequences, threads, together);
         if tasks.len() < threads {
             let mut scratch = self.scratch.check_out();
             for sequences in tasks {
-                Task::new(self, pool, sequences, &mut scratch).run(tables, tokens);
+                Task::new(self, pool, together, sequences, &mut scratch).run(tables, tokens);
             }
             return;
         }
@@ -143,7 +153,7 @@ impl Encoder {
             tasks,
             pool,
             || self.scratch.check_out(),
-            |scratch, sequences| Task::new(self, None, sequences, scratch).run(tables, tokens),
+            |scratch, sequences| Task::new(self, None, together, sequences, scratch).run(tables, tokens),
         );
     }
 }
@@ -163,6 +173,7 @@ impl EncoderConfig {
 pub(super) struct Task<'a, 's> {
     pub(super) encoder: &'a Encoder,
     pub(super) execution: Execution,
+    pub(super) together: RowsTogether,
     pub(super) sequences: Vec<Sequence<'s>>,
     /// The number of tokens of all sequences.
     pub(super) rows: usize,
@@ -173,11 +184,12 @@ impl<'a, 's> Task<'a, 's> {
     fn new(
         encoder: &'a Encoder,
         pool: Option<Workers>,
+        together: RowsTogether,
         sequences: Vec<Sequence<'s>>,
         scratch: &'a mut EncoderScratch,
     ) -> Task<'a, 's> {
         let execution = Execution { instruction_set: encoder.instruction_set, tiles: encoder.tiles, pool };
-        Task { encoder, execution, rows: rows_of(&sequences), sequences, scratch }
+        Task { encoder, execution, together, rows: rows_of(&sequences), sequences, scratch }
     }
 
     fn run(mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
@@ -368,25 +380,32 @@ impl<'a, 's> Task<'a, 's> {
         let config = &self.encoder.config;
         let EncoderConfig { hidden, intermediate, activation, eps, norm_first, .. } = *config;
         let instruction_set = self.execution.instruction_set;
-        let EncoderScratch { x, normed, attended, inner, gate, converted, .. } = &mut *self.scratch;
+        let EncoderScratch { x, normed, attended, inner, gate, converted, rounded, .. } = &mut *self.scratch;
         let norm = layer.outer_norm.with_eps(eps, hidden);
         if norm_first {
             normed.reshape(self.rows, hidden).data_mut().copy_from_slice(attended.data());
             config.normalize(instruction_set, norm, &mut normed.view_mut());
         }
-        for part in tiles(self.rows, FEED_FORWARD_ROWS) {
+        for part in tiles(self.rows, self.together.feed_forward) {
             let a = attended.view().rows(part.clone());
             let input = if norm_first { normed.view().rows(part.clone()) } else { a };
-            let first = if layer.up.is_some() { &mut *gate } else { &mut *inner };
-            let to = first.reshape(part.len(), intermediate).view_mut();
-            linear(self.execution, input, &layer.inner, Epilogue::Activation(activation), to, converted);
+            let (mut last, mut epilogue) = (&layer.inner, Epilogue::Activation(activation));
             if let Some(up) = &layer.up {
-                let to = inner.reshape(part.len(), intermediate).view_mut();
-                linear(self.execution, input, up, Epilogue::Gate(gate.view()), to, converted);
+                let to = gate.reshape(part.len(), intermediate).view_mut();
+                linear(self.execution, input, last, epilogue, to, converted);
+                (last, epilogue) = (up, Epilogue::Gate(gate.view()));
             }
             let mut x = x.view_mut();
             let to = x.rows(part.clone());
-            linear(self.execution, inner.view(), &layer.outer, Epilogue::Residual(a), to, converted);
+            if last.are_rounded_before(&layer.outer) {
+                let input = converted.convert(self.execution, input, last.weights());
+                let inner = linear_rounded(self.execution, input, last, epilogue, part.len(), &layer.outer, rounded);
+                linear_of_converted(self.execution, inner, &layer.outer, Epilogue::Residual(a), to);
+            } else {
+                let inner_out = inner.reshape(part.len(), intermediate).view_mut();
+                linear(self.execution, input, last, epilogue, inner_out, converted);
+                linear(self.execution, inner.view(), &layer.outer, Epilogue::Residual(a), to, converted);
+            }
             if !norm_first {
                 config.normalize(instruction_set, norm, &mut x.rows(part));
             }

@@ -16,13 +16,16 @@ use super::products::Products;
 use crate::activation::Activation;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::AmxTiles;
-use crate::arch::{self, Bfloat16, EmulatedTiles, Int8, Kernel, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit};
+use crate::arch::{
+    self, Bfloat16, EmulatedTiles, Int8, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit,
+};
 use crate::execution::Execution;
 use crate::matrix::{ByteRow, HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
 use crate::rounding::RoundRows;
 use crate::tile::{
-    Ahead, ByteTile, PairTile, REGISTER_ROWS, Tile, multiply_bytes_with_registers, multiply_with_registers, tiles,
+    Ahead, ByteTile, Meanwhile, PairTile, REGISTER_ROWS, Tile, multiply_bytes_with_registers, multiply_with_registers,
+    tiles,
 };
 
 /// A product can be interrupted between two panels of outputs, once they have this many rows together.
@@ -103,6 +106,11 @@ impl Dense {
         }
     }
 
+    /// Whether the outputs can be rounded at once to the inputs of `next` ([`linear_rounded`]).
+    pub(crate) fn are_rounded_before(&self, next: &Dense) -> bool {
+        self.weights.is_bf16_pairs() && next.weights.is_bf16_pairs() && next.observed.is_none()
+    }
+
     /// Returns the bias of `n` outputs, the first of which begins panel `first_panel`.
     pub fn bias(&self, first_panel: usize, n: usize) -> Vec<f32> {
         self.bias[first_panel..].iter().flat_map(|row| row.0).take(n).collect()
@@ -143,7 +151,8 @@ impl ConvertedInputs {
         let Execution { instruction_set, tiles, .. } = execution;
         let k = weights.k();
         if let Some(factors) = weights.factors() {
-            let tiles = tiles.filter(|unit| unit.multiplies_bytes() && x.len() > MOST_ROWS_OF_BYTES_FOR_VECTORS);
+            let is_long = x.len() > MOST_ROWS_OF_BYTES_FOR_VECTORS;
+            let tiles = tiles.filter(|_| is_long && weights.are_multiplied_by(tiles));
             let rows = padded(x.len(), tiles);
             let (len, scales) = (groups(k) * rows, groups(k) * x.len());
             self.bytes.resize(len.max(self.bytes.len()), ByteRow::ZERO);
@@ -154,13 +163,19 @@ impl ConvertedInputs {
             return Inputs::Int8(View::new(&self.bytes[..len], rows), &self.scales[..groups(k) * x.len()], tiles);
         }
         if weights.is_bf16_pairs() {
-            let rows = padded(x.len(), tiles);
-            let len = panels(k) * rows;
-            self.half.resize(len.max(self.half.len()), HalfRow::ZERO);
-            arch::run(instruction_set, RoundRows { x, k, to: &mut self.half[..len], rows });
-            return Inputs::Bf16(View::new(&self.half[..len], rows), tiles);
+            let (to, rows) = self.half_rows(x.len(), k, tiles);
+            arch::run(instruction_set, RoundRows { x, k, to: &mut *to, rows });
+            return Inputs::Bf16(View::new(to, rows), tiles);
         }
         Inputs::F32(x)
+    }
+
+    /// Returns the buffer of bfloat16 inputs [rows, k] and how many rows each of its panels has.
+    fn half_rows(&mut self, rows: usize, k: usize, tiles: Option<TileUnit>) -> (&mut [HalfRow], usize) {
+        let rows = padded(rows, tiles);
+        let len = panels(k) * rows;
+        self.half.resize(len.max(self.half.len()), HalfRow::ZERO);
+        (&mut self.half[..len], rows)
     }
 }
 
@@ -180,22 +195,71 @@ pub fn linear(
     out: ViewMut<'_>,
     converted: &mut ConvertedInputs,
 ) {
+    assert!(x.width() >= panels(dense.weights.k()) && x.len() == out.len());
+    dense.observe(x);
+    linear_of_converted(execution, converted.convert(execution, x, &dense.weights), dense, epilogue, out);
+}
+
+/// As [`linear`], for an input that is converted already.
+pub(crate) fn linear_of_converted(
+    execution: Execution,
+    x: Inputs<'_>,
+    dense: &Dense,
+    epilogue: Epilogue<'_>,
+    out: ViewMut<'_>,
+) {
+    if execution.pool.is_some() {
+        let each_panel = out.each_panel().into_iter().map(PanelOutput::Sums);
+        share_panels(execution, x, dense, epilogue, each_panel.collect());
+    } else {
+        linear_panels(execution, x, dense, 0..dense.bias.len(), epilogue, out);
+    }
+}
+
+/// Computes x·Wᵀ + b and its epilogue for `rows` rows, and rounds the result to the input of a product with the weights of
+/// `next`. The numbers before rounding never leave the first-level cache.
+///
+/// # Panics
+///
+/// If the weights of either layer are not multiplied as bfloat16, or `next` has other inputs than `dense` has outputs.
+pub(crate) fn linear_rounded<'a>(
+    execution: Execution,
+    x: Inputs<'_>,
+    dense: &Dense,
+    epilogue: Epilogue<'_>,
+    rows: usize,
+    next: &Dense,
+    to: &'a mut ConvertedInputs,
+) -> Inputs<'a> {
+    let k = next.weights.k();
+    assert!(dense.are_rounded_before(next) && panels(k) == dense.bias.len());
+    let (half, padded_rows) = to.half_rows(rows, k, execution.tiles);
+    let each_panel = half.chunks_mut(padded_rows.max(1)).enumerate().map(|(panel, rounded)| {
+        let (rounded, beyond) = rounded.split_at_mut(rows);
+        beyond.fill(HalfRow::ZERO);
+        PanelOutput::Rounded { to: rounded, columns: (k - panel * PANEL).min(PANEL) }
+    });
+    share_panels(execution, x, dense, epilogue, each_panel.collect());
+    Inputs::Bf16(View::new(half, padded_rows), execution.tiles)
+}
+
+/// Computes the panels of a dense layer, each into its output; the threads share them.
+fn share_panels(
+    execution: Execution,
+    x: Inputs<'_>,
+    dense: &Dense,
+    epilogue: Epilogue<'_>,
+    each_panel: Vec<PanelOutput<'_>>,
+) {
     let Dense { weights, bias, .. } = dense;
     let Execution { instruction_set, pool, .. } = execution;
-    let k = weights.k();
-    assert!(x.width() >= panels(k) && x.len() == out.len());
-    dense.observe(x);
-    let x = converted.convert(execution, x, weights);
-    if let Some(workers) = pool {
-        map_with(out.each_panel().into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
-            // The panels in between are those of the other threads.
-            let ahead = weights.memory_of(panel + workers.count() + 1);
-            let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
-            arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
-        });
-    } else {
-        linear_panels(execution, x, dense, 0..bias.len(), epilogue, out);
-    }
+    let threads = pool.map_or(1, |pool| pool.count() + 1);
+    map_with(each_panel.into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
+        // The panels in between are those of the other threads.
+        let ahead = weights.memory_of(panel + threads);
+        let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
+        arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
+    });
 }
 
 /// Computes the outputs of `range`, panels of `dense`, into `out`, on this thread; `x` is converted already.
@@ -221,7 +285,7 @@ pub(crate) fn linear_panels(
         }
         let ahead = weights.memory_of(from + 1);
         let weights = weights.panel(instruction_set, from, &mut widened);
-        let (bias, out) = (&bias[from], out.panel(panel));
+        let (bias, out) = (&bias[from], PanelOutput::Sums(out.panel(panel)));
         arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
     }
 }
@@ -259,7 +323,8 @@ pub fn linear_to_rows(execution: Execution, x: &Matrix, dense: &Dense, activatio
     let threads = execution.pool.map_or(1, |pool| pool.count() + 1);
     panels_to_rows(execution, rows, n, to, |panel, widened, out| {
         let ahead = weights.memory_of(panel + threads);
-        let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
+        let (weights, bias, out) =
+            (weights.panel(instruction_set, panel, widened), &bias[panel], PanelOutput::Sums(out));
         arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
     });
 }
@@ -305,7 +370,7 @@ pub fn linear_unpacked(
         let mut bias_row = Row::ZERO;
         bias_row.0[..columns.len()].copy_from_slice(&bias[columns]);
         let weights = WeightPanel::F32(packed);
-        let (x, bias, ahead) = (Inputs::F32(x), &bias_row, Ahead::NOTHING);
+        let (x, bias, ahead, out) = (Inputs::F32(x), &bias_row, Ahead::NOTHING, PanelOutput::Sums(out));
         let product = ProductPanel { x, weights, ahead, bias, epilogue, panel, out };
         arch::run(execution.instruction_set, product);
     });
@@ -347,7 +412,15 @@ struct ProductPanel<'a> {
     epilogue: Epilogue<'a>,
     /// The number of the panel.
     panel: usize,
-    out: &'a mut [Row],
+    out: PanelOutput<'a>,
+}
+
+/// Where the results of one panel go.
+enum PanelOutput<'a> {
+    /// Their rows.
+    Sums(&'a mut [Row]),
+    /// Their rows rounded to bfloat16, of which so many columns are results and the others 0. Weights must be pairs.
+    Rounded { to: &'a mut [HalfRow], columns: usize },
 }
 
 impl Kernel for ProductPanel<'_> {
@@ -356,17 +429,18 @@ impl Kernel for ProductPanel<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let ProductPanel { x, weights, ahead, bias, epilogue, panel, out } = self;
-        let all = out.len();
-        match (weights, x) {
-            (WeightPanel::F32(b), Inputs::F32(x)) => {
+        match (weights, x, out) {
+            (WeightPanel::F32(b), Inputs::F32(x), PanelOutput::Sums(out)) => {
+                let all = out.len();
                 for rows in tiles(out.len(), S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
                     simd.run_tile(Tile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }
-            (WeightPanel::Pairs(b), Inputs::Bf16(x, None)) => {
-                for rows in tiles(out.len(), S::TILE_ROWS) {
+            (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Sums(out)) => {
+                let all = out.len();
+                for rows in tiles(all, S::TILE_ROWS) {
                     let out = &mut out[rows.clone()];
                     simd.run_pair_matrix_tile(PairTile {
                         a: x.rows(rows.clone()),
@@ -377,7 +451,22 @@ impl Kernel for ProductPanel<'_> {
                     epilogue.apply(simd, bias, panel, rows, out);
                 }
             }
-            (WeightPanel::Pairs(b), Inputs::Bf16(a, Some(unit))) => {
+            (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Rounded { to, columns }) => {
+                let all = to.len();
+                let mut sums = [Row::ZERO; MAX_TILE_ROWS];
+                for rows in tiles(all, S::TILE_ROWS) {
+                    let out = &mut sums[..rows.len()];
+                    simd.run_pair_matrix_tile(PairTile {
+                        a: x.rows(rows.clone()),
+                        b,
+                        ahead: ahead.part(&rows, all),
+                        out,
+                    });
+                    epilogue.apply(simd, bias, panel, rows.clone(), out);
+                    round_columns(simd, out, &mut to[rows], columns);
+                }
+            }
+            (WeightPanel::Pairs(b), Inputs::Bf16(a, Some(unit)), out) => {
                 let product = RegisterProduct { a, b, ahead, bias, epilogue, panel };
                 match unit {
                     #[cfg(target_arch = "x86_64")]
@@ -385,7 +474,7 @@ impl Kernel for ProductPanel<'_> {
                     TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::<Bfloat16>::default(), out),
                 }
             }
-            (WeightPanel::Bytes(b), Inputs::Int8(x, scales, unit)) => {
+            (WeightPanel::Bytes(b), Inputs::Int8(x, scales, unit), PanelOutput::Sums(out)) => {
                 let product = ByteProduct { x, x_scales: scales, b, ahead, bias, epilogue, panel };
                 match unit {
                     None => product.run(simd, out),
@@ -416,13 +505,131 @@ struct RegisterProduct<'a> {
 
 impl RegisterProduct<'_> {
     #[inline(always)]
-    fn run<S: Simd, T: TileRegisters<Numbers = Bfloat16>>(self, simd: S, registers: &mut T, out: &mut [Row]) {
-        let all = out.len();
-        for (block, out) in out.chunks_mut(REGISTER_ROWS).enumerate() {
-            let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + out.len();
-            multiply_with_registers(registers, self.a, rows.start, self.b, self.ahead.part(&rows, all), out);
-            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
+    fn run<S: Simd, T: TileRegisters<Numbers = Bfloat16>>(self, simd: S, registers: &mut T, out: PanelOutput<'_>) {
+        let nothing = || PendingEpilogue { simd, of: &self, rows: 0..0, sums: &mut [], rounded: None };
+        match out {
+            PanelOutput::Sums(out) => {
+                let all = out.len();
+                let mut pending = nothing();
+                for (block, sums) in out.chunks_mut(REGISTER_ROWS).enumerate() {
+                    let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + sums.len();
+                    self.multiply(registers, &rows, all, pending, sums);
+                    pending = PendingEpilogue { simd, of: &self, rows, sums, rounded: None };
+                }
+                pending.do_part(1);
+            }
+            PanelOutput::Rounded { to, columns } => {
+                let all = to.len();
+                let mut pending = nothing();
+                let mut blocks = [[Row::ZERO; REGISTER_ROWS]; 2];
+                let [free, used] = &mut blocks;
+                let (mut free, mut used) = (free, used);
+                for (block, rounded) in to.chunks_mut(REGISTER_ROWS).enumerate() {
+                    let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + rounded.len();
+                    self.multiply(registers, &rows, all, pending, &mut free[..rows.len()]);
+                    (free, used) = (used, free);
+                    let sums = &mut used[..rows.len()];
+                    pending = PendingEpilogue { simd, of: &self, rows, sums, rounded: Some((rounded, columns)) };
+                }
+                pending.do_part(1);
+            }
         }
+    }
+
+    /// Computes the sums of `rows` of `all` rows, and completes those before.
+    #[inline(always)]
+    fn multiply<T: TileRegisters<Numbers = Bfloat16>>(
+        &self,
+        registers: &mut T,
+        rows: &Range<usize>,
+        all: usize,
+        before: impl Meanwhile,
+        sums: &mut [Row],
+    ) {
+        let meanwhile = Both(self.ahead.part(rows, all), before);
+        multiply_with_registers(registers, self.a, rows.start, self.b, meanwhile, sums);
+    }
+}
+
+/// The epilogue of a block of rows, which is computed while tile registers multiply the next block.
+struct PendingEpilogue<'a, 'o, S> {
+    simd: S,
+    of: &'a RegisterProduct<'a>,
+    /// The rows that are left.
+    rows: Range<usize>,
+    /// Their sums.
+    sums: &'o mut [Row],
+    /// Where they go, and how many of their columns, if they are to be rounded.
+    rounded: Option<(&'o mut [HalfRow], usize)>,
+}
+
+impl<S: Simd> Meanwhile for PendingEpilogue<'_, '_, S> {
+    #[inline(always)]
+    fn do_part(&mut self, steps: usize) {
+        let RegisterProduct { bias, epilogue, panel, .. } = *self.of;
+        let count = self.rows.len().div_ceil(steps);
+        if count == 0 {
+            return;
+        }
+        let rows = self.rows.start..self.rows.start + count;
+        self.rows.start += count;
+        let sums = self.sums.split_off_mut(..count).expect("as many sums as rows");
+        let rounded = self.rounded.as_mut().map(|(rounded, columns)| {
+            (rounded.split_off_mut(..count).expect("as many rounded rows as rows"), *columns)
+        });
+        complete(self.simd, Completion { bias, epilogue, panel, rows, sums, rounded });
+    }
+}
+
+/// Runs a [`Completion`]. Inlined, the code of all activations would stand wherever tile registers multiply.
+#[inline(never)]
+fn complete<S: Simd>(simd: S, completion: Completion<'_, '_>) {
+    simd.run(completion);
+}
+
+/// The epilogue of some rows of a panel.
+struct Completion<'a, 'o> {
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    panel: usize,
+    rows: Range<usize>,
+    sums: &'o mut [Row],
+    /// Where they go, and how many of their columns, if they are to be rounded.
+    rounded: Option<(&'o mut [HalfRow], usize)>,
+}
+
+impl Kernel for Completion<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Completion { bias, epilogue, panel, rows, sums, rounded } = self;
+        epilogue.apply(simd, bias, panel, rows, sums);
+        if let Some((to, columns)) = rounded {
+            round_columns(simd, sums, to, columns);
+        }
+    }
+}
+
+/// Rounds rows to bfloat16, and sets the columns from `columns` on to 0.
+#[inline(always)]
+fn round_columns<S: Simd>(simd: S, from: &[Row], to: &mut [HalfRow], columns: usize) {
+    simd.round_rows(from, to);
+    if columns < PANEL {
+        for row in to {
+            row.0[columns..].fill(0);
+        }
+    }
+}
+
+/// Two things that are done in parts together.
+struct Both<A, B>(A, B);
+
+impl<A: Meanwhile, B: Meanwhile> Meanwhile for Both<A, B> {
+    #[inline(always)]
+    fn do_part(&mut self, steps: usize) {
+        self.0.do_part(steps);
+        self.1.do_part(steps);
     }
 }
 
@@ -476,11 +683,48 @@ impl ByteProduct<'_> {
 
 #[cfg(test)]
 mod tests {
-    use wordpiece_parallel::InstructionSet;
+    use wordpiece_parallel::testing::instruction_sets;
+    use wordpiece_parallel::{InstructionSet, thread_pool};
 
     use super::super::int8::QuantizedWeight;
     use super::*;
     use crate::arch::CONFIGURATIONS;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]
+    fn rounded_outputs_are_the_inputs_of_the_next_layer() {
+        let numbers = |n: usize, seed: usize| (0..n).map(|i| ((i * 37 + seed) % 101) as f32 / 50.0 - 1.0).collect();
+        let pool = thread_pool(1).expect("the system starts threads");
+        for set in instruction_sets() {
+            for tiles in [None, TileUnit::of(set), Some(TileUnit::Emulated)] {
+                for (rows, k, n) in [(1, 3, 5), (16, 40, 64), (33, 100, 70), (70, 32, 96)] {
+                    let alone = Execution { tiles, ..Execution::on_this_thread(set) };
+                    let (x, gate): (Vec<f32>, Vec<f32>) = (numbers(rows * k, 1), numbers(rows * n, 2));
+                    let [first, next] = [(k, n), (n, 9)].map(|(k, n)| {
+                        let (weights, bias): (Vec<f32>, Vec<f32>) = (numbers(k * n, 3), numbers(n, 4));
+                        Dense::new(&[(Numbers::F32(&weights), &bias)], k, Products::Bfloat16Pairs)
+                    });
+                    let (mut a, mut b, mut expected, mut y) = <[Matrix; 4]>::default().into();
+                    a.fill_rows(rows, k, &x);
+                    b.fill_rows(rows, n, &gate);
+                    for epilogue in [Epilogue::Activation(Activation::Sigmoid), Epilogue::Gate(b.view())] {
+                        let [mut converted, mut rounded] = <[ConvertedInputs; 2]>::default();
+                        let inner = y.reshape(rows, n).view_mut();
+                        linear(alone, a.view(), &first, epilogue, inner, &mut converted);
+                        let to = expected.reshape(rows, 9).view_mut();
+                        linear(alone, y.view(), &next, Epilogue::Bias, to, &mut rounded);
+                        for execution in [alone, Execution { pool: Some(pool), ..alone }] {
+                            let input = converted.convert(execution, a.view(), first.weights());
+                            let inner = linear_rounded(execution, input, &first, epilogue, rows, &next, &mut rounded);
+                            let to = y.reshape(rows, 9).view_mut();
+                            linear_of_converted(execution, inner, &next, Epilogue::Bias, to);
+                            assert_eq!(y.data(), expected.data(), "{} {tiles:?}: {rows} × {k} × {n}", set.name());
+                        }
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]

@@ -12,7 +12,7 @@ mod products;
 
 pub use epilogue::Epilogue;
 pub use int8::{BytePanel, QuantizedWeight, groups};
-pub(crate) use linear::linear_panels;
 pub use linear::{ConvertedInputs, Dense, ObservedInputs, linear, linear_to_rows, linear_unpacked};
+pub(crate) use linear::{linear_of_converted, linear_panels, linear_rounded};
 pub use pack::{PackedWeights, UnpackedWeights, WeightPanel};
 pub use products::{Products, byte_products_name};

@@ -4,7 +4,7 @@
 //! The memory is that of the weights, rounded up to whole panels for each layer.
 
 use super::int8::{BytePanel, PackedBytes, QuantizedWeight};
-use crate::arch::{self, InstructionSet, Kernel, Simd};
+use crate::arch::{self, InstructionSet, Kernel, Simd, TileUnit};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, panels};
 use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
 use crate::tile::Ahead;
@@ -147,6 +147,15 @@ impl PackedWeights {
     /// Whether the weights are multiplied as bfloat16, by inputs that must be rounded to it.
     pub fn is_bf16_pairs(&self) -> bool {
         matches!(self.rows, PackedRows::Pairs(_))
+    }
+
+    /// Whether these tile registers can multiply the weights.
+    pub fn are_multiplied_by(&self, tiles: Option<TileUnit>) -> bool {
+        match self.rows {
+            PackedRows::Pairs(_) => tiles.is_some(),
+            PackedRows::Bytes(_) => tiles.is_some_and(TileUnit::multiplies_bytes),
+            _ => false,
+        }
     }
 
     /// Returns K, the number of inputs.

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use wordpiece_parallel::prefetch;
 
+use super::registers::Meanwhile;
+
 /// How many bytes a request loads.
 const LINE: usize = 64;
 
@@ -50,6 +52,15 @@ impl Ahead {
     pub(super) fn request_row(&mut self) {
         self.request_line();
         self.request_line();
+    }
+}
+
+impl Meanwhile for Ahead {
+    #[inline(always)]
+    fn do_part(&mut self, steps: usize) {
+        for _ in 0..self.lines.div_ceil(steps) {
+            self.request_line();
+        }
     }
 }
 

@@ -23,5 +23,5 @@ pub use bfloat16::PairTile;
 pub use float32::Tile;
 pub use int8::{ByteTile, QUADS};
 pub use outer::{OuterTile, PairOuterTile};
-pub use registers::{REGISTER_ROWS, multiply_bytes_with_registers, multiply_with_registers};
+pub use registers::{Meanwhile, REGISTER_ROWS, multiply_bytes_with_registers, multiply_with_registers};
 pub use shape::{BLOCK_PANELS, tiles};

@@ -6,7 +6,6 @@
 //! Sums of bfloat16 numbers stay in the registers for all of K. A group of int8 numbers is one product of each pair of tiles,
 //! after which its sums are stored, to be multiplied by their scales as on vectors.
 
-use super::ahead::Ahead;
 use super::int8::{ByteTile, QUADS, add_group};
 use crate::arch::{
     Bfloat16, InputTile, Int8, Simd, SumTiles, TILE_REGISTER_ROWS as ROWS, TileNumbers, TileRegisters, WeightTiles,
@@ -18,29 +17,40 @@ pub const REGISTER_ROWS: usize = 2 * ROWS;
 
 const _: () = assert!(QUADS == ROWS);
 
+/// What is done with vectors while tile registers multiply: both go on at the same time, if they take turns.
+pub trait Meanwhile {
+    /// Does one of `steps` equal parts of what is left. Implementations are `inline(always)`, as [`Kernel::run`].
+    ///
+    /// [`Kernel::run`]: crate::arch::Kernel::run
+    fn do_part(&mut self, steps: usize);
+}
+
 /// Computes out = a·b for the rows of `a` from `first` on; `out` [rows, 32] has at most [`REGISTER_ROWS`].
 ///
-/// `b` is one panel of packed weights, 16 rows of pairs for each panel of `a`.
+/// `b` is one panel of packed weights, 16 rows of pairs for each panel of `a`. All of `meanwhile` is done.
 ///
 /// # Panics
 ///
 /// If `a` does not have whole tiles of 16 rows for those of `out`, or `b` is not 16 rows for each of its panels.
 #[inline(always)]
-pub fn multiply_with_registers<T: TileRegisters<Numbers = Bfloat16>>(
+pub fn multiply_with_registers<T: TileRegisters<Numbers = Bfloat16>, M: Meanwhile>(
     registers: &mut T,
     a: View<'_, HalfRow>,
     first: usize,
     b: &[PairRow],
-    mut ahead: Ahead,
+    mut meanwhile: M,
     out: &mut [Row],
 ) {
     assert!(out.len() <= REGISTER_ROWS && b.len() == ROWS * a.width());
     let (b, _) = b.as_chunks::<ROWS>();
     let has_lower = out.len() > ROWS;
     zero(registers, has_lower);
-    for (p, b) in b.iter().enumerate() {
-        multiply_step(registers, &a.panel(p)[first..], b, has_lower);
-        request_rows(&mut ahead);
+    for (p, weights) in b.iter().enumerate() {
+        multiply_step(registers, &a.panel(p)[first..], weights, has_lower);
+        meanwhile.do_part(b.len() - p);
+    }
+    if b.is_empty() {
+        meanwhile.do_part(1);
     }
     let (upper, lower) = out.split_at_mut(out.len().min(ROWS));
     store_rows::<_, 0, 1>(registers, upper);
@@ -66,10 +76,10 @@ pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     let (b, _) = b.as_chunks::<QUADS>();
     let has_lower = out.len() > ROWS;
     let (mut upper, mut lower) = ([SumRow::ZERO; ROWS], [SumRow::ZERO; ROWS]);
-    for (group, (b, scales)) in b.iter().zip(b_scales).enumerate() {
+    for (group, (weights, scales)) in b.iter().zip(b_scales).enumerate() {
         zero(registers, has_lower);
-        multiply_step(registers, a.panel(group), b, has_lower);
-        request_rows(&mut ahead);
+        multiply_step(registers, a.panel(group), weights, has_lower);
+        ahead.do_part(b.len() - group);
         store::<_, 0, 1>(registers, &mut upper);
         if has_lower {
             store::<_, 2, 3>(registers, &mut lower);
@@ -115,14 +125,6 @@ fn multiply_step<T: TileRegisters>(
         registers.load_inputs::<5>(inputs::<T>(a, ROWS));
         registers.multiply::<2, 5, 6>();
         registers.multiply::<3, 5, 7>();
-    }
-}
-
-/// Requests as much memory as two tiles of weights take.
-#[inline(always)]
-fn request_rows(ahead: &mut Ahead) {
-    for _ in 0..ROWS {
-        ahead.request_row();
     }
 }
 

@@ -13,7 +13,7 @@ use wordpiece_parallel::map_with;
 use crate::arch::{self, Kernel, Simd};
 use crate::execution::Execution;
 use crate::matrix::{PANEL, PairRow, Row, View, panels};
-use crate::numbers::f32_to_bf16;
+use crate::rounding::round_pairs;
 use crate::tile::{OuterTile, PairOuterTile, tiles};
 
 /// Panels of outputs and of inputs of a block of dW: 200 kB of sums, which stay in the second-level cache.
@@ -163,8 +163,8 @@ impl Kernel for SumOfPairProducts<'_, '_, '_> {
         let [left, right] = self.pairs;
         for [dy, x] in *parts {
             let rows = dy.len().div_ceil(2);
-            pair_tokens(*dy, outputs.clone(), left);
-            pair_tokens(*x, inputs.clone(), right);
+            pair_tokens(simd, *dy, outputs.clone(), left);
+            pair_tokens(simd, *x, inputs.clone(), right);
             let width = inputs.len();
             for (n, sums) in self.sums.chunks_exact_mut(PANEL).enumerate() {
                 let a = &left[n / width * rows..][..rows];
@@ -179,17 +179,11 @@ impl Kernel for SumOfPairProducts<'_, '_, '_> {
 
 /// Rounds panels of `x` to bfloat16, and joins the rows of each two tokens; an odd token is joined with zeros.
 #[inline(always)]
-fn pair_tokens(x: View<'_>, columns: Range<usize>, to: &mut Vec<PairRow>) {
+fn pair_tokens<S: Simd>(simd: S, x: View<'_>, columns: Range<usize>, to: &mut Vec<PairRow>) {
     let rows = x.len().div_ceil(2);
     to.resize((columns.len() * rows).max(to.len()), PairRow([0; PANEL]));
     for (n, panel) in columns.enumerate() {
-        for (tokens, to) in x.panel(panel).chunks(2).zip(&mut to[n * rows..][..rows]) {
-            let second = tokens.get(1).unwrap_or(&Row::ZERO);
-            // A plain loop, which the compiler vectorizes.
-            for ((to, first), second) in to.0.iter_mut().zip(&tokens[0].0).zip(&second.0) {
-                *to = u32::from(f32_to_bf16(*first)) | u32::from(f32_to_bf16(*second)) << 16;
-            }
-        }
+        round_pairs(simd, x.panel(panel), &mut to[n * rows..][..rows]);
     }
 }
 
