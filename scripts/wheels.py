@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SMOKE = ROOT / "scripts" / "smoke.py"
 BUILD = ROOT / "build" / "wheels"
 BIN = Path(sysconfig.get_path("scripts"))
+#: Where cargo builds.
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 #: The most that a wheel or the source archive may take, in bytes.
 LIMIT = 5_000_000
 #: Debian 12's packages of a Python for 64-bit Arm that runs the package with NumPy.
@@ -242,7 +244,7 @@ def report(name: str, folder: Path, *, twice: bool) -> bool:
         path = build(wheel, BUILD / name)
         if twice:
             first = hashlib.sha256(path.read_bytes()).digest()
-            shutil.rmtree(ROOT / "target" / wheel.target, ignore_errors=True)
+            shutil.rmtree(TARGET / wheel.target, ignore_errors=True)
             path = build(wheel, BUILD / name)
             if hashlib.sha256(path.read_bytes()).digest() != first:
                 raise WheelError(f"{path.name}: two builds differ")

@@ -15,6 +15,23 @@ use crate::error::{self, guarded, to_py};
 ///
 /// An Encoding never changes. Every list is made on access and belongs to the caller; all lists have one item for each
 /// token. Lookups return None for a token or position that does not exist, and raise InputError for a negative one.
+///
+/// Examples
+/// --------
+/// >>> from wordpiece_bert import Tokenizer
+/// >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+/// >>> encoding = tokenizer.encode("New Yorker", "new")
+/// >>> encoding
+/// Encoding(7 tokens: [CLS] new york ##er [SEP] new [SEP])
+/// >>> encoding.offsets
+/// [(0, 0), (0, 3), (4, 8), (8, 10), (0, 0), (0, 3), (0, 0)]
+/// >>> encoding.char_to_token(8), encoding.char_to_token(0, 1), encoding.char_to_word(8)
+/// (3, 5, 1)
+/// >>> encoding.token_to_chars(3), encoding.token_to_word(3), encoding.token_to_sequence(5)
+/// ((8, 10), 1, 1)
+/// >>> encoding.word_to_tokens(1), encoding.word_to_chars(1)
+/// ((2, 4), (4, 10))
+#[allow(clippy::doc_lazy_continuation)] // it is Python's documentation, not Markdown
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct Encoding {
     /// The row, or the row that this is a window of; shared by all windows of a row.

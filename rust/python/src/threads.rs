@@ -67,13 +67,19 @@ pub fn checked(name: &str, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
 ///
 /// Parameters
 /// ----------
-/// n
+/// n : int or None
 ///     A number from 1 to 1024; None, which is the initial setting, for as many as affinity and control group allow.
 ///
 /// Raises
 /// ------
 /// InputError
 ///     If `n` is not such a number.
+///
+/// Examples
+/// --------
+/// >>> from wordpiece_bert import set_num_threads
+/// >>> set_num_threads(2)
+/// >>> set_num_threads(None)
 #[pyfunction]
 pub fn set_num_threads(n: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     DEFAULT.store(checked("n", n)?.unwrap_or(0), Ordering::Relaxed);
