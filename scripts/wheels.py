@@ -73,11 +73,16 @@ class Wheel:
     target: str  # Rust's name of the platform
     compatibility: str = ""  # maturin's, of Linux
     floor: str = ""  # the newest glibc of which the library may need symbols
+    interpreter: str = ""  # a Python that the wheel is for alone; without it, for the stable ABI of Python 3.11
+    tag: str = "cp311-abi3"  # Python and ABI in the name of the wheel
 
 
 WHEELS = {
     "manylinux-x86_64": Wheel("x86_64-unknown-linux-gnu", "manylinux2014", "2.17"),
     "manylinux-aarch64": Wheel("aarch64-unknown-linux-gnu", "manylinux2014", "2.17"),
+    "manylinux-x86_64-free-threaded": Wheel(
+        "x86_64-unknown-linux-gnu", "manylinux2014", "2.17", "python3.14t", "cp314-cp314t"
+    ),
     "musllinux-x86_64": Wheel("x86_64-unknown-linux-musl", "musllinux_1_2"),
     "musllinux-aarch64": Wheel("aarch64-unknown-linux-musl", "musllinux_1_2"),
     "windows-x86_64": Wheel("x86_64-pc-windows-gnu"),
@@ -119,14 +124,20 @@ def reproducible() -> dict[str, str]:
 def build(wheel: Wheel, folder: Path) -> Path:
     """Build a wheel and return its path."""
     have_target(wheel.target)
+    if wheel.interpreter and shutil.which(wheel.interpreter) is None:
+        raise UnavailableError(f"needs {wheel.interpreter}")
     command: list[object] = [BIN / "maturin", "build", "--release", "--locked", "--target", wheel.target]
     if "windows" in wheel.target:
         if shutil.which("x86_64-w64-mingw32-gcc") is None:
             raise UnavailableError("needs mingw-w64: apt-get install gcc-mingw-w64-x86-64")
     else:
         command += ["--zig", "--compatibility", wheel.compatibility]
+    environment = reproducible() | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+    if wheel.interpreter:
+        command += ["--interpreter", wheel.interpreter]
+        environment["PYO3_PYTHON"] = wheel.interpreter
     shutil.rmtree(folder, ignore_errors=True)
-    run(*command, "--out", folder, env=reproducible() | {"PATH": f"{BIN}:{os.environ['PATH']}"})
+    run(*command, "--out", folder, env=environment)
     (path,) = folder.glob("*.whl")
     without_paths(path)
     return path
@@ -171,8 +182,8 @@ def check_size(path: Path) -> None:
 def check_contents(wheel: Wheel, path: Path) -> None:
     """Check the size, the tag, that no file holds a path of this machine, and which symbols the library needs."""
     check_size(path)
-    if "cp311-abi3" not in path.name:
-        raise WheelError(f"{path.name} is not for Python's stable ABI")
+    if f"-{wheel.tag}-" not in path.name:
+        raise WheelError(f"{path.name} is not for {wheel.tag}")
     paths = re.compile("|".join(re.escape(str(found)) for found in builders_paths()).encode())
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
@@ -190,10 +201,10 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def test_native(path: Path) -> None:
+def test_native(path: Path, interpreter: str = sys.executable) -> None:
     """Install a wheel and NumPy, and nothing else, and compare it with the package of this Python, if it has one."""
     folder = BUILD / "environment"
-    run(sys.executable, "-m", "venv", "--clear", folder)
+    run(interpreter, "-m", "venv", "--clear", folder)
     python = folder / "bin" / "python"
     run(python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", path)
     own = BUILD / "native.json"
@@ -257,8 +268,8 @@ def report(name: str, folder: Path, *, twice: bool) -> bool:
     same = ", two builds the same" if twice else ""
     built = f"{name}: {path.name}, {path.stat().st_size / 1e6:.2f} MB{same}: built"
     try:
-        if name == f"manylinux-{platform.machine()}":
-            test_native(path)
+        if name.startswith(f"manylinux-{platform.machine()}"):
+            test_native(path, wheel.interpreter or sys.executable)
         elif name == "manylinux-aarch64":
             test_aarch64(path)
         else:

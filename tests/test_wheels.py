@@ -62,8 +62,11 @@ def test_a_path_of_the_builder_is_refused(wheels: Any, tmp_path: Path) -> None:
 
 def test_a_wheel_for_one_version_of_python_and_one_too_large_are_refused(wheels: Any, tmp_path: Path) -> None:
     wheel = wheels.Wheel("x86_64-unknown-linux-gnu")
-    with pytest.raises(wheels.WheelError, match="not for Python's stable ABI"):
+    with pytest.raises(wheels.WheelError, match="is not for cp311-abi3"):
         wheels.check_contents(wheel, toy(tmp_path / NAME.replace("cp311-abi3", "cp311-cp311"), "1"))
+    free = wheels.WHEELS["manylinux-x86_64-free-threaded"]
+    with pytest.raises(wheels.WheelError, match="is not for cp314-cp314t"):
+        wheels.check_contents(free, toy(tmp_path / NAME, "1"))
     large = tmp_path / NAME
     large.write_bytes(bytes(wheels.LIMIT + 1))
     with pytest.raises(wheels.WheelError, match=r"5,000,001 bytes, more than 5,000,000"):

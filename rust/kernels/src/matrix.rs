@@ -104,11 +104,26 @@ impl SumRow {
 }
 
 /// Returns the number of panels that hold `columns` columns.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(wordpiece_kernels::panels(384), 12);
+/// assert_eq!(wordpiece_kernels::panels(33), 2); // of the second panel 31 columns are padding
+/// ```
 pub const fn panels(columns: usize) -> usize {
     columns.div_ceil(PANEL)
 }
 
 /// Returns a vector as rows, one for each panel of 32 numbers, with zeros after the last number.
+///
+/// # Examples
+///
+/// ```
+/// let rows = wordpiece_kernels::pad_to_panels(&[1.0; 33]);
+/// assert_eq!(rows.len(), 2);
+/// assert_eq!(rows[1].0[..2], [1.0, 0.0]);
+/// ```
 pub fn pad_to_panels(x: &[f32]) -> Vec<Row> {
     x.chunks(PANEL)
         .map(|x| {
@@ -253,6 +268,24 @@ impl<'a> ViewMut<'a> {
     }
 
     /// Splits the view into its panels, in order, which different threads can write to.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::Matrix;
+    ///
+    /// let mut x = Matrix::default();
+    /// x.fill_rows(2, 33, &[0.0; 66]);
+    /// let panels = x.view_mut().each_panel();
+    /// std::thread::scope(|scope| {
+    ///     for (number, rows) in panels.into_iter().enumerate() {
+    ///         scope.spawn(move || rows.iter_mut().for_each(|row| row.0[0] = number as f32));
+    ///     }
+    /// });
+    /// let mut row = [0.0; 33];
+    /// x.copy_row(1, &mut row);
+    /// assert_eq!((row[0], row[32]), (0.0, 1.0));
+    /// ```
     pub fn each_panel(self) -> Vec<&'a mut [Row]> {
         match self.rows {
             0 => Vec::new(),
@@ -292,6 +325,16 @@ pub struct Matrix {
 
 impl Matrix {
     /// Changes the shape. The numbers are unspecified afterwards, those of padding columns included.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::Matrix;
+    ///
+    /// let mut x = Matrix::default();
+    /// x.reshape(3, 40);
+    /// assert_eq!((x.view().len(), x.view().width()), (3, 2)); // three rows of two panels
+    /// ```
     pub fn reshape(&mut self, rows: usize, columns: usize) -> &mut Matrix {
         self.rows = rows;
         self.len = rows * panels(columns);
@@ -322,6 +365,17 @@ impl Matrix {
     }
 
     /// Copies a matrix [rows, columns] that is stored row by row, and sets padding columns to 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::Matrix;
+    ///
+    /// let mut x = Matrix::default();
+    /// x.fill_rows(2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// let last = x.view().rows(1..2);
+    /// assert_eq!(last.panel(0)[0].0[..4], [4.0, 5.0, 6.0, 0.0]);
+    /// ```
     pub fn fill_rows(&mut self, rows: usize, columns: usize, from: &[f32]) {
         self.reshape(rows, columns);
         for (row, from) in from.chunks_exact(columns.max(1)).enumerate() {

@@ -130,6 +130,19 @@ pub fn maxsim(execution: Execution, queries: &Queries, documents: &[f32], offset
 /// # Panics
 ///
 /// As [`maxsim`], and if there are not as many documents as queries.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::maxsim::{Queries, maxsim_pairwise};
+/// use wordpiece_kernels::{Execution, InstructionSet};
+///
+/// let queries = Queries::new(&[1.0, 0.0, 0.0, 1.0], 2, &[0, 1, 2]); // two queries of one token
+/// let documents = [0.5, 0.5, 2.0, -1.0, 3.0, 4.0]; // of two tokens and of one
+/// let mut scores = [0.0; 2];
+/// maxsim_pairwise(Execution::on_this_thread(InstructionSet::detect()), &queries, &documents, &[0, 2, 3], &mut scores);
+/// assert_eq!(scores, [2.0, 4.0]);
+/// ```
 pub fn maxsim_pairwise(
     execution: Execution,
     queries: &Queries,

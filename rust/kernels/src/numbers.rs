@@ -47,6 +47,14 @@ impl<'a> Numbers<'a> {
     /// # Panics
     ///
     /// If it reaches beyond the last one; or, for int8, if it does not begin and end at a row.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::numbers::Numbers;
+    ///
+    /// assert_eq!(Numbers::F32(&[1.0, 2.0, 3.0]).slice(1..3), Numbers::F32(&[2.0, 3.0]));
+    /// ```
     pub fn slice(self, range: Range<usize>) -> Numbers<'a> {
         match self {
             Numbers::F32(x) => Numbers::F32(&x[range]),
@@ -107,6 +115,12 @@ fn widen(from: &[u16], to: &mut [f32], f: impl Fn(u16) -> f32) {
 }
 
 /// Widens a bfloat16 number, which is the upper half of a float32 number.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(wordpiece_kernels::numbers::bf16_to_f32(0xc000), -2.0);
+/// ```
 #[inline(always)]
 pub fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
@@ -128,6 +142,15 @@ pub fn f32_to_bf16(x: f32) -> u16 {
 }
 
 /// Widens a number of IEEE 754 half precision.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::numbers::f16_to_f32;
+///
+/// assert_eq!(f16_to_f32(0xc000), -2.0);
+/// assert_eq!(f16_to_f32(0x0001), 2_f32.powi(-24)); // the least number above 0
+/// ```
 #[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
     let sign = u32::from(bits & 0x8000) << 16;

@@ -6,6 +6,14 @@
 use crate::activation::Activation;
 
 /// Computes x·Wᵀ + b: x [rows, K], weight [N, K], bias `[N]` -> [rows, N].
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::reference::linear;
+///
+/// assert_eq!(linear(&[1.0, 2.0], &[3.0, 4.0, 5.0, 6.0], &[0.0, 10.0], 2), [11.0, 27.0]);
+/// ```
 pub fn linear(x: &[f64], weight: &[f64], bias: &[f64], k: usize) -> Vec<f64> {
     let mut y = Vec::new();
     for row in x.chunks(k) {
@@ -17,6 +25,14 @@ pub fn linear(x: &[f64], weight: &[f64], bias: &[f64], k: usize) -> Vec<f64> {
 }
 
 /// Computes (x − mean)/√(variance + ε)·γ + β: x [rows, H], γ = `weight` and β = `bias` `[H]` -> [rows, H].
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::reference::layer_norm;
+///
+/// assert_eq!(layer_norm(&[3.0, 5.0], &[1.0, 1.0], &[0.0, 10.0], 0.0), [-1.0, 11.0]); // mean 4, variance 1
+/// ```
 pub fn layer_norm(x: &[f64], weight: &[f64], bias: &[f64], eps: f64) -> Vec<f64> {
     let columns = weight.len();
     let mut y = Vec::new();
@@ -30,6 +46,16 @@ pub fn layer_norm(x: &[f64], weight: &[f64], bias: &[f64], eps: f64) -> Vec<f64>
 }
 
 /// Applies an activation to one number.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::activation::Activation;
+/// use wordpiece_kernels::reference::activation;
+///
+/// assert_eq!(activation(Activation::Relu, -1.0), 0.0);
+/// assert!((activation(Activation::Gelu, 1.0) - 0.841_344_746).abs() < 1e-9);
+/// ```
 pub fn activation(activation: Activation, x: f64) -> f64 {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     match activation {
@@ -66,6 +92,18 @@ fn half_erfc(z: f64) -> f64 {
 
 /// Computes one head of attention: q [rows, d], k and v [keys, d], and `bias(row, key)` to be added to the scores -> context
 /// [rows, d] and weights [rows, keys]; `size` is d.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::reference::attention;
+///
+/// // Both keys have the same product with the query, and a bias makes the second three times as heavy.
+/// let bias = |_, key| if key == 1 { 3_f64.ln() } else { 0.0 };
+/// let (context, weights) = attention(&[1.0], &[2.0, 2.0], &[0.0, 8.0], 1, bias);
+/// assert!((weights[0] - 0.25).abs() < 1e-12);
+/// assert!((context[0] - 6.0).abs() < 1e-12);
+/// ```
 pub fn attention(
     q: &[f64],
     k: &[f64],
@@ -93,6 +131,17 @@ pub fn attention(
 
 /// Rotates the pair (x_j, x_{j+d/2}) of each head of `size` = d columns by the angle p·ω_j, which is rounded to float32:
 /// x [rows, N·d], `positions` `[rows]`, `frequencies` ω `[d/2]` -> [rows, N·d].
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::reference::rotate;
+///
+/// let x = [1.0, 0.0, 1.0, 0.0]; // two rows of one head
+/// let y = rotate(&x, &[0, 1], &[std::f32::consts::FRAC_PI_2], 2);
+/// assert_eq!(y[..2], [1.0, 0.0]); // position 0 stays
+/// assert!(y[2].abs() < 1e-7 && (y[3] - 1.0).abs() < 1e-7); // a quarter turn
+/// ```
 pub fn rotate(x: &[f64], positions: &[u32], frequencies: &[f32], size: usize) -> Vec<f64> {
     let mut y = x.to_vec();
     let columns = x.len() / positions.len().max(1);

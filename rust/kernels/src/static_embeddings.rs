@@ -131,6 +131,21 @@ impl StaticEmbeddings {
     /// # Panics
     ///
     /// If an id has no vector, `ends` falls or is larger than the number of ids, or `to` is too small.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::InstructionSet;
+    /// use wordpiece_kernels::static_embeddings::{MeanOptions, StaticEmbeddings};
+    ///
+    /// // Tokens 0 and 1 share a row, and token 1 counts twice; token 2 is the unknown token.
+    /// let table = [3.0, 4.0, 9.0, 9.0];
+    /// let table = StaticEmbeddings::new(&table, 2, Some(vec![0, 0, 1]), Some(vec![1.0, 2.0, 1.0]));
+    /// let options = MeanOptions { dropped: Some(2), least_length: Some(1e-12) };
+    /// let mut vector = [0.0; 2];
+    /// table.means(InstructionSet::detect(), &[0, 2, 1], &[3], options, &mut vector);
+    /// assert!((vector[0] - 0.6).abs() < 1e-6 && (vector[1] - 0.8).abs() < 1e-6); // of length 1
+    /// ```
     pub fn means(&self, set: InstructionSet, ids: &[u32], ends: &[i64], options: MeanOptions, to: &mut [f32]) {
         assert!(to.len() >= ends.len() * self.width, "a vector for each text");
         let tokens = self.tokens();

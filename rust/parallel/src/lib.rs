@@ -11,6 +11,22 @@
 //!
 //! Results never depend on the number of threads: the functions here return results in the order of the items, whichever
 //! thread computed them.
+//!
+//! # Examples
+//!
+//! The calling thread and three others share out work; each has a buffer of its own.
+//!
+//! ```
+//! use wordpiece_parallel::{map_with, thread_pool};
+//!
+//! let texts = vec!["new york", "york", ""];
+//! let counts = map_with(texts, thread_pool(3), String::new, |buffer, text| {
+//!     buffer.clear();
+//!     buffer.extend(text.chars().filter(|c| *c != ' '));
+//!     buffer.len()
+//! });
+//! assert_eq!(counts, [7, 4, 0]);
+//! ```
 
 #[cfg(target_arch = "x86_64")]
 mod amx;

@@ -50,6 +50,18 @@ pub struct AddedToken {
 
 impl AddedToken {
     /// Returns a special token that is searched for in the original text, with all other options off.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::{AddedToken, Definition, EncodeOptions, Input, Tokenizer, Vocab};
+    ///
+    /// let tokenizer = Tokenizer::new(Definition::bert(Vocab::new([("[UNK]", 0), ("new", 1)])?))?;
+    /// let tokenizer = tokenizer.with_added_tokens(vec![AddedToken::special("[NAME]")])?;
+    /// let ids = tokenizer.encode_ids(&Input::single("New [NAME]"), &EncodeOptions::default())?;
+    /// assert_eq!(ids, [1, 2]);
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
     pub fn special(content: impl Into<String>) -> AddedToken {
         AddedToken {
             content: content.into(),

@@ -50,6 +50,18 @@ impl Definition {
     ///
     /// This is how a `tokenizer.json` lists them. A token of the vocabulary has its id there; the others follow the
     /// vocabulary.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::{AddedToken, Definition, Vocab};
+    ///
+    /// let mut definition = Definition::bert(Vocab::new([("[UNK]", 0), ("new", 1)])?);
+    /// definition.added_tokens = vec![AddedToken::special("[NAME]"), AddedToken::special("[UNK]")];
+    /// let ids: Vec<u32> = definition.registered_tokens().iter().map(|(id, _)| *id).collect();
+    /// assert_eq!(ids, [0, 2]); // the vocabulary has one of them
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
     pub fn registered_tokens(&self) -> Vec<(u32, AddedToken)> {
         let added: Vec<AddedToken> =
             self.added_tokens.iter().filter(|token| !token.content.is_empty()).cloned().collect();
@@ -111,6 +123,18 @@ impl Definition {
     /// step or a sequence that has one.
     ///
     /// Special tokens keep their case, because they are found before the text is normalized.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::{Definition, Vocab};
+    ///
+    /// let mut definition = Definition::bert(Vocab::new([("[UNK]", 0)])?);
+    /// definition.normalizer = None;
+    /// assert_eq!(definition.words("New")?.0, "New");
+    /// assert_eq!(definition.with_lowercase().words("New")?.0, "new");
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
     pub fn with_lowercase(&self) -> Definition {
         let mut steps = match &self.normalizer {
             None => Vec::new(),
@@ -132,6 +156,17 @@ impl Definition {
     /// # Errors
     ///
     /// [`Error::PatternFailed`] if the pattern of a `Replace` decoder fails on a token.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::{Definition, Vocab};
+    ///
+    /// let definition = Definition::bert(Vocab::new([("[UNK]", 0)])?);
+    /// let tokens = ["new", "york", "##er"].map(String::from).to_vec();
+    /// assert_eq!(definition.join_tokens(tokens, false)?, "new yorker");
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
     pub fn join_tokens(&self, mut tokens: Vec<String>, cleanup: bool) -> Result<String> {
         let mut text = match &self.decoder {
             None => tokens.join(" "),

@@ -78,6 +78,19 @@ impl QuantizedWeight {
     }
 
     /// Returns the numbers [N, K] as float32, each multiplied by its scale and the factor of its input.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::gemm::QuantizedWeight;
+    /// use wordpiece_kernels::numbers::Numbers;
+    ///
+    /// let (weight, factors) = ([1.27, -0.5], [1.0, 0.5]);
+    /// let quantized = QuantizedWeight::new(Numbers::F32(&weight), &factors).unwrap();
+    /// for (widened, x) in quantized.widen(&factors).iter().zip(weight) {
+    ///     assert!((widened - x).abs() < 0.01);
+    /// }
+    /// ```
     pub fn widen(&self, factors: &[f32]) -> Vec<f32> {
         let k = factors.len();
         let rows = self.values.chunks(k.max(1)).zip(self.scales.chunks(groups(k).max(1)));

@@ -64,6 +64,18 @@ impl PackedWeights {
     /// # Panics
     ///
     /// If the length of a weight is not a multiple of `k`, or the weights are not all of one type, or int8.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::gemm::{PackedWeights, UnpackedWeights};
+    /// use wordpiece_kernels::numbers::Numbers;
+    ///
+    /// let (first, second) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0]); // [2, 2] and [1, 2]
+    /// let packed = PackedWeights::new(&[Numbers::F32(&first), Numbers::F32(&second)], 2);
+    /// assert_eq!((packed.k(), packed.panels()), (2, 2)); // each begins at a panel
+    /// assert!(matches!(packed.unpack(1, 1), UnpackedWeights::F32(weight) if weight == second));
+    /// ```
     pub fn new(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
         let rows = match weights.first() {
             None | Some(Numbers::F32(_)) => PackedRows::F32(pack(weights, k, Row::ZERO)),
@@ -82,6 +94,16 @@ impl PackedWeights {
     /// # Panics
     ///
     /// If the length of a weight is not a multiple of `k`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::gemm::{PackedWeights, UnpackedWeights};
+    /// use wordpiece_kernels::numbers::{Numbers, f32_to_bf16};
+    ///
+    /// let packed = PackedWeights::rounded(&[Numbers::F32(&[3.14159])], 1);
+    /// assert!(matches!(packed.unpack(0, 1), UnpackedWeights::Bf16(bits) if bits == [f32_to_bf16(3.14159)]));
+    /// ```
     pub fn rounded(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
         let mut rows = Vec::with_capacity(rows_of(weights, k, k));
         let mut numbers = Vec::new();

@@ -83,6 +83,18 @@ impl TopK {
     }
 
     /// Adds the hits of another collection, of other rows.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece_kernels::search::TopK;
+    ///
+    /// let (mut first, mut second) = (TopK::new(1), TopK::new(1));
+    /// first.push(0, 1.0);
+    /// second.push(7, 3.0);
+    /// first.merge(second);
+    /// assert_eq!(first.into_sorted()[0].row, 7);
+    /// ```
     pub fn merge(&mut self, other: TopK) {
         self.hits.extend(other.hits);
         self.prune();

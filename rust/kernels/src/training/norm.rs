@@ -22,6 +22,22 @@ pub struct Normalized {
 /// # Panics
 ///
 /// If the shapes do not agree.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::norm::LayerNorm;
+/// use wordpiece_kernels::training::{Normalized, normalize};
+/// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
+///
+/// let (weight, bias) = (pad_to_panels(&[2.0, 2.0]), pad_to_panels(&[0.0, 10.0]));
+/// let norm = LayerNorm { weight: &weight, bias: &bias, eps: 0.0, columns: 2 };
+/// let (mut kept, mut y) = (Normalized::default(), Matrix::default());
+/// kept.x_hat.fill_rows(1, 2, &[3.0, 7.0]); // mean 5, variance 4
+/// normalize(InstructionSet::detect(), norm, &mut kept, &mut y.reshape(1, 2).view_mut());
+/// assert_eq!(y.view().panel(0)[0].0[..2], [-2.0, 12.0]);
+/// assert_eq!((kept.x_hat.view().panel(0)[0].0[1], kept.r[0]), (1.0, 0.5));
+/// ```
 pub fn normalize(instruction_set: InstructionSet, norm: LayerNorm<'_>, kept: &mut Normalized, y: &mut ViewMut<'_>) {
     let mut x = kept.x_hat.view_mut();
     assert!(x.len() == y.len());
@@ -44,6 +60,28 @@ pub fn scale_and_shift(instruction_set: InstructionSet, norm: LayerNorm<'_>, x_h
 /// # Panics
 ///
 /// If the shapes do not agree.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::norm::LayerNorm;
+/// use wordpiece_kernels::training::{Normalized, normalize, normalize_backward};
+/// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
+///
+/// let (weight, bias) = (pad_to_panels(&[2.0, 2.0]), pad_to_panels(&[0.0, 0.0]));
+/// let norm = LayerNorm { weight: &weight, bias: &bias, eps: 0.0, columns: 2 };
+/// let (mut kept, mut y, mut dy) = (Normalized::default(), Matrix::default(), Matrix::default());
+/// kept.x_hat.fill_rows(1, 2, &[3.0, 7.0]);
+/// let instructions = InstructionSet::detect();
+/// normalize(instructions, norm, &mut kept, &mut y.reshape(1, 2).view_mut());
+///
+/// dy.fill_rows(1, 2, &[1.0, 3.0]);
+/// let (mut dweight, mut dbias) = (pad_to_panels(&[0.0, 0.0]), pad_to_panels(&[0.0, 0.0]));
+/// normalize_backward(instructions, norm, &kept, &mut dy.view_mut(), [&mut dweight, &mut dbias]);
+/// assert_eq!(dweight[0].0[..2], [-1.0, 3.0]);
+/// assert_eq!(dbias[0].0[..2], [1.0, 3.0]);
+/// assert_eq!(dy.view().panel(0)[0].0[..2], [0.0, 0.0]); // two numbers have only two normal forms
+/// ```
 pub fn normalize_backward(
     instruction_set: InstructionSet,
     norm: LayerNorm<'_>,

@@ -188,6 +188,19 @@ fn pair_tokens<S: Simd>(simd: S, x: View<'_>, columns: Range<usize>, to: &mut Ve
 }
 
 /// Adds the rows of each panel of `x` to a row of `sums`, first to last.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::training::add_column_sums;
+/// use wordpiece_kernels::{Execution, InstructionSet, Matrix, pad_to_panels};
+///
+/// let mut x = Matrix::default();
+/// x.fill_rows(2, 2, &[1.0, 2.0, 3.0, 4.0]);
+/// let mut sums = pad_to_panels(&[100.0, 0.0]);
+/// add_column_sums(Execution::on_this_thread(InstructionSet::detect()), x.view(), &mut sums);
+/// assert_eq!(sums[0].0[..2], [104.0, 6.0]);
+/// ```
 pub fn add_column_sums(execution: Execution, x: View<'_>, sums: &mut [Row]) {
     arch::run(execution.instruction_set, ColumnSums { x, sums });
 }

@@ -148,6 +148,18 @@ impl Definition {
 
     /// Returns the definition with BERT's template around the tokens `cls` and `sep`, each given with its id, in place of
     /// its post-processor.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::{Definition, EncodeOptions, Input, Tokenizer, Vocab};
+    ///
+    /// let vocab = Vocab::new([("[UNK]", 0), ("[CLS]", 1), ("[SEP]", 2), ("new", 3)])?;
+    /// let definition = Definition::bert(vocab).with_bert_template(("[CLS]", 1), ("[SEP]", 2));
+    /// let ids = Tokenizer::new(definition)?.encode_ids(&Input::pair("new", "new"), &EncodeOptions::default())?;
+    /// assert_eq!(ids, [1, 3, 2, 3, 2]);
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
     pub fn with_bert_template(&self, cls: (&str, u32), sep: (&str, u32)) -> Definition {
         Definition { post_processor: Some(PostProcessor::Template(bert_template(cls, sep))), ..self.as_written() }
     }

@@ -62,6 +62,16 @@ pub struct SpecialTokens {
 
 impl SpecialTokens {
     /// Returns the tokens of the original BERT: `[UNK]`, `[SEP]`, `[PAD]`, `[CLS]` and `[MASK]`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::bert::{Role, SpecialTokens};
+    ///
+    /// let mut tokens = SpecialTokens::usual();
+    /// tokens.set(Role::Mask, "<mask>");
+    /// assert_eq!((tokens.get(Role::Cls), tokens.get(Role::Mask)), (Some("[CLS]"), Some("<mask>")));
+    /// ```
     pub fn usual() -> SpecialTokens {
         SpecialTokens { by_role: Role::ALL.map(|role| Some(role.usual_token().to_owned())) }
     }

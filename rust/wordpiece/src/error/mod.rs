@@ -339,6 +339,17 @@ pub enum Error {
 
 impl Error {
     /// Returns the class of the error; an error with a location has the class of the error there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::Error;
+    ///
+    /// let error = Error::EmptyVocab.at_index(3);
+    /// assert_eq!(error.kind(), Error::EmptyVocab.kind());
+    /// assert_eq!(error.problem(), "item 3: the vocabulary is empty");
+    /// assert!(matches!(error.innermost(), Error::EmptyVocab));
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         use Error::*;
         match self {

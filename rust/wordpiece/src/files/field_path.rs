@@ -35,6 +35,15 @@ impl FieldPath {
     /// # Errors
     ///
     /// [`Error::BadFieldPath`] if a key is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::files::FieldPath;
+    ///
+    /// assert!(FieldPath::new("article.text").is_ok()); // {"article": {"text": "…"}}
+    /// assert!(FieldPath::new("article..text").is_err());
+    /// ```
     pub fn new(written: &str) -> Result<FieldPath> {
         let mut keys = vec![String::new()];
         let mut chars = written.chars().peekable();

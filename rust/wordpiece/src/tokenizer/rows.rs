@@ -50,6 +50,16 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As for [`Tokenizer::encode`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::{Definition, EncodeOptions, Input, Tokenizer, Vocab};
+    ///
+    /// let tokenizer = Tokenizer::new(Definition::bert(Vocab::new([("[UNK]", 0), ("york", 1), ("##er", 2)])?))?;
+    /// assert_eq!(tokenizer.encode_ids(&Input::single("Yorker?"), &EncodeOptions::default())?, [1, 2, 0]);
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
     pub fn encode_ids(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<Vec<u32>> {
         let fields = RequestedFields::default();
         let mut scratch = self.scratch();

@@ -57,6 +57,17 @@ impl Tokenizer {
     ///
     /// [`Error::UnknownId`] for an id without a token if `strict`; else it is skipped. Errors of the decoder's
     /// patterns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wordpiece::{Definition, Tokenizer, Vocab};
+    ///
+    /// let tokenizer = Tokenizer::new(Definition::bert(Vocab::new([("[UNK]", 0), ("york", 1), ("##er", 2)])?))?;
+    /// assert_eq!(tokenizer.decode(&[1, 2, 9], true, false, false)?, "yorker"); // no token has the id 9
+    /// assert!(tokenizer.decode(&[9], true, false, true).is_err());
+    /// # Ok::<(), wordpiece::Error>(())
+    /// ```
     pub fn decode(&self, ids: &[u32], skip_special_tokens: bool, cleanup: bool, strict: bool) -> Result<String> {
         let mut tokens = Vec::with_capacity(ids.len());
         for &id in ids {
