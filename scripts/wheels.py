@@ -201,7 +201,7 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def test_native(path: Path, interpreter: str = sys.executable) -> None:
+def test_native(path: Path, interpreter: str) -> None:
     """Install a wheel and NumPy, and nothing else, and compare it with the package of this Python, if it has one."""
     folder = BUILD / "environment"
     run(interpreter, "-m", "venv", "--clear", folder)
@@ -290,7 +290,7 @@ def source_archive(folder: Path) -> bool:
         names = archive.getnames()
     if not any(name.endswith("rust/python/Cargo.toml") for name in names):
         raise WheelError(f"{path.name} has no crates")
-    test_native(path)
+    test_native(path, sys.executable)
     print(f"sdist: {path.name}, {path.stat().st_size / 1e6:.2f} MB: built, installed, tested", flush=True)
     return True
 

@@ -88,6 +88,12 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
         command downloads it. Or a save into its folder was interrupted.
     InputError
         `name` or `revision` is not a valid name, or `revision` is given for a model that has none.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.hub import find_model
+    >>> find_model("models/words").name
+    'words'
     """
     try:
         text = os.fsdecode(name)

@@ -185,6 +185,13 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     -------
     Array
         The result, with the rows of `weight` as the last axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import linear
+    >>> linear(np.array([1, 2], np.float32), np.array([[3, 4], [5, 6]], np.float32), np.array([0, 10], np.float32))
+    array([11., 27.], dtype=float32)
     """
     rows = x.reshape(-1, x.shape[-1])  # [..., in] -> [tokens, in]: one matrix product for the whole batch
     y = rows @ weight.T  # [tokens, out]
@@ -215,6 +222,13 @@ def layer_norm(x: Array, weight: Array, bias: Array | None = None, *, eps: float
     -------
     Array
         The result, of the shape of `x`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import layer_norm
+    >>> layer_norm(np.array([3, 5], np.float32), np.ones(2, np.float32), np.zeros(2, np.float32), eps=0.0)
+    array([-1.,  1.], dtype=float32)
     """
     y: Array = x - x.mean(axis=-1, keepdims=True)
     variance = np.square(y).mean(axis=-1, keepdims=True)  # [..., 1]
@@ -241,6 +255,13 @@ def rms_norm(x: Array, weight: Array, eps: float) -> Array:
     -------
     Array
         [..., H].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import rms_norm
+    >>> rms_norm(np.array([1, 7], np.float32), np.ones(2, np.float32), eps=0.0).round(3)
+    array([0.2, 1.4], dtype=float32)
     """
     y: Array = x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + np.float32(eps))
     y *= weight
@@ -248,7 +269,15 @@ def rms_norm(x: Array, weight: Array, eps: float) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """exp(x) / Σ exp(x) over the last axis. The maximum is subtracted first, so that nothing overflows."""
+    """exp(x) / Σ exp(x) over the last axis. The maximum is subtracted first, so that nothing overflows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import softmax
+    >>> softmax(np.log(np.array([1, 3], np.float32)))
+    array([0.25, 0.75], dtype=float32)
+    """
     e: Array = x - x.max(axis=-1, keepdims=True, initial=np.finfo(np.float32).min)  # the axis may be empty
     np.exp(e, out=e)
     e /= e.sum(axis=-1, keepdims=True)
@@ -256,7 +285,15 @@ def softmax(x: Array) -> Array:
 
 
 def normalize(x: Array) -> Array:
-    """Scale rows to length 1: x / max(‖x‖₂, 1e-12) over the last axis, [..., H] -> [..., H]."""
+    """Scale rows to length 1: x / max(‖x‖₂, 1e-12) over the last axis, [..., H] -> [..., H].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import normalize
+    >>> normalize(np.array([[3, 4]], np.float32))
+    array([[0.6, 0.8]], dtype=float32)
+    """
     length: Array = np.sqrt(np.square(x).sum(axis=-1, keepdims=True))  # [..., 1]
     np.maximum(length, 1e-12, out=length)
     return x / length
@@ -289,7 +326,15 @@ _ERF_END = 5.0
 
 
 def erf(z: Array) -> Array:
-    """Error function, 2/√π ∫₀ᶻ exp(−t²) dt, to within 1e-7 (1.2e-7 on CPUs where NumPy uses the C library's tanh)."""
+    """Error function, 2/√π ∫₀ᶻ exp(−t²) dt, to within 1e-7 (1.2e-7 on CPUs where NumPy uses the C library's tanh).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import erf
+    >>> erf(np.array([-1, 0, 2], np.float32)).round(3)
+    array([-0.843,  0.   ,  0.995], dtype=float32)
+    """
     z = np.clip(z, -_ERF_END, _ERF_END)
     s = z * z
     p = _polynomial(s, _ERF_P)
@@ -311,7 +356,15 @@ def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
 
 @_in_blocks
 def gelu(x: Array) -> Array:
-    """x·Φ(x) = x·½(1 + erf(x/√2)): the GELU of BERT (Hendrycks and Gimpel, 2016)."""
+    """x·Φ(x) = x·½(1 + erf(x/√2)): the GELU of BERT (Hendrycks and Gimpel, 2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import gelu
+    >>> gelu(np.array([-1, 0, 2], np.float32)).round(3)
+    array([-0.159,  0.   ,  1.954], dtype=float32)
+    """
     y = erf(x * math.sqrt(0.5))
     y += 1.0
     y *= x
@@ -321,7 +374,15 @@ def gelu(x: Array) -> Array:
 
 @_in_blocks
 def gelu_tanh(x: Array) -> Array:
-    """½x(1 + tanh(√(2/π)·(x + 0.044715x³))): an approximation of GELU to within 5e-4 (the same paper)."""
+    """½x(1 + tanh(√(2/π)·(x + 0.044715x³))): an approximation of GELU to within 5e-4 (the same paper).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import gelu_tanh
+    >>> gelu_tanh(np.array([-1, 0, 2], np.float32)).round(3)
+    array([-0.159,  0.   ,  1.955], dtype=float32)
+    """
     y = x * x
     y *= 0.044715
     y += 1.0
@@ -336,35 +397,83 @@ def gelu_tanh(x: Array) -> Array:
 
 @_in_blocks
 def sigmoid(x: Array) -> Array:
-    """σ(x) = 1/(1 + exp(−x)). Below −88, where exp(−x) would overflow, x counts as −88: σ is about 6e-39."""
+    """σ(x) = 1/(1 + exp(−x)). Below −88, where exp(−x) would overflow, x counts as −88: σ is about 6e-39.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import sigmoid
+    >>> sigmoid(np.array([-1, 0, 2], np.float32)).round(3)
+    array([0.269, 0.5  , 0.881], dtype=float32)
+    """
     y = np.exp(-np.maximum(x, np.float32(-88.0)))
     y += 1.0
     return np.reciprocal(y, out=y)
 
 
 def quick_gelu(x: Array) -> Array:
-    """x·σ(1.702x)."""
+    """x·σ(1.702x).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import quick_gelu
+    >>> quick_gelu(np.array([-1, 0, 2], np.float32)).round(3)
+    array([-0.154,  0.   ,  1.936], dtype=float32)
+    """
     return x * sigmoid(1.702 * x)
 
 
 def silu(x: Array) -> Array:
-    """x·σ(x), also called swish."""
+    """x·σ(x), also called swish.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import silu
+    >>> silu(np.array([-1, 0, 2], np.float32)).round(3)
+    array([-0.269,  0.   ,  1.762], dtype=float32)
+    """
     return x * sigmoid(x)
 
 
 @_in_blocks
 def mish(x: Array) -> Array:
-    """x·tanh(ln(1 + exp(x)))."""
+    """x·tanh(ln(1 + exp(x))).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import mish
+    >>> mish(np.array([-1, 0, 2], np.float32)).round(3)
+    array([-0.303,  0.   ,  1.944], dtype=float32)
+    """
     return x * np.tanh(np.logaddexp(np.float32(0.0), x))
 
 
 def tanh(x: Array) -> Array:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import tanh
+    >>> tanh(np.array([-1, 0, 2], np.float32)).round(3)
+    array([-0.762,  0.   ,  0.964], dtype=float32)
+    """
     return np.tanh(x)
 
 
 def relu(x: Array) -> Array:
-    """max(x, 0)."""
+    """max(x, 0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import relu
+    >>> relu(np.array([-1, 0, 2], np.float32)).round(3)
+    array([0., 0., 2.], dtype=float32)
+    """
     return np.maximum(x, 0.0)
 
 
@@ -449,6 +558,16 @@ def relative_position_bias(length: int, table: Array) -> Array:
     -------
     Array
         What is added to the scores, [1, N, S, S].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import relative_position_bias
+    >>> table = np.arange(32, dtype=np.float32)[:, None]  # the number of each bucket, for one head
+    >>> relative_position_bias(3, table)
+    array([[[[ 0., 17., 18.],
+             [ 1.,  0., 17.],
+             [ 2.,  1.,  0.]]]], dtype=float32)
     """
     positions = np.arange(length)
     buckets = distance_buckets(positions[:, None] - positions[None, :])  # [S, S]
@@ -472,6 +591,15 @@ def linear_bias(length: int, slopes: Array) -> Array:
     -------
     Array
         What is added to the scores, [1, N, S, S].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import linear_bias
+    >>> linear_bias(3, np.array([0.5], np.float32))
+    array([[[[-0. , -0.5, -1. ],
+             [-0.5, -0. , -0.5],
+             [-1. , -0.5, -0. ]]]], dtype=float32)
     """
     positions = np.arange(length)
     distances = np.abs(positions[:, None] - positions[None, :]).astype(np.float32)  # [S, S]
@@ -495,6 +623,13 @@ def distance_buckets(distance: Ids) -> Ids:
     -------
     Ids
         The buckets, of the same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import distance_buckets
+    >>> distance_buckets(np.array([0, 5, 20, 1000, -5]))
+    array([ 0,  5, 10, 15, 21])
     """
     after = np.where(distance < 0, 16, 0)
     distance = np.abs(distance)
@@ -545,6 +680,15 @@ def queries_keys_values(
         The keys, of the same shape.
     Array
         The values, of the same shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import queries_keys_values
+    >>> layer = {"weight": np.eye(2, dtype=np.float32), "bias": np.zeros(2, np.float32)}
+    >>> q, k, v = queries_keys_values(np.zeros((1, 3, 2), np.float32), layer, layer, layer, heads=2)
+    >>> q.shape
+    (1, 2, 3, 1)
     """
     q, k = linear(x, **query), linear(x, **key)  # [B, S, N·d]
     if norms is not None:
@@ -596,6 +740,16 @@ def self_attention(
         The context, [B, S, N·d].
     Array
         The weights, [B, N, S, S].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import self_attention
+    >>> layer = {"weight": np.eye(2, dtype=np.float32), "bias": np.zeros(2, np.float32)}
+    >>> x = np.array([[[1, 0], [1, 0], [9, 9]]], np.float32)
+    >>> context, weights = self_attention(x, layer, layer, layer, heads=1, mask=np.array([[True, True, False]]))
+    >>> weights[0, 0, 0]
+    array([0.5, 0.5, 0. ], dtype=float32)
     """
     q, k, v = queries_keys_values(x, query, key, value, heads, rotation, values, norms)
     if in_blocks and window is not None and position_bias is None:
@@ -722,6 +876,14 @@ def feed_forward(x: Array, intermediate: Intermediate, output: Linear, activatio
     -------
     Array
         The result, [B, S, H].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import feed_forward, relu
+    >>> layer = {"weight": np.eye(2, dtype=np.float32), "bias": np.zeros(2, np.float32)}
+    >>> feed_forward(np.array([[[-1, 2]]], np.float32), {"dense": layer}, layer, relu)
+    array([[[0., 2.]]], dtype=float32)
     """
     if "gate" in intermediate:
         h = activation(linear(x, **intermediate["gate"]))  # [B, S, F]
@@ -865,6 +1027,14 @@ def pooler(x: Array, dense: Affine) -> Array:
     -------
     Array
         The vectors of the rows, [B, H].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import pooler
+    >>> x = np.zeros((1, 3, 2), np.float32)
+    >>> pooler(x, {"weight": np.eye(2, dtype=np.float32), "bias": np.ones(2, np.float32)}).round(3)
+    array([[0.762, 0.762]], dtype=float32)
     """
     return np.tanh(linear(x[:, 0], **dense))
 
@@ -897,6 +1067,14 @@ def pool(x: Array, mask: Mask, mode: str, skip: int = 0) -> Array:
     -------
     Array
         The vectors of the rows, [B, H].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import pool
+    >>> x = np.array([[[1, 4], [3, 2], [9, 9]]], np.float32)
+    >>> pool(x, np.array([[True, True, False]]), "mean")
+    array([[2., 3.]], dtype=float32)
     """
     first = mask.argmax(axis=1)[:, None]  # [B, 1] the first visible position
     counted = mask & (np.arange(x.shape[1]) >= first + skip)  # [B, S]

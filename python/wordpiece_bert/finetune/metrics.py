@@ -41,6 +41,12 @@ def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int 
     ------
     InputError
         The shapes differ, or no label counts.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.metrics import accuracy
+    >>> accuracy([1, 0, 1, 1], [1, 1, 1, 1])
+    0.75
     """
     found, right = equal_shapes(predictions, labels)
     counted = right != ignored
@@ -63,6 +69,12 @@ def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) 
     -------
     float
         From 0 to 1.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.metrics import f1
+    >>> f1([1, 0, 1, 0], [1, 1, 0, 0])
+    0.5
     """
     found, right = equal_shapes(predictions, labels)
     both = int(((found == positive) & (right == positive)).sum())
@@ -89,6 +101,12 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
     ------
     InputError
         The texts, or the tags of a text, differ in number.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.metrics import entity_f1
+    >>> entity_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
+    0.6666666666666666
     """
     if [len(row) for row in predictions] != [len(row) for row in labels]:
         raise InputError("predictions and labels have different numbers of tags")
@@ -127,6 +145,12 @@ def exact_match(predictions: Sequence[str], answers: Sequence[Sequence[str]]) ->
     -------
     float
         From 0 to 1.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.metrics import exact_match
+    >>> exact_match(["The Louvre", "Rome"], [["Louvre"], ["Paris"]])
+    0.5
     """
     return _mean_best(predictions, answers, lambda found, right: float(found == right))
 
@@ -139,6 +163,12 @@ def answer_f1(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> f
     -------
     float
         From 0 to 1.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.metrics import answer_f1
+    >>> answer_f1(["in Paris"], [["Paris", "the city of Paris"]])
+    0.6666666666666666
     """
     return _mean_best(predictions, answers, _word_f1)
 

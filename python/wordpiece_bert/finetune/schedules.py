@@ -25,6 +25,13 @@ def get_constant_schedule() -> Callable[[int], float]:
     -------
     callable
         A function from the number of the step, from 0, to the factor.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import get_constant_schedule
+    >>> factor = get_constant_schedule()
+    >>> [round(factor(step), 2) for step in (0, 2, 5, 10)]
+    [1.0, 1.0, 1.0, 1.0]
     """
     return lambda _step: 1.0
 
@@ -41,6 +48,13 @@ def get_constant_schedule_with_warmup(num_warmup_steps: int) -> Callable[[int], 
     -------
     callable
         A function from the number of the step, from 0, to the factor.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import get_constant_schedule_with_warmup
+    >>> factor = get_constant_schedule_with_warmup(5)
+    >>> [round(factor(step), 2) for step in (0, 2, 5, 10)]
+    [0.0, 0.4, 1.0, 1.0]
     """
     return lambda step: step / max(1, num_warmup_steps) if step < num_warmup_steps else 1.0
 
@@ -60,6 +74,13 @@ def get_linear_schedule_with_warmup(num_warmup_steps: int, num_training_steps: i
     function
         From the number of a step, counted from 0, to the factor of the learning rate: k/w during the warm-up, then
         (T − k)/(T − w), and 0 from T on. With a warm-up the first step has the factor 0.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import get_linear_schedule_with_warmup
+    >>> factor = get_linear_schedule_with_warmup(5, 10)
+    >>> [round(factor(step), 2) for step in (0, 2, 5, 10)]
+    [0.0, 0.4, 1.0, 0.0]
     """
     w, total = num_warmup_steps, num_training_steps
     return lambda step: step / max(1, w) if step < w else max(0.0, (total - step) / max(1, total - w))
@@ -73,6 +94,13 @@ def get_cosine_schedule_with_warmup(num_warmup_steps: int, num_training_steps: i
     -------
     callable
         A function from the number of the step, from 0, to the factor.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import get_cosine_schedule_with_warmup
+    >>> factor = get_cosine_schedule_with_warmup(5, 10)
+    >>> [round(factor(step), 2) for step in (0, 2, 5, 10)]
+    [0.0, 0.4, 1.0, 0.0]
     """
     w, total = num_warmup_steps, num_training_steps
 

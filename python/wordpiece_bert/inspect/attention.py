@@ -75,6 +75,14 @@ def attention(
     InputError
         An array has the wrong shape; a weight is negative or not finite, or those of a row do not add up to 1, to 0.01
         (in torch, weights of a model in training have dropout); or the tokens are not S strings.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect, tasks
+    >>> words = tasks.load("models/words")
+    >>> trace = inspect.trace(words, "the capital of france is paris")
+    >>> inspect.attention(trace).kind
+    'attention'
     """
     if isinstance(source, Trace):
         tokens, sentence_ids, value_norms = source.tokens, source.sentence_ids, source.value_norms
@@ -117,6 +125,14 @@ def rollout(attentions: npt.ArrayLike) -> Array:
     -------
     array
         float32 [L, S, S]: after each layer, position by input token. Each row sums to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import inspect
+    >>> weights = np.full((2, 1, 3, 3), 1 / 3)  # two layers, one head, three tokens
+    >>> inspect.rollout(weights).shape
+    (2, 3, 3)
     """
     weights = checked_weights(attentions)
     length = weights.shape[-1]
@@ -170,6 +186,14 @@ def neurons(
     ------
     InputError
         Queries and keys differ in shape, or the selected layer is not shown.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect, tasks
+    >>> words = tasks.load("models/words")
+    >>> trace = inspect.trace(words, "the capital of france is paris")
+    >>> inspect.neurons(trace).arrays["queries"].shape
+    (1, 1, 8, 67)
     """
     bias = None
     if source is not None:

@@ -67,6 +67,13 @@ def predictions(
     ------
     InputError
         The model has no masked-language head, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect
+    >>> view = inspect.predictions("models/words", "the capital of france is [MASK]")
+    >>> view.kind
+    'predictions'
     """
     model, tokenizer = _with_language_head(source)
     encoding = encode(model, tokenizer, text, pair, max_length)
@@ -103,6 +110,12 @@ def logit_lens(
     View
         Arrays ``probabilities`` [L + 1, S, top_k] and ``own`` [L + 1, S]; in ``data`` the tokens, [L + 1][S][top_k].
         Layer 0 is the output of the embeddings.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect
+    >>> inspect.logit_lens("models/words", "the capital of france is [MASK]").kind
+    'lens'
     """
     model, tokenizer = _with_language_head(source)
     encoding = encode(model, tokenizer, text, pair, max_length)

@@ -72,6 +72,14 @@ def patterns(
     ------
     InputError
         The models of the traces have different numbers of layers or heads, or an array has the wrong shape.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect, tasks
+    >>> words = tasks.load("models/words")
+    >>> trace = inspect.trace(words, "the capital of france is paris")
+    >>> inspect.patterns(trace).data["labels"]
+    [['broad']]
     """
     traces = [source] if isinstance(source, Trace) else source if isinstance(source, (list, tuple)) else []
     if traces and all(isinstance(one, Trace) for one in traces):

@@ -101,6 +101,12 @@ def saliency(
     InputError
         The model is no classifier or has no backward pass here, the label or the method is unknown, or the tokenizer
         has no mask token.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect
+    >>> inspect.saliency("models/reviews", "a wonderful film").kind
+    'saliency'
     """
     model, tokenizer = loaded(source)
     if not isinstance(model, SequenceClassification):

@@ -75,6 +75,13 @@ def tokens(
     ------
     InputError
         An argument is not a Tokenizer or not a text.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer, inspect
+    >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "new", "york", "##er"])
+    >>> inspect.tokens(tokenizer, "New Yorker").kind
+    'tokens'
     """
     tokenizers = [tokenizer] if beside is None else [tokenizer, beside]
     for one in tokenizers:

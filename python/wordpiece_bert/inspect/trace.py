@@ -95,6 +95,14 @@ def trace(source: Source, text: str, pair: str | None = None, *, max_length: int
     InputError
         The source is not a model with a tokenizer, the model is no encoder that is known here, or the text has no
         token.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect, tasks
+    >>> words = tasks.load("models/words")
+    >>> trace = inspect.trace(words, "the capital of france is paris")
+    >>> trace.tokens
+    ['[CLS]', 'the', 'capital', 'of', 'france', 'is', 'paris', '[SEP]']
     """
     model, tokenizer = loaded(source)
     return run_trace(model, encode(model, tokenizer, text, pair, max_length))

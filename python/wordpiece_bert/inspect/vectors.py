@@ -58,6 +58,15 @@ def similarity(
     ------
     InputError
         The vectors differ in width, or there are more or fewer labels than vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import inspect
+    >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+    >>> view.arrays["similarity"]
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     a = as_finite("vectors", vectors, (2,))
     b = a if others is None else as_finite("others", others, (2,))
@@ -90,6 +99,15 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
     ------
     InputError
         There is no such layer.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect, tasks
+    >>> words = tasks.load("models/words")
+    >>> trace = inspect.trace(words, "the capital of france is paris")
+    >>> other = inspect.trace(words, "a city in poland")
+    >>> inspect.token_similarity(trace, other).arrays["similarity"].shape
+    (8, 6)
     """
     if not -len(a.hidden_states) <= layer < len(a.hidden_states):
         raise InputError(f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}")
@@ -179,6 +197,14 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     ------
     InputError
         The table is empty, or the model has none because it rotates queries and keys.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import inspect
+    >>> view = inspect.positions(np.eye(3))
+    >>> view.arrays["learned"].shape
+    (3, 3)
     """
     if isinstance(source, Model):
         encoder = encoder_of(source)
@@ -218,6 +244,14 @@ def sinusoids(count: int, width: int) -> Array:
     -------
     ndarray of float32
         The values, [P, H].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import inspect
+    >>> inspect.sinusoids(2, 4).round(3)
+    array([[0.   , 1.   , 0.   , 1.   ],
+           [0.841, 0.54 , 0.01 , 1.   ]], dtype=float32)
     """
     rates = 10000.0 ** (-2 * (np.arange(width) // 2) / width)  # [H]
     angles = np.arange(count)[:, None] * rates  # [P, H]

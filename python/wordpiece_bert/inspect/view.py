@@ -60,6 +60,14 @@ class View:
     encodings : mapping of str to Encoding, optional
         How each array is stored in a page; ``"single"`` where nothing is given.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import inspect
+    >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+    >>> view.kind, list(view.arrays)
+    ('similarity', ['similarity'])
+
     Attributes
     ----------
     kind, title : str
@@ -130,6 +138,15 @@ class View:
         ------
         InputError
             `data` has a value that JSON does not have.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+        >>> import json
+        >>> json.loads(view.to_json())["kind"]
+        'similarity'
         """
         arrays = {name: array.tolist() for name, array in self.arrays.items()}
         return _readable_json({"kind": self.kind, "title": self.title, "data": self.data, "arrays": arrays})
@@ -141,6 +158,14 @@ class View:
         -------
         str
             The HTML.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+        >>> view.to_html()[:15]
+        '<!doctype html>'
         """
         return Page([self], self.title).to_html()
 
@@ -151,6 +176,14 @@ class View:
         -------
         str
             The SVG.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+        >>> view.to_svg()[:4]
+        '<svg'
         """
         return self.drawing().to_svg()
 
@@ -174,6 +207,14 @@ class View:
             The name ends otherwise, or matplotlib is not installed.
         OSError
             The file cannot be written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+        >>> view.save("view.html").name
+        'view.html'
         """
         path = Path(path)
         suffix = _suffix(path, SUFFIXES)
@@ -228,6 +269,14 @@ class Page:
     title : str, default "Looking inside"
         The title of the page.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import inspect
+    >>> page = inspect.page(inspect.similarity(np.eye(2), ["a", "b"]), title="Two vectors")
+    >>> len(page.views)
+    1
+
     Attributes
     ----------
     views : list of View
@@ -255,6 +304,14 @@ class Page:
         -------
         str
             The HTML.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> page = inspect.page(inspect.similarity(np.eye(2), ["a", "b"]), title="Two vectors")
+        >>> "Two vectors" in page.to_html()
+        True
         """
         blobs: list[str] = []
         shown: list[dict[str, Any]] = []
@@ -321,6 +378,15 @@ class Page:
         -------
         str
             The JSON text.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> page = inspect.page(inspect.similarity(np.eye(2), ["a", "b"]), title="Two vectors")
+        >>> import json
+        >>> json.loads(page.to_json())["title"]
+        'Two vectors'
         """
         views = ",".join(view.to_json() for view in self.views)
         return f'{{"title": {_readable_json(self.title)}, "views": [{views}]}}'
@@ -344,6 +410,14 @@ class Page:
             The name ends otherwise.
         OSError
             The file cannot be written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> page = inspect.page(inspect.similarity(np.eye(2), ["a", "b"]), title="Two vectors")
+        >>> page.save("page.html").name
+        'page.html'
         """
         path = Path(path)
         suffix = _suffix(path, (".html", ".json"))
@@ -391,6 +465,14 @@ def page(*views: View, title: str = "Looking inside") -> Page:
     -------
     Page
         The page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import inspect
+    >>> page = inspect.page(inspect.similarity(np.eye(2), ["a", "b"]), title="Two vectors")
+    >>> [view.kind for view in page.views]
+    ['similarity']
     """
     return Page(views, title)
 

@@ -132,6 +132,12 @@ def question_answering(
     -----
     TruncationWarning
         The question was truncated.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import question_answering
+    >>> question_answering("models/answers", "Where was Alan Turing born?", "Alan Turing was born in London.")["answer"]
+    'London'
     """
     model, tokenizer = with_head(source, QuestionAnswering, "question_answering")
     _check_text("question", question)

@@ -77,6 +77,13 @@ def load(
     ------
     ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
         As for `AutoModel.from_pretrained` and `Tokenizer.from_pretrained`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import classify, load
+    >>> reviews = load("models/reviews")
+    >>> [found[0]["label"] for found in classify(reviews, ["A wonderful film!", "The story was dull."])]
+    ['positive', 'negative']
     """
     loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
     folder = loading.find(name)

@@ -93,6 +93,12 @@ def fill_mask(
         Texts were longer than the model accepts, and were truncated.
     VocabWarning
         A target is not in the vocabulary.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import fill_mask
+    >>> fill_mask("models/words", "The capital of France is [MASK].", top_k=1)[0]["token_str"]
+    'paris'
     """
     model: MaskedLM | BertForPreTraining
     model, tokenizer = with_head(source, (MaskedLM, BertForPreTraining), "fill_mask")  # type: ignore[arg-type]

@@ -98,6 +98,12 @@ def classify(
     -----
     TruncationWarning
         Texts were longer than the model accepts, and were truncated.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import classify
+    >>> classify("models/reviews", "A wonderful film!")[0]["label"]
+    'positive'
     """
     frozen = frozen_classifier(source)
     if frozen is None:

@@ -142,6 +142,12 @@ def ner(
     -----
     TruncationWarning
         Texts were longer than the model accepts, and were truncated; never with `stride`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import ner
+    >>> [(one["entity_group"], one["word"]) for one in ner("models/entities", "Ada Lovelace lived in London")]
+    [('PER', 'ada lovelace'), ('LOC', 'london')]
     """
     model, tokenizer = with_head(source, TokenClassification, "ner")
     batch_size = whole_number("batch_size", batch_size, 1)

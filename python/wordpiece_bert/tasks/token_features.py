@@ -135,6 +135,12 @@ def feature_extraction(
     -----
     TruncationWarning
         Texts were longer than the model accepts, and were truncated.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import feature_extraction
+    >>> feature_extraction("models/sentences", "the bread").vectors.shape
+    (4, 67)
     """
     model, tokenizer = with_head(source, Model, "feature_extraction")
     base = model.base_model if isinstance(model, HeadModel) else model

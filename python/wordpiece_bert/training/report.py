@@ -118,6 +118,14 @@ class VocabReport:
         -------
         dict
             The values by the names of the fields.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer, vocab_report
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "new", "york", "##er"])
+        >>> report = vocab_report(tokenizer, ["New Yorker", "new"])
+        >>> report.to_dict()["texts"]
+        2
         """
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -135,6 +143,15 @@ class VocabReport:
         -------
         str
             A JSON object.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer, vocab_report
+        >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "new", "york", "##er"])
+        >>> report = vocab_report(tokenizer, ["New Yorker", "new"])
+        >>> import json
+        >>> json.loads(report.to_json())["texts"]
+        2
         """
         content = self.to_dict()
         if not details:

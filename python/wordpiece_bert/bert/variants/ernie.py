@@ -227,7 +227,13 @@ class ErnieForPreTraining(BertForPreTraining):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> PreTrainingOutput:
-        """Run encoder and head, as BERT's class, with the tasks of the tokens."""
+        """Run encoder and head, as BERT's class, with the tasks of the tokens.
+
+        Returns
+        -------
+        PreTrainingOutput
+            The logits of both heads, and with labels the loss.
+        """
         return super(ErnieForPreTraining, _with_tasks(self, task_type_ids)).__call__(
             input_ids,
             attention_mask,
@@ -261,7 +267,13 @@ class ErnieForQuestionAnswering(BertForQuestionAnswering):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> QuestionAnsweringOutput:
-        """Run encoder and head, as BERT's class, with the tasks of the tokens."""
+        """Run encoder and head, as BERT's class, with the tasks of the tokens.
+
+        Returns
+        -------
+        QuestionAnsweringOutput
+            The logits of the first and the last token, [B, S] each, and with positions the loss.
+        """
         return super(ErnieForQuestionAnswering, _with_tasks(self, task_type_ids)).__call__(
             input_ids,
             attention_mask,
