@@ -51,19 +51,6 @@ pub struct Mask {
 
 impl Dropout {
     /// Returns the masks at `site` of layer `layer`, which is 0 for the embeddings; `None` where P is 0.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use wordpiece_kernels::training::{Dropout, Site};
-    ///
-    /// let dropout = Dropout { seed: 42, step: 0, micro_batch: 0, hidden: 0.5, attention: 0.0 };
-    /// assert!(dropout.at(Site::AttentionWeights, 0).is_none());
-    /// let mask = dropout.at(Site::Output, 0).unwrap();
-    /// let row = mask.columns(mask.state(3, 7), 0);
-    /// assert!(row.0.iter().all(|factor| [0.0, 2.0].contains(factor)));
-    /// assert_eq!(mask.columns(mask.state(3, 7), 0), row); // drawn again, not kept
-    /// ```
     pub fn at(&self, site: Site, layer: usize) -> Option<Mask> {
         let rate = if site == Site::AttentionWeights { self.attention } else { self.hidden };
         let words = [self.seed, site as u64, self.step, self.micro_batch, layer as u64];
@@ -94,20 +81,6 @@ impl Mask {
 }
 
 /// Multiplies each row of `x` by its mask; `states` has the state of column 0 of each row.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_kernels::training::{Dropout, Site, drop_rows};
-/// use wordpiece_kernels::{InstructionSet, Matrix};
-///
-/// let dropout = Dropout { seed: 42, step: 0, micro_batch: 0, hidden: 0.25, attention: 0.0 };
-/// let mask = dropout.at(Site::Embeddings, 0).unwrap();
-/// let mut x = Matrix::default();
-/// x.fill_rows(1, 32, &[3.0; 32]);
-/// drop_rows(InstructionSet::detect(), mask, &[mask.state(0, 0)], &mut x.view_mut(), 1);
-/// assert!(x.view().panel(0)[0].0.iter().all(|x| *x == 0.0 || (x - 4.0).abs() < 1e-6));
-/// ```
 pub fn drop_rows(instruction_set: InstructionSet, mask: Mask, states: &[u64], x: &mut ViewMut<'_>, panels: usize) {
     arch::run(instruction_set, DropRows { mask, states, x, panels });
 }
