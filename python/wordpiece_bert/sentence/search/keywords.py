@@ -137,6 +137,11 @@ class BM25Index:
             The queries.
         top_k : int
             How many documents to return for each.
+
+        Returns
+        -------
+        list of list of (int, float)
+            The numbers and scores for each query, the highest score first.
         """
         if self._index is None or not queries:
             return [[] for _ in queries]

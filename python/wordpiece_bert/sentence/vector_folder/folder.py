@@ -389,6 +389,11 @@ class VectorFolder:
         precision : {"float32", "int8", "binary"}, default "float32"
             The precision. 8-bit numbers are int8, and bits are packed into uint8.
 
+        Yields
+        ------
+        ndarray
+            The vectors of the next rows, [n, d].
+
         Raises
         ------
         InputError
@@ -404,6 +409,11 @@ class VectorFolder:
 
     def vectors(self) -> npt.NDArray[np.float32]:
         """Return the float32 vectors [n, d], in memory.
+
+        Returns
+        -------
+        ndarray of float32
+            The vectors, [n, d].
 
         Raises
         ------
@@ -421,13 +431,24 @@ class VectorFolder:
         columns : sequence of str, optional
             The columns: that of the ids under its own name, the fields, and those of the vectors, such as ``vector``.
             By default all.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            The next rows.
         """
         for part in self._parts:
             for number in range(part.groups):
                 yield from part.group(number, None if columns is None else [*columns]).to_batches()
 
     def ids(self) -> list[Any]:
-        """Return the ids of all rows, in order."""
+        """Return the ids of all rows, in order.
+
+        Returns
+        -------
+        list
+            The ids, of the type that they were written with.
+        """
         return [one for batch in self.batches([self._layout.id_column]) for one in batch.column(0).to_pylist()]
 
 
