@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 
 from model_files import MODELS, reference_vectors
 from wordpiece_bert import SentenceEncoder
+from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError, TruncationWarning
 from wordpiece_bert.sentence import M3Encoder, MultiVectors, SparseVectors
 
@@ -151,3 +153,76 @@ def test_wrong_pairs_and_texts_are_refused() -> None:
         encoder.encode(["a", 3])  # type: ignore[list-item]
     with pytest.raises(InputError, match="max_seq_length"):
         M3Encoder(FOLDER, max_seq_length=2)
+
+
+# --- the commands
+
+
+@pytest.mark.parametrize("outputs", ["dense", "sparse", "colbert"])
+def test_a_command_writes_each_output(outputs: str, tmp_path: Path) -> None:
+    texts = ["the city by night", "a dog", "the city"]
+    file, output = tmp_path / "texts.txt", tmp_path / "vectors.jsonl"
+    file.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    assert main(["embed", str(file), "-m", str(FOLDER), "--outputs", outputs, "-o", str(output), "-q"]) == 0
+    rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    encoder = M3Encoder(FOLDER)
+    expected = encoded(encoder, texts)
+    assert (encoder.vocabulary_size, encoder.token_dimension) == (185, 12)
+    assert len(rows) == 3
+    for index, row in enumerate(rows):
+        if outputs == "dense":
+            vector = np.array(row["vector"]) / np.linalg.norm(row["vector"])
+            np.testing.assert_allclose(
+                vector, SentenceEncoder(FOLDER).encode(texts, normalize_embeddings=True)[index], atol=1e-6
+            )
+        elif outputs == "sparse":
+            dense = np.zeros(185, np.float32)
+            dense[row["indices"]] = row["values"]
+            np.testing.assert_allclose(dense, expected.sparse.toarray()[index], atol=1e-6)
+        else:
+            np.testing.assert_allclose(row["vectors"], expected.colbert[index], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["-m", "minilm", "--outputs", "sparse", "-o", "x.jsonl"],
+            "it has no sparse_linear.pt and no colbert_linear.pt",
+        ),
+        (
+            ["-m", str(FOLDER), "--outputs", "sparse", "--normalize", "-o", "x.jsonl"],
+            "--normalize is for dense vectors",
+        ),
+        (["-m", str(FOLDER), "--outputs", "colbert", "--normalize", "-o", "x.jsonl"], "have length 1 already"),
+        (["-m", str(FOLDER), "--outputs", "colbert", "--prompt", "a ", "-o", "x.jsonl"], "BGE-M3 has no prompts"),
+        (["-m", str(FOLDER), "--outputs", "colbert", "-o", "x.vectors"], "a folder of vectors keeps dense ones"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.txt").write_text("a city\n")
+    assert main(["embed", "texts.txt", *arguments]) != 0
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("x.*"))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("m3_colbert_dim", "Unigram"), ("st_modernbert_mean", "BPE")])
+def test_info_shows_a_folder_with_another_tokenizer(name: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(MODELS / name), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["tokenizer"]["model"] == kind
+    mask = "<mask>" if kind == "Unigram" else "[MASK]"
+    assert facts["tokenizer"]["special_tokens"][mask] == (184 if kind == "Unigram" else 296)
+    if name == "m3_colbert_dim":
+        assert facts["m3_encoder"] == {"outputs": ["dense", "sparse", "colbert"], "token_vector_width": 12}
+    else:
+        assert "m3_encoder" not in facts
+    assert main(["info", str(MODELS / name)]) == 0
+    assert "special tokens" in capsys.readouterr().out

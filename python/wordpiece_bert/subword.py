@@ -302,6 +302,18 @@ class SubwordTokenizer:
         """The id of the unknown token."""
         return self._role_id("unk_token")
 
+    def facts(self) -> dict[str, object]:
+        """Return what the command ``info`` shows of the tokenizer."""
+        roles = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token", "bos_token", "eos_token")
+        special = {token: self.token_to_id(token) for role in roles if (token := self._role(role)) is not None}
+        return {
+            "model": type(self._core.model).__name__,
+            "vocabulary": self.vocab_size,
+            "with_added_tokens": int(self._core.get_vocab_size(with_added_tokens=True)),
+            "special_tokens": special,
+            "longest_row": self.model_max_length,
+        }
+
     def _role(self, name: str) -> str | None:
         value = self._settings.get(name)
         if isinstance(value, dict):
@@ -402,7 +414,7 @@ class SubwordTokenizer:
     ) -> RaggedBatch:
         """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
         del threads
-        rows = self._run(texts, True, truncation, max_length, stride, padding)
+        rows = self._run(texts, True, truncation, max_length, stride, padding, offsets=return_offsets)
         truncated = np.array([bool(row.overflowing) for row in rows], np.bool_)
         samples: npt.NDArray[np.int64] | None = None
         if return_overflowing_tokens:
@@ -433,6 +445,7 @@ class SubwordTokenizer:
         *,
         split: bool = False,
         side: str | None = None,
+        offsets: bool = True,
     ) -> list[Any]:
         if padding:
             raise InputError("padding must be False: rows are padded by the model's call")
@@ -450,8 +463,9 @@ class SubwordTokenizer:
                     ) from cause
             else:
                 self._core.no_truncation()
+            encode = self._core.encode_batch if offsets else self._core.encode_batch_fast
             for start in range(0, len(items), _BLOCK):
-                rows += self._core.encode_batch(
+                rows += encode(
                     items[start : start + _BLOCK], is_pretokenized=split, add_special_tokens=add_special_tokens
                 )
         return rows

@@ -76,6 +76,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
     )
     parser.add_argument(
+        "--outputs",
+        choices=("dense", "sparse", "colbert"),
+        default="dense",
+        help="which vectors of BGE-M3, which makes all three: one for a text, the weights of its tokens, or a vector "
+        "for each token (default: dense)",
+    )
+    parser.add_argument(
         "--documents",
         action="store_true",
         help="put the model's prompt for documents before each text, as 'search' does",
@@ -92,6 +99,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Embed the files and report what was written."""
     if is_folder(options):
+        if options.outputs != "dense":
+            raise InputError(f"--outputs {options.outputs}: a folder of vectors keeps dense ones; write them to a file")
         run_folder(options)
         return
     options.model = options.model or "minilm"
@@ -110,8 +119,15 @@ def run(options: argparse.Namespace) -> None:
     folder = find_model(options.model, download=options.download)
     block = block_texts(folder, options.batch_size)
     texts = TextReader(files, block_texts=block, **arguments.reading_options(options))
-    check_normalize(kind_of(folder), normalize=options.normalize)
-    encoder = encoder_class(folder).from_pretrained(folder, **arguments.loading_options(options))
+    check_normalize(kind_of(folder), normalize=options.normalize, outputs=options.outputs)
+    encoder: Any
+    if options.outputs == "dense":
+        encoder = encoder_class(folder).from_pretrained(folder, **arguments.loading_options(options))
+    else:
+        from wordpiece_bert.sentence.m3.encoder import M3Encoder
+        from wordpiece_bert.sentence.m3.one_output import OneOutput
+
+        encoder = OneOutput(M3Encoder(folder, **arguments.loading_options(options)), options.outputs)
     loaded = time.perf_counter()
     output = output_of(encoder, path, kind, normalize=options.normalize)
     print_verbose(
@@ -126,7 +142,8 @@ def run(options: argparse.Namespace) -> None:
         truncated, tokens = embed_texts(
             texts, encoder, output.append, options, as_documents=options.documents, prompt=prompt, digest=output.digest
         )
-        output.commit(prompt_text(encoder, prompt, as_documents=options.documents))
+        is_dense = options.outputs == "dense"
+        output.commit(prompt_text(encoder, prompt, as_documents=options.documents) if is_dense else "")
     warn_skipped(texts.skipped_count, texts.skipped)
     cut = f" of {counted(texts.count, 'text')} truncated to the {output.limit}"
     warn_truncated(len(truncated), truncated, cut, every=options.verbose)

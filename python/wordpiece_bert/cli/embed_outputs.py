@@ -15,6 +15,7 @@ from wordpiece_bert.sentence.dense.base import body_of
 from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.folders.kinds import MULTI_VECTOR, SPARSE, Kind
+from wordpiece_bert.sentence.m3.one_output import OneOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,20 +51,22 @@ class Output(Protocol):
         """Return what was written, in words and as fields."""
 
 
-def check_normalize(kind: Kind, *, normalize: bool) -> None:
-    """Raise an `InputError` if vectors are to be normalized whose lengths matter."""
-    if normalize and kind is SPARSE:
+def check_normalize(kind: Kind, *, normalize: bool, outputs: str = "dense") -> None:
+    """Raise an `InputError` if vectors are to be normalized whose lengths matter; `outputs` are those of BGE-M3."""
+    if normalize and outputs == "colbert":
+        raise InputError("--normalize is for dense vectors: those of tokens have length 1 already")
+    if normalize and (kind is SPARSE or outputs == "sparse"):
         raise InputError(
             "--normalize is for dense vectors: the vectors of a sparse model are compared by their dot product"
         )
 
 
-def output_of(encoder: Encoder, path: Path | None, kind: str, *, normalize: bool) -> Output:
+def output_of(encoder: Encoder | OneOutput, path: Path | None, kind: str, *, normalize: bool) -> Output:
     """Return where the vectors of an encoder go.
 
     Parameters
     ----------
-    encoder : SentenceEncoder, SparseEncoder or MultiVectorEncoder
+    encoder : SentenceEncoder, SparseEncoder, MultiVectorEncoder or OneOutput
         What makes the vectors.
     path : Path or None
         The file to write; None for standard output.
@@ -74,7 +77,7 @@ def output_of(encoder: Encoder, path: Path | None, kind: str, *, normalize: bool
     """
     if isinstance(encoder, SentenceEncoder):
         return _Dense(encoder, path, kind, normalize=normalize)
-    if isinstance(encoder, SparseEncoder):
+    if isinstance(encoder, SparseEncoder) or (isinstance(encoder, OneOutput) and encoder.name == "sparse"):
         return _Sparse(encoder, path, kind)
     return _ManyVectors(encoder, path, kind)
 
@@ -110,7 +113,7 @@ class _Lists:
     #: The name of the model, and of what is counted.
     name, item = "", ""
 
-    def __init__(self, encoder: Encoder, path: Path | None, kind: str) -> None:
+    def __init__(self, encoder: Encoder | OneOutput, path: Path | None, kind: str) -> None:
         self.writer = list_writer(path, self.columns(encoder.dimension), kind)
         self.model = f"{self.name}, "
         self._dimension = encoder.dimension

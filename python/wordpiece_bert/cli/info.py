@@ -40,12 +40,14 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the facts about the target, as text or JSON."""
     from wordpiece_bert.hub import find_model
+    from wordpiece_bert.subword import SubwordTokenizer, is_subword
 
     facts: dict[str, dict[str, object]] = {}
     source = options.target
     if not Path(source).is_file():
         folder = find_model(source, download=options.download)
         print_verbose(options, f"{source}: {folder}")
+        facts |= _m3(folder)
         encoder, folder = _encoder_facts(folder)
         facts |= encoder
         if "static_encoder" not in facts and any(
@@ -54,8 +56,11 @@ def run(options: argparse.Namespace) -> None:
             facts["model"] = _model_facts(folder)
             facts["engine"] = _engine_facts()
         source = str(folder)
-    tokenizer = arguments.load_tokenizer(source)
-    facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}
+    if Path(source).is_dir() and is_subword(source):
+        facts["tokenizer"] = SubwordTokenizer(source).facts()
+    else:
+        tokenizer = arguments.load_tokenizer(source)
+        facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}
     if options.json:
         import json
 
@@ -78,6 +83,18 @@ def _encoder_facts(folder: Path) -> tuple[dict[str, dict[str, object]], Path]:
         return {}, folder
     facts, home = describe(folder)
     return {kind.name.replace("-", " ").replace(" ", "_"): facts}, home
+
+
+def _m3(folder: Path) -> dict[str, dict[str, object]]:
+    """Return the facts about the heads of a folder of BGE-M3; none for another folder."""
+    from wordpiece_bert.bert.auto import read_config
+    from wordpiece_bert.bert.functional import linear
+    from wordpiece_bert.sentence.m3.heads import SPARSE_FILE, VECTORS_FILE, read_heads
+
+    if not all((folder / name).is_file() for name in (SPARSE_FILE, VECTORS_FILE)):
+        return {}
+    heads = read_heads(folder, read_config(folder).hidden_size, linear)
+    return {"m3_encoder": {"outputs": ["dense", "sparse", "colbert"], "token_vector_width": len(heads.vectors[0])}}
 
 
 def _sentence(home: Path) -> tuple[dict[str, object], Path]:

@@ -138,6 +138,16 @@ class M3Encoder(Encoder):
         return self._model.config.hidden_size
 
     @property
+    def vocabulary_size(self) -> int:
+        """Width of the sparse vectors, the entries of the vocabulary."""
+        return self._model.config.vocab_size
+
+    @property
+    def token_dimension(self) -> int:
+        """Width of the vectors of tokens."""
+        return len(self._heads.vectors[0])
+
+    @property
     def engine(self) -> EngineInfo:
         """How the encoder computes on this machine."""
         return self._model.engine.with_threads(self._threads)
@@ -213,7 +223,7 @@ class M3Encoder(Encoder):
         """Return the outputs of all passes in the order of the texts."""
         sparse = joined([one.sparse for one in found], self._model.config.vocab_size)
         if not found:
-            width = len(self._heads.vectors[0])
+            width = self.token_dimension
             empty = MultiVectors(np.zeros((0, width), np.float32), [0])
             return M3Vectors(np.zeros((0, self.dimension), np.float32), sparse, empty)
         dense = np.concatenate([one.dense for one in found])
