@@ -22,7 +22,7 @@ from wordpiece_bert.sentence import metrics
 from wordpiece_bert.sentence.arguments import as_given
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.multi_vector import late_interaction
-from wordpiece_bert.sentence.parameters import ENCODING
+from wordpiece_bert.sentence.parameters import CHUNKS, ENCODING
 from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize_embeddings
 from wordpiece_bert.sentence.search import semantic
 from wordpiece_bert.sentence.search.communities import community_detection as community_detection
@@ -620,7 +620,7 @@ def semantic_search(
     return hits
 
 
-@completed_by(semantic.paraphrase_mining_embeddings)
+@completed_by(CHUNKS, semantic.paraphrase_mining_embeddings)
 def paraphrase_mining_embeddings(
     embeddings: Any,
     query_chunk_size: int = 5000,
@@ -635,8 +635,6 @@ def paraphrase_mining_embeddings(
     ----------
     embeddings : array_like or tensor
         Vectors [n, d].
-    query_chunk_size, corpus_chunk_size : int
-        Not needed here: the scores that are in memory at once are bounded.
     score_function : callable, optional
         How vectors are compared, as in `semantic_search`.
 

@@ -11,6 +11,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.encoding import encoded
+from wordpiece_bert.sentence.parameters import CHUNKS
 from wordpiece_bert.sentence.search.semantic import paraphrase_mining_embeddings
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ParaphraseMiningEvaluator"]
 
 
-@completed_by(EVALUATING, paraphrase_mining_embeddings)
+@completed_by(EVALUATING, CHUNKS, paraphrase_mining_embeddings)
 class ParaphraseMiningEvaluator(BaseEvaluator):
     """How well the paraphrases of a collection are found by the cosine of their vectors.
 
@@ -36,8 +37,6 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         The same as ``{id: {id: True}}``.
     add_transitive_closure : bool, default False
         Whether paraphrases of paraphrases count as such.
-    query_chunk_size, corpus_chunk_size : int
-        Not needed here: the scores that are in memory at once are bounded.
     batch_size : int, default 16
         The most texts that go through the NumPy engine at once.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = ["ENCODING", "SETTINGS"]
+__all__ = ["CHUNKS", "ENCODING", "SETTINGS"]
 
 #: What is given when an encoder is made, besides how its model is loaded (`wordpiece_bert.bert.parameters.LOADING`).
 SETTINGS = Parameters(
@@ -17,6 +17,14 @@ SETTINGS = Parameters(
         How `similarity` compares vectors; by default as the folder says.
     truncate_dim : int, optional
         How many of the first numbers of each vector `encode` keeps by default; by default as the folder says, or all.
+    """
+)
+
+#: What sentence-transformers needs to bound memory.
+CHUNKS = Parameters(
+    """
+    query_chunk_size, corpus_chunk_size : int
+        Not needed here: the scores that are in memory at once are bounded.
     """
 )
 
