@@ -44,7 +44,9 @@ def test_products_are_faster_only_with_instructions_for_bfloat16(instruction_set
     assert reason
     assert instructions.startswith(instruction_set)
     assert faster == (instructions != instruction_set)
-    assert _core.describe_products("float32", instruction_set)[1:] == (instruction_set, False, "")
+    # Tile registers do not multiply float32.
+    vectors = "avx512" if instruction_set == "amx" else instruction_set
+    assert _core.describe_products("float32", instruction_set)[1:] == (vectors, False, "")
 
 
 @pytest.mark.parametrize(

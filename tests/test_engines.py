@@ -61,7 +61,8 @@ def test_both_engines_give_the_same_numbers(folder: str, case: str) -> None:
     inputs, _ = reference_cases(folder)[case]
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
-    check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))
+    # Which products NumPy's library computes depends on the CPU: NeoBERT is 1.1e-6 away with those of a Xeon.
+    check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING), 2e-6)
 
 
 def test_every_activation_is_among_the_kernels() -> None:
