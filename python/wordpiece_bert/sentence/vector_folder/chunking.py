@@ -26,7 +26,7 @@ Spans = "npt.NDArray[np.int64]"
 
 # The end of a sentence: marks that end one, with what closes a quotation or bracket, before white space; the marks of
 # Chinese and Japanese also without; and an empty line.
-_SENTENCE_END = re.compile(r"""(?:[.!?…]+["'”’»)\]]*(?=\s)|[。！？]+[”’」』）]*|\n\s*\n)\s*""")
+_SENTENCE_END = re.compile(r"""(?:(?<![.!?…])[.!?…]++["'”’“‘»)\]]*+(?=\s)|[。！？]++[”’」』）]*|\n\s*\n)\s*""")
 
 
 @dataclass(frozen=True)
