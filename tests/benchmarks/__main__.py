@@ -1,7 +1,7 @@
 """The commands.
 
 `table`, `growth`, `training`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`,
-`search`, `sparse`, `late_interaction`, `accuracy` and `integrations`.
+`search`, `vector_folder`, `sparse`, `late_interaction`, `accuracy` and `integrations`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks import (
     start,
     static,
     training,
+    vector_folder,
 )
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
@@ -56,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         return static.main(arguments[1:])
     if arguments[:1] == ["search"]:
         return search.main(arguments[1:])
+    if arguments[:1] == ["vector_folder"]:
+        return vector_folder.main(arguments[1:])
     if arguments[:1] == ["sparse"]:
         return sparse.main(arguments[1:])
     if arguments[:1] == ["late_interaction"]:
