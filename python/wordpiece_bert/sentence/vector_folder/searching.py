@@ -15,6 +15,7 @@ from wordpiece_bert.sentence.quantization import quantize_embeddings
 from wordpiece_bert.sentence.search.nearest import best_of_scores, by_groups, check_queries, merged
 from wordpiece_bert.sentence.search.quantized import restored
 from wordpiece_bert.sentence.vector_folder.layout import BINARY, DENSE, INT8, VECTOR
+from wordpiece_bert.sentence.vector_folder.part_files import GROUP_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ __all__ = ["Group", "check_queries_fit", "nearest_bits", "nearest_in_groups", "n
 
 # So many 8-bit numbers are converted to float32 at once, which then are in the cache of a core: 1 MB.
 _CONVERTED = 1 << 18
+_MANY_QUERIES = 4
 
 #: The number of the first row of a row group in the folder, and what reads the vectors of one of its columns.
 Group = tuple[int, "Callable[[str], Any]"]
@@ -101,7 +103,9 @@ def nearest_int8(
     constant = scaled @ lowest
     exact = "float32" in layout.precisions
     count = top_k * multiplier if exact else top_k
-    step = max(1, _CONVERTED // layout.dimension)
+    # One query: the threads are ours, and blocks stay in the cache. Many: a product of matrices, with threads of its own.
+    single = len(queries) < _MANY_QUERIES
+    step = max(1, _CONVERTED // layout.dimension) if single else GROUP_ROWS
 
     def of_group(group: Group) -> Found:
         start, read = group
@@ -111,7 +115,7 @@ def nearest_int8(
         return rows + start, scores
 
     best: Found | None = None
-    with ThreadPoolExecutor(max(1, _core.num_threads(threads))) as pool:
+    with ThreadPoolExecutor(_core.num_threads(threads) if single else 1) as pool:
         for found in pool.map(of_group, groups):
             best = found if best is None else merged(best, found, count)
     if best is None:
