@@ -144,6 +144,8 @@ class Documents:
                         raise InputError(f"{name}: row {bad} of the column {column!r} is null")
                     try:
                         arrays.append(array.cast(field.type))
+                    except pyarrow.ArrowNotImplementedError:  # old versions, of the string views of polars
+                        arrays.append(pyarrow.array(array.to_pylist(), field.type))
                     except pyarrow.ArrowInvalid as cause:
                         raise InputError(f"{name}: the column {column!r}: {cause}") from cause
                 row += batch.num_rows

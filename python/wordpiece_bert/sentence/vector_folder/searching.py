@@ -103,7 +103,7 @@ def nearest_int8(
     constant = scaled @ lowest
     exact = "float32" in layout.precisions
     count = top_k * multiplier if exact else top_k
-    # One query: the threads are ours, and blocks stay in the cache. Many: a product of matrices, with threads of its own.
+    # One query: blocks that stay in the caches of our threads. Many: a product of matrices, with threads of its own.
     single = len(queries) < _MANY_QUERIES
     step = max(1, _CONVERTED // layout.dimension) if single else GROUP_ROWS
 
