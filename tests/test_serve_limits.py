@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from make_models import SPECIAL
 
 import tiny_models
+from hostile_bodies import HOSTILE, MB, REQUESTS, filled, hostile_body, path_of
 from model_files import MODELS
 from server_process import HEAD, Server, complaint_of, raw, start, stop
 from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer
@@ -26,6 +27,7 @@ from wordpiece_bert.serve import ServerSettings, create_app
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.pairs import PairEncoder
 from wordpiece_bert.serve.requests import parse_object
+from wordpiece_bert.serve.routes import ROUTES
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
@@ -33,22 +35,9 @@ if TYPE_CHECKING:
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
 
-MB = 1 << 20
 #: What a request may add to the memory of the server, and how long it may hold up others on a busy machine.
 MOST_MEGABYTES, MOST_SECONDS = 200, 5
-#: Of each path, the fields of a request, the one with its texts among them.
-REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "/v1/embeddings": ("input", {"input": ["bread"], "model": "sentences"}),
-    "/v1/rerank": ("documents", {"query": "bread", "documents": ["oven", {"text": "a"}], "model": "ranker"}),
-    "/v2/rerank": ("documents", {"query": "bread", "documents": ["oven"], "model": "ranker"}),
-    "/rerank": ("texts", {"query": "bread", "texts": ["oven"], "model": "ranker"}),
-    "/tokenize": ("inputs", {"inputs": ["bread"], "model": "sentences"}),
-    "/embed": ("inputs", {"inputs": ["bread"], "model": "sentences"}),
-    "/embed_all": ("inputs", {"inputs": ["bread"], "model": "sentences"}),
-    "/v2/embed": ("texts", {"texts": ["bread"], "model": "sentences"}),
-    "/score": ("text_2", {"text_1": "bread", "text_2": ["oven"], "model": "ranker"}),
-    "/classify": ("input", {"input": ["bread"], "model": "ranker"}),
-}
+NAMES = ("sentences", "ranker", "reviews", "entities", "words", "splade", "colbert")
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +47,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folders: Path) -> Iterator[Server]:
-    found = start(folders / "sentences", f"ranker={folders / 'ranker'}")
+    found = start(*(folders / name for name in NAMES))
     yield found
     stop(found)
+    log = "".join(found.log)
+    assert "POST /embed 200 " in log
+    assert "Traceback" not in log
+    # The log has no text of a request.
+    assert not re.search(r"bread|oven|[\[{🤗中]|a a|\\u", log.replace("{model:path}", ""))
 
 
 @pytest.fixture(scope="module")
@@ -141,50 +135,21 @@ def bounded(server: Server) -> Iterator[None]:
     assert max(waits) < MOST_SECONDS
 
 
-def of(size: int, item: str) -> str:
-    """Repeat an item up to a size, with commas between."""
-    return ",".join([item] * (size // (len(item.encode()) + 1)))
-
-
-def listed(item: str) -> Callable[[str], str]:
-    return lambda name: f'{{"{name}":[{of(8 * MB - 999, item)}]}}'
-
-
-def written(text: str) -> Callable[[str], str]:
-    return lambda name: f'{{"{name}":"{text}"}}'
-
-
-#: Bodies by the name of the field with texts.
-HOSTILE: dict[str, Callable[[str], str]] = {
-    "lists": listed("[]"),
-    "objects": listed("{}"),
-    "small objects": listed('{"":0}'),
-    "strings": listed('"ab"'),
-    "empty strings": listed('""'),
-    "numbers": listed("999"),
-    "names": lambda _: "{" + ",".join(f'"{i:x}":0' for i in range(0x10000, 0x10000 + 800_000)) + "}",
-    "brackets in a string": written('\\"[' * (8 * MB // 3 - 999)),
-    "words": written("a " * (4 * MB - 999)),
-    "a word": written("a" * (8 * MB - 999)),
-    "wide characters": written("🤗" * (2 * MB - 999)),
-    "escapes": written("\\ud83e\\udd17" + "\\u4e2d" * (8 * MB // 6 - 999)),
-    "surrogates": written("\\ud83e" * (8 * MB // 6 - 999)),
-    "as many texts as are allowed": lambda name: f'{{"{name}":[{of(4 * 2048, chr(34) + "a" + chr(34))}]}}',
-}
-
-
-@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/rerank", "/tokenize", "/embed_all", "/score", "/classify"])
+@pytest.mark.parametrize("request_", REQUESTS)
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_body_takes_little_memory_and_holds_up_nobody(server: Server, path: str, kind: str) -> None:
-    name, fields = REQUESTS[path]
-    others = "".join(f',"{key}":{json.dumps(value)}' for key, value in fields.items() if key != name)
-    body = HOSTILE[kind](name)[:-1] + others + "}"
-    assert len(body.encode()) <= 8 * MB
+def test_a_hostile_body_takes_little_memory_and_holds_up_nobody(server: Server, request_: str, kind: str) -> None:
+    body = hostile_body(request_, kind)
+    assert len(body) <= 8 * MB
     with bounded(server):
-        status, headers, found = server.post(path, body.encode())
+        status, headers, found = server.post(path_of(request_), body)
     assert headers["content-type"] == "application/json"
     if status != 200:
         assert_refused(status, headers["content-type"], found)
+
+
+def test_all_paths_have_hostile_bodies() -> None:
+    paths = {route.path.replace("{model:path}", "words") for route in ROUTES if route.operations}
+    assert {path_of(one) for one in REQUESTS} | {"/v1/score"} == paths | {"/models/entities"}  # /v1/score is /score
 
 
 @pytest.mark.parametrize("query", ["bread " * (4 * MB // 6), "a" * 4 * MB, "雨" * (4 * MB // 3)])
@@ -244,7 +209,7 @@ def test_rows_without_room_for_texts_are_refused() -> None:
 
 
 def test_tokens_are_limited_for_every_path(folders: Path) -> None:
-    server = start(folders / "sentences", f"ranker={folders / 'ranker'}", "--max-tokens", 100)
+    server = start(*(folders / name for name in NAMES), "--max-tokens", 100)
     try:
         for count, status in [(98, 200), (99, 400)]:  # with two special tokens
             text = " ".join(["bread"] * count)
@@ -252,9 +217,11 @@ def test_tokens_are_limited_for_every_path(folders: Path) -> None:
             assert server.post("/tokenize", {"inputs": [text, ""], "add_special_tokens": False})[0] == 200
         status, _, found = server.post("/tokenize", {"inputs": ["bread"] * 101, "add_special_tokens": False})
         assert (status, "server's limit of 100 tokens" in complaint_of(found)) == (400, True)
-        for path, (name, fields) in REQUESTS.items():
-            status, _, found = server.post(path, {**fields, name: ["bread " * 20] * 50})
-            assert (status, "server's limit of 100 tokens" in complaint_of(found)) == (400, True), path
+        many = ["bread " * 20] * 50
+        values: dict[str, Any] = {"/predict": [[text] for text in many], "/decode": [[2] * 60] * 2}
+        for request in REQUESTS.keys() - {"/rerank query", "/similarity source"}:  # of one text, a row
+            status, _, found = server.post(path_of(request), filled(request, values.get(request, many)))
+            assert (status, "server's limit of 100 tokens" in complaint_of(found)) == (400, True), request
     finally:
         stop(server)
 
@@ -388,9 +355,10 @@ def changed(value: Any, way: tuple[Any, ...], change: Callable[[str], str]) -> A
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_surrogate_is_refused_in_every_place_of_every_request(app: Any, data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from(list(REQUESTS)))
+    request = data.draw(st.sampled_from(list(REQUESTS)))
+    path = path_of(request)
     nested = {"deep": [{"er": ["text"]}], "text": "a"}
-    fields: dict[str, Any] = {**REQUESTS[path][1], "encoding_format": "float", "user": "me", "other": nested}
+    fields: dict[str, Any] = {**filled(request, ["bread"]), "encoding_format": "float", "user": "me", "other": nested}
     fields["documents" if "rank" in path else "other"] = ["a", nested]
     way = data.draw(st.sampled_from(places(fields)))
     at = data.draw(st.integers(0, 3))
