@@ -293,11 +293,12 @@ def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     quick = ["--seconds", "0.1", "--rounds", "1", "--clients", "1", "3", "--sizes", "2", "--soak", "0.2"]
     assert commands.main(["serve", "--model", str(folder), *quick, "--record", str(tmp_path / "records")]) == 0
     shown = capsys.readouterr().out
-    assert "| clients | texts a request | texts/s |" in shown
+    assert "| server | clients | texts a request | CPU s/1000 texts |" in shown
     [record] = (tmp_path / "records").glob("*.json")
     found = json.loads(record.read_text(encoding="utf-8"))
     assert [row["clients"] for row in found["rows"]] == [1, 3]
     assert all(row["texts/s"] > 0 and row["p50 ms"] <= row["p99 ms"] for row in found["rows"])
+    assert all(row["CPU s/1000 texts"] > 0 and row["encode CPU s/1000"] > 0 for row in found["rows"])
     assert all(row["MB"] > 0 for row in found["soak"])
 
 

@@ -1,8 +1,9 @@
-"""The command `serve`: the server under load, as a share of the throughput of `SentenceEncoder.encode`.
+"""The command `serve`: servers under load, by the CPU time of a text beside that of `SentenceEncoder.encode`.
 
 The clients are coroutines of another process, which keep their connections and send the next request when they have the
-answer. Plain calls and the server take turns, and the best of several rounds counts, because other programs may share
-the machine. Clients and server share its CPUs, too: the share is that of a machine that runs both.
+answer. Plain calls and the servers take turns, and of several rounds the least CPU time counts, because other programs
+may share the machine. Clients and server share its CPUs, too. `--worst` sends the worst bodies to each path and measures
+how long `/health` waits meanwhile; `--soak` loads the server for long and watches its memory.
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,11 +32,14 @@ import numpy as np
 from benchmarks import report
 from benchmarks.texts import ROOT
 from wordpiece_bert import SentenceEncoder
+from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
+#: The name of the model in requests.
+NAME = "model"
 
 
 class Load(NamedTuple):
@@ -73,7 +84,8 @@ def _clients(port: int, clients: int, size: int, seconds: float, texts: list[str
         all_bodies = []
         for client in range(clients):
             chosen = [[texts[(client * 7 + k * size + j) % len(texts)] for j in range(size)] for k in range(20)]
-            all_bodies.append([json.dumps({"input": c, "encoding_format": "base64"}).encode() for c in chosen])
+            bodies = [{"model": NAME, "input": c, "encoding_format": "base64"} for c in chosen]
+            all_bodies.append([json.dumps(body).encode() for body in bodies])
         start = perf_counter()
         counts = await asyncio.gather(*(_client(port, bodies, start + seconds, latencies) for bodies in all_bodies))
         return Load(sum(counts) * size, perf_counter() - start, latencies)
@@ -81,22 +93,49 @@ def _clients(port: int, clients: int, size: int, seconds: float, texts: list[str
     return asyncio.run(run())
 
 
+def ours(port: int, *models: str) -> list[str]:
+    """Return the command of this package's server."""
+    return [sys.executable, "-m", "wordpiece_bert", "serve", *models, "--port", str(port)]
+
+
+def of_infinity(python: str, model: str, port: int) -> list[str]:
+    """Return the command of infinity-emb, with torch."""
+    options = (
+        f"v2 --model-id {model} --served-model-name {NAME} --engine torch --device cpu --url-prefix /v1 --port {port}"
+    )
+    return [str(Path(python).with_name("infinity_emb")), *options.split()]
+
+
+def of_fastembed(python: str, model: str, port: int) -> list[str]:
+    """Return the command of a server of fastembed."""
+    return [python, str(Path(__file__).parent / "engines" / "fastembed_server.py"), model, str(port)]
+
+
 class Running:
     """A server in a process of its own, and a process for the clients."""
 
-    def __init__(self, model: str) -> None:
-        command = [sys.executable, "-m", "wordpiece_bert", "serve", f"model={model}", "--port", "0"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8")
-        assert self.process.stderr is not None
-        line = self.process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
-        if not found:
-            raise RuntimeError(f"the server did not start: {line}{self.process.stderr.read()}")
-        self.port = int(found[1])
-        # The server's log is not read, and must not fill the pipe.
-        self._drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
-        self.process.stderr.close()
+    def __init__(self, command: list[str], port: int, health: str = "/health") -> None:
+        self.port = port
+        # None of its lines is read.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        settings = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "INFINITY_ANONYMOUS_USAGE_STATS": "0"}
+        self.process = subprocess.Popen(
+            command, stdout=self._log, stderr=subprocess.STDOUT, env={**os.environ, **settings}
+        )
+        deadline = perf_counter() + 300
+        while not self._answers(health):
+            if self.process.poll() is not None or perf_counter() > deadline:
+                self._log.seek(0)
+                raise RuntimeError(f"the server did not start: {self._log.read().decode(errors='replace')[-2000:]}")
+            time.sleep(0.1)
         self._pool = multiprocessing.get_context("spawn").Pool(1)
+
+    def _answers(self, path: str) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5):
+                return True
+        except (OSError, urllib.error.URLError):
+            return False
 
     def load(self, clients: int, size: int, seconds: float, texts: list[str]) -> Load:
         return self._pool.apply(_clients, (self.port, clients, size, seconds, texts))
@@ -106,53 +145,160 @@ class Running:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
 
+    def cpu(self) -> float:
+        """Return the CPU time of the server in seconds."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
         self._pool.terminate()
         self._pool.join()
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
-        self._drain.wait(10)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self._log.close()
 
 
-def plain_rate(encoder: SentenceEncoder, texts: list[str], seconds: float) -> float:
-    """Return the texts a second of plain calls with many texts each."""
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+class Plain(NamedTuple):
+    """What plain calls with many texts each cost."""
+
+    rate: float
+    #: CPU seconds of a thousand texts.
+    cpu: float
+
+
+def plain_calls(encoder: SentenceEncoder, texts: list[str], seconds: float) -> Plain:
     many = [texts[i % len(texts)] for i in range(512)]
-    done, start = 0, perf_counter()
-    while (passed := perf_counter() - start) < seconds or not done:
+    done, start, before = 0, perf_counter(), process_time()
+    while perf_counter() - start < seconds or not done:
         encoder.encode(many)
         done += len(many)
-    return done / passed if done > len(many) else done / (perf_counter() - start)
+    return Plain(done / (perf_counter() - start), (process_time() - before) * 1000 / done)
 
 
 def rows(
-    server: Running, encoder: SentenceEncoder, texts: list[str], options: argparse.Namespace
+    servers: dict[str, Running], encoder: SentenceEncoder, texts: list[str], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     for size in options.sizes:
         for clients in options.clients:
-            loads, plain = [], []
+            loads: dict[str, list[tuple[float, Load]]] = {name: [] for name in servers}
+            plain = []
             for _ in range(options.rounds):
-                plain.append(plain_rate(encoder, texts, options.seconds))
-                loads.append(server.load(clients, size, options.seconds, texts))
-            best = max(loads, key=lambda load: load.rate)
-            p50, p99 = np.percentile(best.latencies, [50, 99]) * 1000
-            yield {
-                "clients": clients,
-                "texts a request": size,
-                "texts/s": round(best.rate, 1),
-                "p50 ms": round(float(p50), 1),
-                "p99 ms": round(float(p99), 1),
-                "encode texts/s": round(max(plain), 1),
-                "share": round(best.rate / max(plain), 3),
-            }
+                plain.append(plain_calls(encoder, texts, options.seconds))
+                for name, server in servers.items():
+                    before = server.cpu()
+                    load = server.load(clients, size, options.seconds, texts)
+                    # At least a tick of the clock, in quick runs.
+                    used = max(server.cpu() - before, 1 / os.sysconf("SC_CLK_TCK"))
+                    loads[name].append((used * 1000 / load.texts, load))
+            for name, measured in loads.items():
+                cpu = min(cpu for cpu, _ in measured)
+                best = max((load for _, load in measured), key=lambda load: load.rate)
+                p50, p99 = np.percentile(best.latencies, [50, 99]) * 1000
+                yield {
+                    "server": name,
+                    "clients": clients,
+                    "texts a request": size,
+                    "CPU s/1000 texts": round(cpu, 2),
+                    "encode's share": round(min(one.cpu for one in plain) / cpu, 3),
+                    "texts/s": round(best.rate, 1),
+                    "p50 ms": round(float(p50), 1),
+                    "p99 ms": round(float(p99), 1),
+                    "encode CPU s/1000": round(min(one.cpu for one in plain), 2),
+                }
+
+
+def worst(seconds_between: float = 0.005) -> list[dict[str, Any]]:
+    """Send all hostile bodies to all paths; for each path return those that hold up `/health` and itself longest."""
+    sys.path.append(str(ROOT / "examples"))
+    import tiny_models
+    from hostile_bodies import HOSTILE, REQUESTS, hostile_body, path_of
+
+    folders = tiny_models.make_all(Path(tempfile.mkdtemp()))
+    names = ("sentences", "ranker", "reviews", "entities", "words", "splade", "colbert")
+    port = free_port()
+    server = Running(ours(port, *(str(folders / name) for name in names)), port)
+    found = []
+    try:
+        for request in REQUESTS:
+            measured = []
+            for kind in HOSTILE:
+                body = hostile_body(request, kind)
+                waits: list[float] = []
+                done = threading.Event()
+                thread = threading.Thread(target=_ask_health, args=(port, done, waits, seconds_between))
+                thread.start()
+                begin = perf_counter()
+                status = _post(port, path_of(request), body)
+                took = perf_counter() - begin
+                done.set()
+                thread.join()
+                measured.append((max(waits), took, kind, status))
+            wait, took, kind, status = max(measured)
+            slowest = max(measured, key=lambda one: one[1])
+            found.append(
+                {
+                    "request": request,
+                    "worst for /health": kind,
+                    "status": status,
+                    "/health ms": round(1000 * wait, 1),
+                    "it took ms": round(1000 * took, 1),
+                    "slowest": slowest[2],
+                    "took ms": round(1000 * slowest[1], 1),
+                    "MB": round(server.memory(), 1),
+                }
+            )
+    finally:
+        server.close()
+    return found
+
+
+def _post(port: int, path: str, body: bytes) -> int:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}{path}", body, {"Content-Type": "application/json"}, method="POST"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            answer.read()
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.read()
+        return error.code
+
+
+def _ask_health(port: int, done: threading.Event, waits: list[float], pause: float) -> None:
+    while True:
+        begin = perf_counter()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=120) as answer:
+            answer.read()
+        waits.append(perf_counter() - begin)
+        if done.wait(pause):
+            return
 
 
 def soak(server: Running, texts: list[str], seconds: float) -> list[dict[str, Any]]:
-    """Load the server for some time, and return its memory now and then."""
+    """Load the server for some time, and return its memory now and then; each answer must be a 200."""
     found = []
     start = perf_counter()
     while (passed := perf_counter() - start) < seconds:
         load = server.load(16, 4, min(seconds / 10, 60), texts)
-        found.append({"seconds": round(passed), "texts": load.texts, "MB": round(server.memory(), 1)})
+        p99 = float(np.percentile(load.latencies, 99)) * 1000
+        found.append(
+            {
+                "seconds": round(passed),
+                "requests": len(load.latencies),
+                "texts": load.texts,
+                "p99 ms": round(p99, 1),
+                "MB": round(server.memory(), 1),
+            }
+        )
     return found
 
 
@@ -170,25 +316,49 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64], help="numbers of clients")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16], help="texts in a request")
     parser.add_argument("--seconds", type=float, default=5.0, help="the length of a round")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the best counts")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the best counts; 0 for none")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds of load for which memory is reported")
+    parser.add_argument("--worst", action="store_true", help="send the worst bodies to each path")
+    parser.add_argument("--infinity", metavar="PYTHON", help="also measure infinity-emb, installed for this Python")
+    parser.add_argument("--fastembed", metavar="PYTHON", help="also measure a server of fastembed, of this Python")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     options = parser.parse_args(arguments)
     texts = [line for line in options.texts.read_text(encoding="utf-8").splitlines() if line]
-    encoder = SentenceEncoder(options.model)
     parts = [report.heading("The server under load", f"{options.texts.name}, {options.model}")]
-    server = Running(options.model)
-    try:
-        server.load(4, 4, 1.0, texts)
-        measured = list(rows(server, encoder, texts, options))
-        parts.append(table(measured))
-        content: dict[str, Any] = {"rows": measured}
-        if options.soak:
-            content["soak"] = soak(server, texts, options.soak)
-            parts.append(f"## Memory\n\n{table(content['soak'])}")
-    finally:
-        server.close()
+    content: dict[str, Any] = {}
+    if options.worst:
+        content["worst"] = worst()
+        parts.append(f"## The worst body of each path\n\n{table(content['worst'])}")
+    if options.rounds or options.soak:
+        measured(options, texts, parts, content)
     print("\n".join(parts))
     if options.record:
         print(report.save("serve", "\n".join(parts), content, options.record))
     return 0
+
+
+def measured(options: argparse.Namespace, texts: list[str], parts: list[str], content: dict[str, Any]) -> None:
+    """Measure the servers under load, and the memory of this package's."""
+    encoder = SentenceEncoder(options.model)
+    folder = str(find_model(options.model))
+    servers: dict[str, Running] = {}
+    try:
+        port = free_port()
+        servers["wordpiece-bert"] = Running(ours(port, f"{NAME}={options.model}"), port)
+        if options.infinity:
+            port = free_port()
+            servers["infinity-emb"] = Running(of_infinity(options.infinity, folder, port), port)
+        if options.fastembed:
+            port = free_port()
+            servers["fastembed"] = Running(of_fastembed(options.fastembed, folder, port), port)
+        for server in servers.values():
+            server.load(4, 4, 1.0, texts)
+        if options.rounds:
+            content["rows"] = list(rows(servers, encoder, texts, options))
+            parts.append(table(content["rows"]))
+        if options.soak:
+            content["soak"] = soak(servers["wordpiece-bert"], texts, options.soak)
+            parts.append(f"## Memory\n\n{table(content['soak'])}")
+    finally:
+        for server in servers.values():
+            server.close()

@@ -155,7 +155,7 @@ class Endpoint:
         body = await self._body(exchange, receive)
         if came_late:  # only now: a connection that is closed before all is read is reset, and its answer lost
             raise _DRAINING
-        values = parse_object(body, self._settings.max_items)
+        values = parse_object(body, self._settings.max_items, self._settings.max_tokens)
         if exchange.parameter:
             values["model"] = exchange.parameter
         operation = self._operation(route, values)

@@ -24,7 +24,7 @@ _UPTO_LONE_SURROGATE = re.compile(
 )
 
 
-def parse_object(body: bytes, max_items: int) -> dict[str, Any]:
+def parse_object(body: bytes, max_items: int, max_numbers: int = 1 << 17) -> dict[str, Any]:
     """Return the JSON object of a body.
 
     Parameters
@@ -34,6 +34,8 @@ def parse_object(body: bytes, max_items: int) -> dict[str, Any]:
     max_items : int
         The most texts that a request may have. A body with far more strings, lists and objects is refused before it is
         parsed, since they would take 30 times its size.
+    max_numbers : int, default 131072
+        The most numbers, such as token ids, that it may have besides; parsing millions takes half a second.
 
     Raises
     ------
@@ -41,8 +43,11 @@ def parse_object(body: bytes, max_items: int) -> dict[str, Any]:
         With status 400: the body is no JSON object in UTF-8, has a lone surrogate, or has too many values.
     """
     most = max(_VALUES, _VALUES_PER_TEXT * max_items)
-    if _has_more_values(body, most):
-        message = f"the body has more than {most} strings, lists and objects; a request may have {max_items} texts"
+    if _has_more_values(body, most, most + max_numbers):
+        message = (
+            f"the body has more than {most} strings, lists and objects, or {most + max_numbers} values in all; a "
+            f"request may have {max_items} texts"
+        )
         raise RequestError(400, message, code="too_many_items")
     try:
         text = body.decode("utf-8-sig")
@@ -65,10 +70,10 @@ def _no_number(_: str) -> None:
     raise ValueError
 
 
-def _has_more_values(body: bytes, most: int) -> bool:
-    """Whether a body has more strings, lists and objects than a number."""
+def _has_more_values(body: bytes, most: int, most_commas: int) -> bool:
+    """Whether a body has more strings, lists and objects than a number, or more commas between values."""
     brackets = body.count(b"[") + body.count(b"{")
-    if brackets + body.count(b'"') // 2 <= most:
+    if brackets + body.count(b'"') // 2 <= most and body.count(b",") <= most_commas:
         return False
     # Without the escaped quotes, each quote begins or ends a string.
     plain = np.frombuffer(body.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
@@ -77,7 +82,9 @@ def _has_more_values(body: bytes, most: int) -> bool:
         return True
     inside = np.cumsum(quotes.view(np.uint8), dtype=np.uint8)  # the lowest bit is 1 in strings
     outside = plain[inside & 1 == 0]
-    return int(np.count_nonzero((outside == ord("[")) | (outside == ord("{")))) + int(quotes.sum()) // 2 > most
+    brackets = int(np.count_nonzero((outside == ord("[")) | (outside == ord("{"))))
+    commas = int(np.count_nonzero(outside == ord(",")))
+    return brackets + int(quotes.sum()) // 2 > most or commas > most_commas
 
 
 def unpacked(body: bytes, most: int) -> bytes:
