@@ -140,7 +140,7 @@ def test_a_vector_does_not_depend_on_other_texts_or_threads(encoder: StaticEncod
 
 def test_every_instruction_set_computes_the_same_sums(encoder: StaticEncoder) -> None:
     table = table_of(encoder)
-    options = table.options(Call(max_seq_length=sys.maxsize))
+    options = table.options(Call(max_seq_length=sys.maxsize), encoder.tokenizer._inner)
     texts = ["the old cat", "", "who was it"]
     for name in wb._core.kernel_instruction_sets():
         vectors, _, tokens = table.embeddings.encode(encoder.tokenizer._inner, texts, *options, None, name)

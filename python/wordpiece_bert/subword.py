@@ -302,6 +302,24 @@ class SubwordTokenizer:
         """The id of the unknown token."""
         return self._role_id("unk_token")
 
+    def get_vocab(self) -> dict[str, int]:
+        """Return the ids of all tokens by token, added tokens included."""
+        return cast("dict[str, int]", self._core.get_vocab(with_added_tokens=True))
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The id that the tokenizer's model gives to what it does not know; None if it names none."""
+        model = self.definition().get("model")
+        model = model if isinstance(model, dict) else {}
+        index, token = model.get("unk_id"), model.get("unk_token")
+        if isinstance(index, int) and not isinstance(index, bool):
+            return index
+        return self.token_to_id(token) if isinstance(token, str) else None
+
+    def definition(self) -> dict[str, Any]:
+        """Return the content of the file ``tokenizer.json``."""
+        return read_object(self._folder / "tokenizer.json", TokenizerFormatError, max_bytes=_LARGEST_FILE)
+
     def facts(self) -> dict[str, object]:
         """Return what the command ``info`` shows of the tokenizer."""
         roles = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token", "bos_token", "eos_token")
@@ -404,6 +422,7 @@ class SubwordTokenizer:
         self,
         texts: Sequence[Any],
         *,
+        add_special_tokens: bool = True,
         return_offsets: bool = False,
         truncation: bool | str = False,
         max_length: int | None = None,
@@ -414,7 +433,7 @@ class SubwordTokenizer:
     ) -> RaggedBatch:
         """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
         del threads
-        rows = self._run(texts, True, truncation, max_length, stride, padding, offsets=return_offsets)
+        rows = self._run(texts, add_special_tokens, truncation, max_length, stride, padding, offsets=return_offsets)
         truncated = np.array([bool(row.overflowing) for row in rows], np.bool_)
         samples: npt.NDArray[np.int64] | None = None
         if return_overflowing_tokens:

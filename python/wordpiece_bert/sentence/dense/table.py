@@ -17,6 +17,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.body import Call, TokenVectors, is_of_model
 from wordpiece_bert.sentence.folders.save import write_modules_after_static
 from wordpiece_bert.sentence.folders.static import StaticParts, read_static_folder, write_static_folder
+from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +32,15 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.bert.loading import Loading
     from wordpiece_bert.sentence.base import Settings
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["TableBody", "load_table"]
 
 # A list with a progress bar is encoded so many texts at a time.
 _TEXTS_PER_STEP = 1 << 16
+
+# The rows of a table that are in memory at once where they are added in NumPy.
+_TOKENS_PER_STEP = 1 << 15
 
 
 # The options of loading that a table has not, with the values that mean nothing.
@@ -87,7 +92,9 @@ class TableBody:
         #: The characters that model2vec reads of a text for each token that it keeps.
         self._chars_per_token = int(np.median(lengths)) if lengths else 0
         self._is_model2vec = self.folder.layout == "model2vec"
-        self._dropped = core_of(self.tokenizer).unk_id if self._is_model2vec else None
+        #: The core that tokenizes and adds rows in one pass; None for a tokenizer of the package ``tokenizers``.
+        self._core = core_of(self.tokenizer) if isinstance(self.tokenizer, Tokenizer) else None
+        self._dropped = _unknown(self.tokenizer) if self._is_model2vec else None
 
     @property
     def engine(self) -> EngineInfo:
@@ -110,12 +117,14 @@ class TableBody:
         _refuse_windows(call)
         if call.prefix:
             texts = [call.prefix + text for text in check_texts(texts)[1]]
-        options = self.options(call)
+        core = self._core
+        options = None if core is None else self.options(call, core)
 
         def encode(part: Any) -> tuple[Array, Mask]:
-            vectors, truncated, tokens = self.embeddings.encode(
-                core_of(self.tokenizer), part, *options, self.threads, None
-            )
+            if core is None or options is None:
+                vectors, truncated, tokens = self._means(check_texts(part)[1], self.longest(call))
+            else:
+                vectors, truncated, tokens = self.embeddings.encode(core, part, *options, self.threads, None)
             notify(len(vectors), tokens)
             return self._after_mean(vectors), truncated
 
@@ -131,10 +140,48 @@ class TableBody:
 
     def block_vectors(self, block: _core.TextBlock, max_seq_length: int) -> tuple[Array, Mask, int]:
         """Turn a block of texts from files into vectors; also return which were cut, and the number of tokens."""
-        vectors, truncated, tokens = self.embeddings.encode_block(
-            core_of(self.tokenizer), block, *self.options(Call(max_seq_length=max_seq_length)), self.threads
-        )
+        call = Call(max_seq_length=max_seq_length)
+        if self._core is None:
+            vectors, truncated, tokens = self._means(block.texts(), self.longest(call))
+        else:
+            vectors, truncated, tokens = self.embeddings.encode_block(
+                self._core, block, *self.options(call, self._core), self.threads
+            )
         return self._after_mean(vectors), truncated, tokens
+
+    def _means(self, texts: list[str], longest: int | None) -> tuple[Array, Mask, int]:
+        """Return the means of the tokens' vectors [n, width], which texts were cut, and the number of tokens.
+
+        The tokenizer is one of the package ``tokenizers``, and its time is nearly all of a call's.
+        """
+        chars = self._chars(longest)
+        rows = self.tokenizer.encode_batch(
+            [text[:chars] for text in texts],
+            add_special_tokens=False,
+            truncation=longest is not None,
+            max_length=longest,
+            padding=False,
+            threads=self.threads,
+        )
+        kept = rows.ids != self._dropped if self._dropped is not None else np.ones(len(rows.ids), np.bool_)
+        ends = np.concatenate([[0], np.cumsum(kept)])[rows.row_offsets]  # [n + 1]
+        ids, lengths = np.ascontiguousarray(rows.ids[kept], np.uint32), np.diff(ends)
+        vectors = np.zeros((len(texts), self.embeddings.shape[1]), np.float32)
+        start = 0
+        while start < len(texts):  # rows of at most so many tokens at a time, one row at least
+            stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _TOKENS_PER_STEP, side="right")) - 1)
+            some = np.flatnonzero(lengths[start:stop]) + start
+            if len(some):
+                x = self.embeddings.tokens(ids[ends[start] : ends[stop]])
+                vectors[some] = (
+                    np.add.reduceat(x, ends[some] - ends[start], axis=0, dtype=np.float64) / lengths[some, None]
+                )
+            start = stop
+        if self.folder.least_length is not None:
+            norms = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
+            vectors /= np.maximum(norms, np.float32(self.folder.least_length))
+        shortened = np.array([chars is not None and len(text) > chars for text in texts], np.bool_)
+        return vectors, rows.truncated | shortened, len(ids)
 
     def token_vectors(self, texts: Any, call: Call) -> tuple[list[tuple[npt.NDArray[np.int64], Array]], Mask]:
         """Return the ids and vectors of each text's tokens, which only a `max_length` of the call cuts."""
@@ -189,7 +236,8 @@ class TableBody:
         """Write the files in the layout from which the model was loaded, which keeps its rules."""
         settings = replace(self.folder, max_seq_length=max_seq_length)
         tokenizer = self.tokenizer
-        if not self._is_model2vec and max_seq_length != self.folder.max_seq_length:
+        is_changed = not self._is_model2vec and max_seq_length != self.folder.max_seq_length
+        if is_changed and isinstance(tokenizer, Tokenizer):
             tokenizer = tokenizer.with_truncation(max_length=max_seq_length)
         write_static_folder(output, StaticParts(settings, tokenizer, self.embeddings), self._information)
         if not self._is_model2vec:
@@ -202,12 +250,12 @@ class TableBody:
         rows, width, tokens = self.embeddings.shape
         return f"dimension {dimension}{longest}, {tokens} tokens, table {rows} × {width}"
 
-    def options(self, call: Call) -> tuple[_core.Options, int | None, int | None, float | None]:
+    def options(self, call: Call, core: _core.Tokenizer) -> tuple[_core.Options, int | None, int | None, float | None]:
         """Return the options of tokenizing, the most characters, the token left out, and the least length."""
         longest = self.longest(call)
         truncation = None
         if longest is not None:
-            settings = None if self._is_model2vec else self.tokenizer.truncation
+            settings = None if self._is_model2vec else core.truncation
             truncation = {
                 "stride": 0,
                 "strategy": "longest_first",
@@ -215,7 +263,7 @@ class TableBody:
                 **(settings or {}),
                 "max_length": longest,
             }
-        options = core_of(self.tokenizer).options(False, truncation, None, "char", False)  # type: ignore[arg-type]
+        options = core.options(False, truncation, None, "char", False)  # type: ignore[arg-type]
         return options, self._chars(longest), self._dropped, self.folder.least_length
 
     def _chars(self, longest: int | None) -> int | None:
@@ -228,6 +276,11 @@ class TableBody:
         for module in self.folder.modules:
             vectors = module(vectors)
         return vectors
+
+
+def _unknown(tokenizer: AnyTokenizer) -> int | None:
+    """Return the id of the token that model2vec leaves out: that of what the tokenizer's model does not know."""
+    return core_of(tokenizer).unk_id if isinstance(tokenizer, Tokenizer) else tokenizer.unknown_id
 
 
 def _refuse_windows(call: Call) -> None:

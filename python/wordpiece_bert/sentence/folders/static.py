@@ -24,12 +24,14 @@ from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.folders.kinds import is_model2vec
 from wordpiece_bert.sentence.folders.modules import Normalize, SentenceFolder, read_model_settings, read_modules_after
 from wordpiece_bert.sentence.folders.reading import list_modules, refuse, setting
+from wordpiece_bert.subword import SubwordTokenizer, is_subword
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = [
     "StaticFolder",
@@ -66,7 +68,7 @@ class StaticParts(NamedTuple):
     """A static model."""
 
     folder: StaticFolder
-    tokenizer: Tokenizer
+    tokenizer: AnyTokenizer
     embeddings: _core.StaticEmbeddings
 
 
@@ -86,13 +88,15 @@ def read_static_folder(folder: Path) -> StaticParts:
     CheckpointError
         The table is missing or malformed, or does not fit the tokenizer.
     TokenizerFormatError
-        The tokenizer is not a WordPiece tokenizer.
+        The tokenizer is not supported.
+    ImportError
+        The tokenizer is not WordPiece, and the package ``tokenizers`` is not installed.
     """
     modules = list_static_modules(folder)
     home = modules[0][1]
     weights = find_weights(home)
     tensors = read_tensors(weights, keep_half=True)
-    tokenizer = Tokenizer.from_file(home / "tokenizer.json")
+    tokenizer = SubwordTokenizer(home) if is_subword(home) else Tokenizer.from_file(home / "tokenizer.json")
     name = next((name for name in ("embeddings", "embedding.weight") if name in tensors), None)
     if name is None:
         raise CheckpointError(f"{weights}: has no tensor embeddings or embedding.weight, only {quoted(list(tensors))}")
@@ -119,7 +123,7 @@ def write_static_folder(output: AtomicFolder, parts: StaticParts, information: J
     folder = parts.folder
     table, mapping, factors = parts.embeddings.arrays()
     stored: AnyArray = to_bfloat16(table) if folder.dtype == "bfloat16" else table.astype(folder.dtype)
-    output.write_text("tokenizer.json", parts.tokenizer.to_json())
+    output.write_text("tokenizer.json", _tokenizer_json(parts))
     if folder.layout == "sentence-transformers":
         output.write("model.safetensors", safetensors_chunks({"embedding.weight": stored}))
         return
@@ -148,6 +152,19 @@ def write_static_folder(output: AtomicFolder, parts: StaticParts, information: J
         for i, (path, kind) in enumerate(kinds)
     ]
     output.write_text("modules.json", json.dumps(modules, indent=4) + "\n")
+
+
+def _tokenizer_json(parts: StaticParts) -> str:
+    """Return the text of the tokenizer.json, with the longest text that sentence-transformers reads from it."""
+    folder, tokenizer = parts.folder, parts.tokenizer
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer.to_json()
+    definition = tokenizer.definition()
+    if folder.layout == "sentence-transformers":
+        limit = {"direction": "Right", "strategy": "LongestFirst", "stride": 0} | (definition.get("truncation") or {})
+        is_cut = folder.max_seq_length != sys.maxsize
+        definition["truncation"] = limit | {"max_length": folder.max_seq_length} if is_cut else None
+    return json.dumps(definition, ensure_ascii=False)
 
 
 def _embeddings(
@@ -187,7 +204,7 @@ def _embeddings(
 
 
 def _check_tokens(
-    weights: Path, name: str, embeddings: _core.StaticEmbeddings, tokenizer: Tokenizer, *, mapped: bool
+    weights: Path, name: str, embeddings: _core.StaticEmbeddings, tokenizer: AnyTokenizer, *, mapped: bool
 ) -> None:
     """Check that every token of the tokenizer has a vector and, in model2vec's layout, every vector a token."""
     vocab = tokenizer.get_vocab()
@@ -199,7 +216,7 @@ def _check_tokens(
 
 
 def _model2vec_settings(
-    folder: Path, modules: list[tuple[str, Path]], dtype: str, width: int, _: Tokenizer
+    folder: Path, modules: list[tuple[str, Path]], dtype: str, width: int, _: AnyTokenizer
 ) -> StaticFolder:
     others = [kind for kind, _ in modules[1:] if kind not in ("Normalize", "Dropout")]
     if others:
@@ -225,13 +242,15 @@ def _model2vec_settings(
 
 
 def _sentence_settings(
-    folder: Path, modules: list[tuple[str, Path]], dtype: str, width: int, tokenizer: Tokenizer
+    folder: Path, modules: list[tuple[str, Path]], dtype: str, width: int, tokenizer: AnyTokenizer
 ) -> StaticFolder:
     after, width = read_modules_after(_KIND, modules[1:], width, folder / "modules.json")
     least_length = None
     if after and isinstance(after[0], Normalize):  # with the means, in one pass
         after, least_length = after[1:], 1e-12
-    truncation = tokenizer.truncation
+    truncation: Any = (
+        tokenizer.truncation if isinstance(tokenizer, Tokenizer) else tokenizer.definition().get("truncation")
+    )
     return StaticFolder(
         transformer=modules[0][1],
         dimension=width,

@@ -15,7 +15,6 @@ from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import TokenRows
 from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens, check_truncated, prefix_of, tokenized
 from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
-from wordpiece_bert.subword import wordpiece
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +146,7 @@ class StaticModel(DenseModel):
         if isinstance(texts, TokenRows):
             raise RequestError(400, "a static model takes texts, not token ids", code="token_ids")
         prefix = prefix_of(self.encoder, self.settings, options)
-        tokenizer = wordpiece(self.tokenizer, "a static encoder")
+        tokenizer = self.tokenizer
 
         def encode() -> Answer:
             rows = tokenizer.encode_batch(
