@@ -36,7 +36,7 @@ from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.serve import ServerSettings
 from wordpiece_bert.serve.kinds.base import USUAL
-from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 
@@ -372,7 +372,7 @@ def test_functions_that_take_encoders_take_it(tmp_path: Path) -> None:
     assert retrieve_and_rerank("a cat", texts, encoder) == retrieve_and_rerank("a cat", texts, other)
     first, second = (FrozenClassifier(one).fit(texts, ["x", "x", "y", "y"]) for one in (encoder, other))
     assert np.array_equal(first.predict_proba(texts), second.predict_proba(texts))
-    served = Models({"a": encoder}, ServerSettings(), {}, Metrics()).of_kind(DenseModel, "a")
+    served = Models({"a": encoder}, ServerSettings(), {}, Metrics()).of_kind(MakesVectors, "a")
     answer = asyncio.run(served.embed(texts, USUAL))
     assert np.array_equal(answer.values, encoder.encode(texts))
     vectors, file = tmp_path / "vectors.npy", tmp_path / "texts.txt"
