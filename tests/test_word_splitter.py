@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from model_files import MODELS, copied
 from wordpiece_bert import AddedToken, Tokenizer, tasks, vocab_report
+from wordpiece_bert.bert import AutoModel
+from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TokenizerFormatError, WordPieceError
 from wordpiece_bert.pretraining import Masking
 from wordpiece_bert.subword import tokenizer_of, wordpiece
@@ -379,13 +381,34 @@ def test_what_needs_a_tokenizer_that_finds_words_refuses_by_name() -> None:
         Tokenizer.from_pretrained(MODELS / "japanese_wordpiece")
 
 
-def test_tasks_take_the_tokenizer_with_their_model(tmp_path: Path) -> None:
-    """A classifier of texts with the vocabulary of a Japanese tokenizer."""
-    folder = copied("bert_seqcls_single", tmp_path)
+def japanese_model(name: str, parent: Path) -> Path:
+    """A copy of a model's folder with the files of a Japanese tokenizer."""
+    folder = copied(name, parent)
     for file in ("vocab.txt", "tokenizer_config.json"):
         (folder / file).write_bytes((MODELS / "japanese_wordpiece" / file).read_bytes())
     for file in ("tokenizer.json", "special_tokens_map.json"):
         (folder / file).unlink(missing_ok=True)
+    return folder
+
+
+def test_a_model_is_quantized_and_described_without_its_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = japanese_model("bert_seqcls_single", tmp_path)
+    model: Any = AutoModel.from_pretrained(folder, dtype="int8")
+    exact: Any = AutoModel.from_pretrained(folder)
+    np.testing.assert_allclose(model([[2, 5, 6, 3]]).logits, exact([[2, 5, 6, 3]]).logits, atol=0.05)
+    with pytest.raises(TokenizerFormatError, match="word_splitter"):
+        AutoModel.from_pretrained(folder, dtype="int8", calibrate=["吾輩は猫である。"])
+    assert main(["info", str(folder), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["tokenizer"] == {"words_found_by": "mecab", "loaded_with": "word_splitter"}
+    assert facts["model"]["architectures"] == ["BertForSequenceClassification"]
+
+
+def test_tasks_take_the_tokenizer_with_their_model(tmp_path: Path) -> None:
+    """A classifier of texts with the vocabulary of a Japanese tokenizer."""
+    folder = japanese_model("bert_seqcls_single", tmp_path)
     with pytest.raises(TokenizerFormatError, match="word_splitter"):
         tasks.load(folder)
     source = tasks.load(folder, word_splitter=split)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wordpiece_bert.errors import InputError, MissingPackageError, ModelNotFoundError
+from wordpiece_bert.pretrained import words_found_by
 from wordpiece_bert.subword import tokenizer_of
 
 if TYPE_CHECKING:
@@ -94,13 +96,16 @@ def calibration_rows(
     config
         Its configuration.
     texts
-        The texts; by default `TEXTS`, or `random_rows` if the folder has no tokenizer.
+        The texts; by default `TEXTS`, or `random_rows` if the folder has no tokenizer, or one whose words another
+        program finds.
 
     Raises
     ------
     ModelNotFoundError, MissingPackageError, TokenizerFormatError
         Texts were given, and the tokenizer cannot be loaded.
     """
+    if texts is None and words_found_by(Path(folder)) is not None:
+        return random_rows(config)
     try:
         tokenizer = tokenizer_of(folder)
     except (ModelNotFoundError, MissingPackageError):

@@ -40,6 +40,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the facts about the target, as text or JSON."""
     from wordpiece_bert.hub import find_model
+    from wordpiece_bert.pretrained import words_found_by
     from wordpiece_bert.subword import SubwordTokenizer, is_subword
 
     facts: dict[str, dict[str, object]] = {}
@@ -58,6 +59,8 @@ def run(options: argparse.Namespace) -> None:
         source = str(folder)
     if Path(source).is_dir() and is_subword(source):
         facts["tokenizer"] = SubwordTokenizer(source).facts()
+    elif Path(source).is_dir() and (program := words_found_by(Path(source))) is not None:
+        facts["tokenizer"] = {"words_found_by": program, "loaded_with": "word_splitter"}
     else:
         tokenizer = arguments.load_tokenizer(source)
         facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}

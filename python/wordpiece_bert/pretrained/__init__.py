@@ -21,7 +21,7 @@ from wordpiece_bert.pretrained.folder import (
     VocabFile,
     WordRules,
 )
-from wordpiece_bert.pretrained.load import load_folder, moved_tokens
+from wordpiece_bert.pretrained.load import load_folder, moved_tokens, words_found_by
 from wordpiece_bert.pretrained.save import write_folder
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "WordRules",
     "load_folder",
     "moved_tokens",
+    "words_found_by",
     "write_folder",
 ]

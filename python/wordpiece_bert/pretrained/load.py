@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["load_folder", "moved_tokens"]
+__all__ = ["load_folder", "moved_tokens", "words_found_by"]
 
 # Real files of WordPiece models have at most about 10 MB.
 _MAX_TOKENIZER_BYTES = 500_000_000
@@ -136,6 +136,31 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
         stated_ids=declared.stated_ids,
         stated_in=declared.stated_in,
     )
+
+
+def words_found_by(folder: Path) -> str | None:
+    """Return the program that finds the words of a folder's tokenizer; None if the tokenizer splits texts itself.
+
+    Parameters
+    ----------
+    folder : Path
+        The model folder.
+
+    Returns
+    -------
+    str or None
+        ``"mecab"``, ``"sudachi"`` or ``"jumanpp"``.
+
+    Raises
+    ------
+    TokenizerFormatError
+        tokenizer_config.json is invalid.
+    """
+    settings = Settings.read(folder)
+    if (folder / TOKENIZER_FILE).is_file() or not settings.is_japanese:
+        return None
+    rules = settings.word_rules()
+    return None if rules is None else rules.program
 
 
 def moved_tokens(loaded: LoadedFolder, token_to_id: Callable[[str], int | None]) -> list[str]:
