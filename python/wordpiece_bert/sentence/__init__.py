@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.distill import distill_static as distill_static
     from wordpiece_bert.sentence.dense.encoder import SentenceEncoder as SentenceEncoder
     from wordpiece_bert.sentence.dense.static import StaticEncoder as StaticEncoder
+    from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier as StaticClassifier
     from wordpiece_bert.sentence.m3.encoder import M3Encoder as M3Encoder
     from wordpiece_bert.sentence.m3.encoder import M3Vectors as M3Vectors
     from wordpiece_bert.sentence.metrics import pairwise_similarity as pairwise_similarity
@@ -55,6 +56,7 @@ _MODULES = {
     "SentenceEncoder": "dense.encoder",
     "SparseEncoder": "sparse.encoder",
     "SparseVectors": "sparse.vectors",
+    "StaticClassifier": "dense.static_classifier",
     "StaticEncoder": "dense.static",
     "TokenVectors": "dense.body",
     "UpdatePlan": "vector_folder.writing",
