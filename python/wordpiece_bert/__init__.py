@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence import distill_static as distill_static
     from wordpiece_bert.sentence import open_vectors as open_vectors
     from wordpiece_bert.sentence import write_vectors as write_vectors
+    from wordpiece_bert.tokenizer import TextPart as TextPart
     from wordpiece_bert.tokenizer import Tokenizer as Tokenizer
     from wordpiece_bert.training import Vocab as Vocab
     from wordpiece_bert.training import WordCounts as WordCounts
@@ -65,6 +66,7 @@ _MODULES = {
     "RaggedBatch": "batch",
     "SentenceEncoder": "sentence.dense.encoder",
     "SparseEncoder": "sentence.sparse.encoder",
+    "TextPart": "tokenizer",
     "Tokenizer": "tokenizer",
     "Vocab": "training.vocab",
     "WordCounts": "training.counts",

@@ -21,6 +21,7 @@ from wordpiece_bert._tokenizer.decoding import DecodingCalls
 from wordpiece_bert._tokenizer.files import FileCalls
 from wordpiece_bert._tokenizer.model_inputs import ModelInputCalls
 from wordpiece_bert._tokenizer.saving import SavingCalls
+from wordpiece_bert._tokenizer.text_calls import TextCalls, TextPart
 from wordpiece_bert._tokenizer.word_splitter import WordCore
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch
@@ -37,13 +38,13 @@ if TYPE_CHECKING:
     from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.pretrained import AddedTokenFields, LoadedFolder
 
-__all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "Tokenizer"]
+__all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "TextPart", "Tokenizer"]
 
 # A warning about a vocab.txt describes this many lines, and counts the rest.
 _LINES_SHOWN = 5
 
 
-class Tokenizer(ModelInputCalls, FileCalls, DecodingCalls, SavingCalls):
+class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCalls):
     """A WordPiece tokenizer: converts text to the inputs of BERT models, and token ids back to text.
 
     A tokenizer is immutable. Threads may share it, and results do not depend on the number of threads. It can be
