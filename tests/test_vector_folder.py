@@ -21,7 +21,7 @@ import vector_folders
 from tiny_models import make_ranker, make_sentences
 from vector_folders import WORDS
 from wordpiece_bert.cli import main
-from wordpiece_bert.errors import InputError, TruncationWarning, VectorsWarning
+from wordpiece_bert.errors import InputError, TruncationWarning, VectorsWarning, WordPieceError
 from wordpiece_bert.sentence import (
     CrossEncoder,
     SentenceEncoder,
@@ -416,8 +416,11 @@ def test_damaged_folders_are_refused(models: Path, tmp_path: Path) -> None:
     listing = json.loads((whole / "vectors.json").read_text())
     for change, message in [
         ({"version": 2}, "has the version 2, not 1"),
-        ({"parts": [{"file": "../x", "rows": 1, "bytes": 1}]}, "is no part"),
+        ({"parts": [{"file": "../x", "rows": 1, "bytes": 1, "footer": ""}]}, "is no part"),
         ({"parts": 3}, "is malformed"),
+        ({"ranges": [[0.0], "x"]}, "are no ranges"),
+        ({"ranges": [[0.0], [1.0]]}, "ranges without 8-bit numbers"),
+        ({"layout": {**listing["layout"], "chunks": {"size": 3}}}, "is not a description of vectors"),
         ({"layout": {**listing["layout"], "dimension": 0}}, "is not a description of vectors"),
         ({"layout": {**listing["layout"], "kind": "other"}}, "is not a description of vectors"),
         ({"layout": 3}, "is not a description of vectors"),
@@ -425,10 +428,11 @@ def test_damaged_folders_are_refused(models: Path, tmp_path: Path) -> None:
         shutil.copytree(whole, damaged)
         (damaged / "vectors.json").write_text(json.dumps(listing | change))
         refused(message)
-    # A file of the right size that another program has written is found by its pages.
+    # A listed file that another program has written is found by its pages.
     shutil.copytree(whole, damaged)
     pyarrow.parquet.write_table(pyarrow.parquet.read_table(file), damaged / file.name, compression="none")
-    part = {"file": file.name, "rows": listing["parts"][0]["rows"], "bytes": (damaged / file.name).stat().st_size}
+    other = MappedPart(damaged / file.name)
+    part = {"file": file.name, "rows": other.rows, "bytes": other.size, "footer": other.footer}
     (damaged / "vectors.json").write_text(json.dumps(listing | {"parts": [part, *listing["parts"][1:]]}))
     refused("is not stored as wordpiece-bert writes it")
     with pytest.raises(InputError, match="is not a folder of vectors"):
@@ -436,3 +440,36 @@ def test_damaged_folders_are_refused(models: Path, tmp_path: Path) -> None:
     (tmp_path / "killed" / ".unfinished").mkdir(parents=True)
     with pytest.raises(InputError, match="its vectors were not finished: run the same"):
         open_vectors(tmp_path / "killed")
+
+
+def test_any_changed_byte_is_an_answer_or_a_named_error(models: Path, tmp_path: Path) -> None:
+    whole = written(documents(), tmp_path / "v", models / "static", precision=["float32", "int8"])
+    random = np.random.default_rng(3)
+    for path in sorted(whole.iterdir()):
+        content = path.read_bytes()
+        for _ in range(150):
+            damaged = bytearray(content)
+            damaged[random.integers(len(content))] ^= 1 << int(random.integers(8))
+            path.write_bytes(damaged)
+            try:
+                folder = open_vectors(whole)
+                with np.errstate(all="ignore"):  # a changed exponent
+                    folder.search("cat", 60)
+                    folder.search("cat", 60, precision="int8")
+                folder.ids()
+            except WordPieceError:
+                continue
+        path.write_bytes(content)
+    assert len(open_vectors(whole).search("cat", 60)) == 57
+
+
+def test_many_queries_are_those_one_by_one(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in KINDS:
+        options = {"precision": "int8"} if kind == "static" else {}
+        folder = open_vectors(written(documents(), tmp_path / kind, models / kind, **options))
+        together = folder.search(QUERIES * 3, 4)
+        monkeypatch.setattr("wordpiece_bert.sentence.vector_folder.folder._QUERIES", 2)
+        assert [[hit["id"] for hit in one] for one in folder.search(QUERIES * 3, 4)] == [
+            [hit["id"] for hit in one] for one in together
+        ]
+        monkeypatch.undo()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -53,7 +55,10 @@ class Fields:
         found = {}
         for name in columns:
             self._read.move_to_end((number, group, name))
-            found[name] = self._read[number, group, name][row].as_py()
+            try:
+                found[name] = self._read[number, group, name][row].as_py()
+            except (ValueError, OverflowError) as cause:  # no UTF-8, a date out of range
+                raise InputError(f"{part.path}: is damaged: {cause}; make the folder again") from cause
         while self._bytes > _KEPT and len(self._read) > len(columns):
             _, column = self._read.popitem(last=False)
             self._bytes -= column.nbytes

@@ -25,7 +25,7 @@ from wordpiece_bert.sentence.search.reranking import check_reranker, scores_of_p
 from wordpiece_bert.sentence.vector_folder.encoding import contents_of
 from wordpiece_bert.sentence.vector_folder.fields import Fields
 from wordpiece_bert.sentence.vector_folder.forms import form_of
-from wordpiece_bert.sentence.vector_folder.layout import CHUNK, DENSE, END, PRECISIONS, START, read_listing
+from wordpiece_bert.sentence.vector_folder.layout import CHUNK, DENSE, END, HASH, PRECISIONS, START, read_listing
 from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
 from wordpiece_bert.sentence.vector_folder.searching import (
     check_queries_fit,
@@ -36,7 +36,7 @@ from wordpiece_bert.sentence.vector_folder.searching import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -49,6 +49,9 @@ __all__ = ["MODES", "VectorFolder", "open_vectors"]
 
 #: How `VectorFolder.search` finds candidates.
 MODES = ("vectors", "bm25", "hybrid")
+
+# So many queries are searched for at once where all their scores with a row group are computed.
+_QUERIES = 256
 
 # How often a folder is opened again whose parts are exchanged meanwhile.
 _ATTEMPTS = 20
@@ -103,9 +106,15 @@ class VectorFolder:
                 if attempt == _ATTEMPTS - 1 or read_listing(self.path) == listing:
                     raise InputError(f"{cause.filename}: is missing; restore it, or make the folder again") from cause
         for part, expected in zip(self._parts, listing.parts, strict=True):
-            if (part.rows, part.size) != (expected.rows, expected.bytes):
+            if (part.rows, part.size, part.footer) != (expected.rows, expected.bytes, expected.footer):
                 raise InputError(f"{part.path}: another program has changed it: make the folder again")
-        self._layout, self._listing = listing.layout, listing
+        own = listing.layout
+        positions = (CHUNK, START, END) if own.chunks else ()
+        stored = {*form_of(own).plain, own.id_column, *positions, *own.keep, HASH}
+        for part in self._parts:
+            if missing := stored - {*part.schema.names}:
+                raise InputError(f"{part.path}: has no column {min(missing)!r}: make the folder again")
+        self._layout, self._listing = own, listing
         self.model, self.kind = self._layout.model, self._layout.kind
         self.dimension, self.precisions = self._layout.dimension, self._layout.precisions
         self.similarity = self._layout.similarity
@@ -245,8 +254,7 @@ class VectorFolder:
         if self._bm25 is None:
             self._check_texts_kept("BM25")
             column = self._layout.text_column
-            texts = [text for batch in self.batches([column]) for text in batch.column(0).to_pylist()]
-            self._bm25 = BM25Index(texts, encoder.tokenizer)
+            self._bm25 = BM25Index(self._values_of(column), encoder.tokenizer)
         return self._bm25
 
     @completed_by(search)
@@ -291,7 +299,8 @@ class VectorFolder:
             if precision is not None:
                 raise InputError(f"precision is for dense vectors; the folder has {self.kind} vectors")
             assert encoder is not None
-            return nearest_scored(queries, groups, encoder, count)
+            own = encoder
+            return _in_steps(queries, lambda some: nearest_scored(some, groups, own, count))
         if precision is None:
             precision = self.precisions[0]
         elif checked_choice("precision", precision, tuple(PRECISIONS)) not in self.precisions:
@@ -303,7 +312,10 @@ class VectorFolder:
             return nearest_bits(queries, groups, self._layout, count, multiplier, self._threads)
         assert self._listing.ranges is not None
         ranges = np.array(self._listing.ranges, np.float32)
-        return nearest_int8(queries, groups, self._layout, ranges, count, multiplier, self._threads)
+        return _in_steps(
+            queries,
+            lambda some: nearest_int8(some, groups, self._layout, ranges, count, multiplier, self._threads),
+        )
 
     def _groups(self) -> list[Group]:
         """Return the row groups of all parts."""
@@ -449,7 +461,20 @@ class VectorFolder:
         list
             The ids, of the type that they were written with.
         """
-        return [one for batch in self.batches([self._layout.id_column]) for one in batch.column(0).to_pylist()]
+        return self._values_of(self._layout.id_column)
+
+    def _values_of(self, column: str) -> list[Any]:
+        """Return the values of a column for all rows."""
+        try:
+            return [one for batch in self.batches([column]) for one in batch.column(0).to_pylist()]
+        except UnicodeDecodeError as cause:
+            raise InputError(f"{self.path}: is damaged: {cause}; make the folder again") from cause
+
+
+def _in_steps(queries: Any, search: Callable[[Any], Found]) -> Found:
+    """Search for some queries at a time, whose scores with a row group are all in memory."""
+    found = [search(queries[start : start + _QUERIES]) for start in range(0, len(queries), _QUERIES)]
+    return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
 
 
 @completed_by(VectorFolder)

@@ -140,6 +140,7 @@ class Layout:
             or not set(layout.precisions) <= PRECISIONS.keys()
             or type(layout.settings) is not dict
             or type(layout.chunks) not in (dict, type(None))
+            or (layout.chunks is not None and layout.chunks.keys() != {"size", "overlap", "by", "late"})
         ):
             raise InputError(f"{where}: is not a description of vectors: {quoted(found)}")
         return layout
@@ -158,6 +159,8 @@ class Part:
     file: str
     rows: int
     bytes: int
+    #: The SHA-256 of the end of the file, which says where everything is: damage there could end the process.
+    footer: str
 
 
 @dataclass(frozen=True)
@@ -212,13 +215,31 @@ def read_listing(folder: Path) -> Listing:
     try:
         parts = tuple(Part(**part) for part in content["parts"])
         ranges = content["ranges"]
+        _check_ranges(path, ranges)
         layout = content["layout"]
     except (KeyError, TypeError) as cause:
         raise InputError(f"{path}: is malformed: {cause}") from cause
     for part in parts:
         if part_number(str(part.file)) is None or type(part.rows) is not int or type(part.bytes) is not int:
             raise InputError(f"{path}: is malformed: {quoted(part)} is no part")
-    return Listing(Layout.from_json(layout, str(path)), ranges, parts)
+    found = Listing(Layout.from_json(layout, str(path)), ranges, parts)
+    has_small = "int8" in found.layout.precisions
+    if (ranges is None and has_small and parts) or (ranges is not None and not has_small):
+        raise InputError(f"{path}: is malformed: there are ranges without 8-bit numbers, or these without ranges")
+    if ranges is not None and len(ranges[0]) != found.layout.dimension:
+        raise InputError(
+            f"{path}: is malformed: there are {len(ranges[0])} ranges for {found.layout.dimension} numbers"
+        )
+    return found
+
+
+def _check_ranges(path: Path, ranges: Any) -> None:
+    """Raise an `InputError` unless ranges are None or two lists of as many numbers."""
+    is_pair = isinstance(ranges, list) and len(ranges) == 2 and all(isinstance(one, list) for one in ranges)
+    if ranges is not None and not (
+        is_pair and len(ranges[0]) == len(ranges[1]) and {type(x) for one in ranges for x in one} <= {int, float}
+    ):
+        raise InputError(f"{path}: is malformed: {quoted(ranges)} are no ranges")
 
 
 def write_listing(folder: Path, listing: Listing) -> None:

@@ -9,6 +9,8 @@ begin at a multiple of 64 bytes. Other programs read such files as any others. `
 from __future__ import annotations
 
 import mmap
+from contextlib import contextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.vector_folder.layout import RECORD_KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy.typing as npt
@@ -150,6 +153,10 @@ class MappedPart:
     ----------
     rows : int
         The number of its rows.
+    size : int
+        The number of its bytes.
+    footer : str
+        The SHA-256 of the end of the file, which says where everything is.
     record : bytes or None
         What it is, from its metadata.
 
@@ -163,15 +170,17 @@ class MappedPart:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        pyarrow = import_pyarrow("reading a folder of vectors")
+        self._pyarrow = pyarrow = import_pyarrow("reading a folder of vectors")
         with path.open("rb") as file:
             try:
                 self._bytes = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
                 self._file = pyarrow.parquet.ParquetFile(
                     pyarrow.BufferReader(pyarrow.py_buffer(self._bytes)), pre_buffer=False
                 )
-            except (pyarrow.ArrowInvalid, ValueError) as cause:
+            except (pyarrow.ArrowException, ValueError, OSError) as cause:
                 raise InputError(f"{path}: not a Parquet file: {cause}") from cause
+        length = int.from_bytes(self._bytes[-8:-4].tobytes(), "little")
+        self.footer = sha256(self._bytes[-8 - length :].tobytes()).hexdigest()
         metadata = self._file.metadata
         self.rows = int(metadata.num_rows)
         self.size = len(self._bytes)
@@ -187,12 +196,22 @@ class MappedPart:
 
     def table(self, columns: list[str]) -> Any:
         """Read columns of all rows, as a pyarrow Table."""
-        return self._file.read(columns=columns, use_threads=False)
+        with self._naming_damage():
+            return self._file.read(columns=columns, use_threads=False)
 
     def group(self, number: int, columns: list[str] | None = None) -> Any:
         """Read columns of a row group, as a pyarrow Table."""
         # Without pyarrow's threads, which are slower for a few columns, and can be alive when the process ends.
-        return self._file.read_row_group(number, columns=columns, use_threads=False)
+        with self._naming_damage():
+            return self._file.read_row_group(number, columns=columns, use_threads=False)
+
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Turn errors of pyarrow about damaged contents into one that names the file."""
+        try:
+            yield
+        except (self._pyarrow.ArrowException, OSError) as cause:
+            raise InputError(f"{self.path}: is damaged: {cause}; make the folder again") from cause
 
     def mapped(self, number: int, column: str, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
         """Return the numbers of a column in a row group, in place.

@@ -389,7 +389,7 @@ class _Run:
 
 def _commit(folder: Path, layout: Layout, ranges: list[list[float]] | None, parts: list[MappedPart]) -> Listing:
     """Put the parts in their places, replace the list, and remove what it no longer has."""
-    listing = Listing(layout, ranges, tuple(Part(part.path.name, part.rows, part.size) for part in parts))
+    listing = Listing(layout, ranges, tuple(Part(part.path.name, part.rows, part.size, part.footer) for part in parts))
     sync_folder(folder / UNFINISHED)
     with uninterrupted():
         for part in parts:
