@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def same_bits(a: Any, b: Any) -> bool:
 def drawn(heads: int = 2, size: int = 8, layers: int = 2, **options: Any) -> tuple[Network, Any]:
     """A model for masked words, and its parameters, drawn."""
     kind = options.pop("kind", "Bert")
-    if kind == "DistilBert":
+    if kind in ("DistilBert", "ModernBert"):
         options |= {"type_vocab_size": 0}
     config = getattr(bert, f"{kind}Config")(
         vocab_size=60,
@@ -69,9 +70,13 @@ def drawn(heads: int = 2, size: int = 8, layers: int = 2, **options: Any) -> tup
     random = np.random.default_rng(11)
     weights = {}
     for name, shape in shapes.items():
-        if name not in layout.tied:
+        if name not in layout.tied or not config.tie_word_embeddings:
             sizes = [getattr(config, s) if isinstance(s, str) else s for s in shape]
-            weights[name] = (0.3 * random.standard_normal(sizes) + (name.endswith("norm.weight"))).astype(np.float32)
+            # Without norms after sub-layers, vectors and the errors of float32 would grow from layer to layer.
+            deviation = 1.0 / math.sqrt(sizes[-1]) if config.norm_first and len(sizes) == 2 else 0.3
+            weights[name] = (deviation * random.standard_normal(sizes) + (name.endswith("norm.weight"))).astype(
+                np.float32
+            )
     model = getattr(bert, f"{kind}ForMaskedLM")(config, weights, backend="numpy")
     network = Network(model)
     return network, network.parameters(model)
@@ -142,6 +147,57 @@ def test_gradients_of_variants_with_dropout(kind: str, options: dict[str, Any]) 
     for instruction_set in SETS:
         found = compute(network, parameters, batch, PassOptions(dropout), engine=RustTraining(instruction_set))
         assert_equal(found, expected, 1e-5)
+
+
+SLIDING, FULL = "sliding_attention", "full_attention"
+#: Configurations of ModernBERT: windows smaller and larger than a tile, or than a row; with biases and without.
+MODERNBERT: dict[str, dict[str, Any]] = {
+    "plain": {"local_attention": 8},
+    "one key": {"local_attention": 1, "layer_types": (SLIDING, FULL, SLIDING)},
+    "wide": {"local_attention": 129, "hidden_act": "silu", "layer_types": (SLIDING, SLIDING, FULL)},
+    "biases": {
+        "local_attention": 70,
+        "hidden_act": "sigmoid",
+        "tie_word_embeddings": False,
+        **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True),
+    },
+    "dropout": {
+        "local_attention": 40,
+        "embedding_dropout": 0.3,
+        "attention_probs_dropout_prob": 0.2,
+        "hidden_dropout_prob": 0.25,
+    },
+}
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize(("heads", "size"), [(2, 8), (3, 32), (1, 20)])
+@pytest.mark.parametrize("case", MODERNBERT)
+def test_gradients_of_modernbert(case: str, heads: int, size: int, instruction_set: str) -> None:
+    network, parameters = drawn(heads, size, 3, kind="ModernBert", **MODERNBERT[case])
+    engine = RustTraining(instruction_set, threads=2)
+    for lengths, left in (([1], False), ([3, 33, 14, 230, 85, 1], False), ([9, 140, 2], True)):
+        batch = without_types(batch_of(lengths, left))
+        batch["attention_mask"][0, 1:3] = 0  # a hole, or padding that a window may see alone
+        batch["attention_mask"][0, -1] = 1
+        options = PassOptions(KeyedDropout(3, 4, 5)) if case == "dropout" else PassOptions()
+        expected = compute(network, parameters, batch, options)
+        assert_equal(compute(network, parameters, batch, options, engine=engine), expected, 1e-5)
+
+
+@pytest.mark.parametrize("trained_from", [None, 0, 2, 3])
+def test_modernbert_has_the_same_bits_for_any_number_of_threads_and_layers_below(trained_from: int | None) -> None:
+    network, parameters = drawn(3, 32, 3, kind="ModernBert", **MODERNBERT["dropout"])
+    batch = without_types(batch_of([60, 7, 128, 200, 31, 1, 90, 64, 64, 30]))
+    options = PassOptions(KeyedDropout(4, 5), trained_from=trained_from)
+    first = compute(network, parameters, batch, options, engine=RustTraining(threads=1))
+    assert_equal(first, compute(network, parameters, batch, options), 1e-5)
+    engine = RustTraining(threads=3)
+    for checkpointing in (True, False):
+        found = compute(
+            network, parameters, batch, options._replace(gradient_checkpointing=checkpointing), engine=engine
+        )
+        assert same_bits(found, first)
 
 
 @pytest.mark.parametrize("name", sorted(set(ACTIVATIONS)))
@@ -244,10 +300,11 @@ def test_cross_entropy(data: st.DataObject) -> None:
     assert np.abs(dlogits - expected).max() <= 1e-6
 
 
+@pytest.mark.parametrize("kind", ["Bert", "ModernBert"])
 @pytest.mark.parametrize("instruction_set", [*SETS, "amx-emulated"])
-def test_gradients_in_bfloat16_point_the_same_way(instruction_set: str) -> None:
+def test_gradients_in_bfloat16_point_the_same_way(instruction_set: str, kind: str) -> None:
     """Each product rounds its factors to 8 bits; the direction of a gradient stays, and so do the bits."""
-    network, parameters = drawn(3, 32)
+    network, parameters = drawn(3, 32, kind=kind)
     batch = batch_of([9, 33, 30, 64])
     exact = compute(network, parameters, batch)
     found = compute(network, parameters, batch, engine=RustTraining(instruction_set, 1, "bfloat16"))

@@ -432,10 +432,25 @@ class VocabularyHead:
 _Affine: TypeAlias = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 #: Words or word vectors, positions, types, norm and projection.
 _Embeddings: TypeAlias = tuple[
-    npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32] | None, _Affine, _Affine | None
+    npt.NDArray[np.float32],
+    npt.NDArray[np.float32] | None,
+    npt.NDArray[np.float32] | None,
+    _Affine,
+    _Affine | None,
 ]
-#: The embeddings, the different layers, the number of each layer among them, MPNet's bias by distance.
-_EncoderParameters: TypeAlias = tuple[_Embeddings, list[list[_Affine]], list[int], npt.NDArray[np.float32] | None]
+#: Query, key and value; the attention's output, its norm, the first dense layer, what its gate multiplies, the second
+#: dense layer, the other norm.
+_TrainedLayer: TypeAlias = tuple[list[_Affine], _Affine, _Affine | None, _Affine, _Affine | None, _Affine, _Affine]
+#: The embeddings, the different layers, the number of each layer among them, MPNet's bias by distance, the norm after
+#: the last layer, the frequencies of rotary positions, and for each layer the number of its own, and its window.
+_EncoderParameters: TypeAlias = tuple[
+    _Embeddings,
+    list[_TrainedLayer],
+    list[int],
+    npt.NDArray[np.float32] | None,
+    _Affine | None,
+    tuple[list[npt.NDArray[np.float32]], list[tuple[int | None, int | None]]],
+]
 
 @final
 class EncoderTraining:
@@ -448,7 +463,8 @@ class EncoderTraining:
         intermediate: int,
         activation: str,
         eps: float,
-        drops_attention_output: bool,
+        norm_first: bool,
+        gated: bool,
         dtype: str = "float32",
         instruction_set: str | None = None,
     ) -> Self: ...
@@ -463,7 +479,7 @@ class EncoderTraining:
             npt.NDArray[np.uint32],
             npt.NDArray[np.uint32],
         ],
-        dropout: tuple[int, int, int, float, float] | None,
+        dropout: tuple[list[int], list[float]] | None,
         trained_from: int | None,
         checkpointing: bool,
         threads: int | None,
@@ -474,14 +490,15 @@ class EncoderTraining:
         dx: npt.NDArray[np.float32],
         embeddings: tuple[
             tuple[npt.NDArray[np.float32], int | None] | None,
-            tuple[npt.NDArray[np.float32], int | None],
+            tuple[npt.NDArray[np.float32], int | None] | None,
             npt.NDArray[np.float32] | None,
             _Affine,
             _Affine | None,
         ]
         | None,
-        layers: list[list[_Affine]],
+        layers: list[_TrainedLayer],
         relative_bias: npt.NDArray[np.float32] | None,
+        last_norm: _Affine | None,
         threads: int | None,
     ) -> npt.NDArray[np.float32] | None: ...
 

@@ -327,7 +327,6 @@ for _family in (
             classifier_input_rate=(),
             answer_rate=_CLASSIFIER,
             gated=True,
-            kernels=False,
         ),
     ),
     Family(

@@ -164,10 +164,11 @@ class AttentionMasks:
 
 
 def split(x: Array, heads: int) -> Array:
-    """[S, H] -> [N, S, d]."""
-    return x.reshape(len(x), heads, -1).swapaxes(0, 1)
+    """[S, H] -> [N, S, d]; S may be 0."""
+    return x.reshape(len(x), heads, x.shape[1] // heads).swapaxes(0, 1)
 
 
 def merged(x: Array) -> Array:
     """[N, S, d] -> [S, H]."""
-    return x.swapaxes(0, 1).reshape(x.shape[1], -1)
+    heads, length, size = x.shape
+    return x.swapaxes(0, 1).reshape(length, heads * size)

@@ -13,6 +13,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.rotary import frequencies
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.network import Gradients, Network, dropout_rate
@@ -27,19 +28,25 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
+    #: Weight and bias of a dense layer, or γ and β of a norm.
+    Pair = tuple[Array, Array]
+
 __all__ = ["RustEncoderPass", "new_workspace"]
 
-#: The parts of a layer, in the order of the kernels.
-_PARTS = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
+#: The dense layers and norms of a layer, in the order of the kernels: lists of those that have one place together. The
+#: first norm is that after the attention or, where norms come first, before it; the second likewise.
+_LAST = (
+    ("attention.self.query", "attention.self.key", "attention.self.value"),
     "attention.output.dense",
     "attention.output.LayerNorm",
     "intermediate.dense",
+    "intermediate.up",
     "output.dense",
     "output.LayerNorm",
 )
+_FIRST = (*_LAST[:2], "attention.ln", "intermediate.gate", *_LAST[4:6], "ln")
+_POSITIONS = "embeddings.position_embeddings"
+_LAST_NORM = "encoder.ln"
 
 
 def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> _core.EncoderTraining:
@@ -53,7 +60,8 @@ def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> 
         # The kernels call each activation by the name of its function.
         activation=functional.ACTIVATIONS[config.hidden_act].__name__,
         eps=config.layer_norm_eps,
-        drops_attention_output=bool(network.training.attention_output_rate),
+        norm_first=config.norm_first,
+        gated=network.training.gated,
         dtype=dtype,
         instruction_set=instruction_set,
     )
@@ -98,23 +106,34 @@ class RustEncoderPass:
         config = network.config
         self._weights = weights = EncoderWeights(network, parameters)
         # The layers that have parameters of their own, by the first that has them.
-        keys = [network.layer(f"encoder.layer.{i}.{_PARTS[0]}") for i in range(config.encoder_layers)]
+        keys = [network.layer(f"encoder.layer.{i}.{_LAST[0][0]}") for i in range(config.encoder_layers)]
         self._layers = [keys.index(key) for key in dict.fromkeys(keys)]
         uses = [self._layers.index(keys.index(key)) for key in keys]
+        self._parts = _FIRST if config.norm_first else _LAST
         words = weights.table("embeddings.word_embeddings") if tokens.vectors is None else tokens.vectors
-        self._parameters = (
+        self._parameters: Any = (
             (
                 np.ascontiguousarray(words, np.float32),
-                weights.table("embeddings.position_embeddings"),
+                weights.table(_POSITIONS) if _POSITIONS in weights else None,
                 weights.table("embeddings.token_type_embeddings") if config.type_vocab_size else None,
-                self._affine("embeddings.LayerNorm"),
-                self._affine("embeddings.projection") if config.has_projection else None,
+                self._required("embeddings.LayerNorm"),
+                self._affine("embeddings.projection"),
             ),
-            [[self._affine(f"encoder.layer.{i}.{part}") for part in _PARTS] for i in self._layers],
+            [tuple(self._layer(i, part) for part in self._parts) for i in self._layers],
             uses,
             self._distances(),
+            self._affine(_LAST_NORM),
+            self._by_position(),
         )
-        rates = dropout_rate(config, "hidden_dropout_prob"), dropout_rate(config, "attention_probs_dropout_prob")
+        training = network.training
+        sites = (
+            training.embedding_rate,
+            ("attention_probs_dropout_prob",),
+            training.attention_output_rate,
+            training.intermediate_rate,
+            training.output_rate,
+        )
+        rates = [dropout_rate(config, *rate) for rate in sites]
         self.x: Array = workspace.forward(
             self._parameters,
             (
@@ -125,16 +144,32 @@ class RustEncoderPass:
                 _unsigned(tokens.positions),
                 _unsigned(tokens.columns),
             ),
-            None if dropout is None else (*dropout.key, *rates),
+            None if dropout is None else (list(dropout.key), rates),
             options.trained_from,
             options.gradient_checkpointing,
             threads,
         )
 
-    def _affine(self, name: str) -> tuple[Array, Array]:
-        """Return weight and bias of a dense layer or a norm; zeros for a bias that it does not have."""
+    def _affine(self, name: str) -> Pair | None:
+        """Return weight and bias of a dense layer or a norm, 0 for a bias that it does not have; None without it."""
+        return self._required(name) if name in self._weights else None
+
+    def _required(self, name: str) -> Pair:
         weight, bias = self._weights.affine(name)
         return weight, np.zeros(len(weight), np.float32) if bias is None else bias
+
+    def _layer(self, index: int, part: str | tuple[str, ...]) -> Any:
+        """Return what a layer has at one of its places."""
+        name = f"encoder.layer.{index}."
+        return self._affine(name + part) if isinstance(part, str) else [self._required(name + one) for one in part]
+
+    def _by_position(self) -> tuple[list[Array], list[tuple[int | None, int | None]]]:
+        """Return the frequencies of rotary positions, and for each layer the number of its own, and its window."""
+        config = self._network.config
+        kinds = [config.layer_positions(i) for i in range(config.encoder_layers)]
+        rotaries = list(dict.fromkeys(kind.rotary for kind in kinds if kind.rotary is not None))
+        numbers = [(None if kind.rotary is None else rotaries.index(kind.rotary), kind.window) for kind in kinds]
+        return [frequencies(*rotary) for rotary in rotaries], numbers
 
     def _buckets(self) -> Ids:
         """Return MPNet's bucket of each distance key − query, from 1 − S to S − 1."""
@@ -151,38 +186,53 @@ class RustEncoderPass:
     def backward(self, dx: Array, gradient: Gradients) -> Array | None:
         """Add the gradients of all trained parameters of the encoder; as `encoder.EncoderPass.backward`."""
         config, trained_from = self._network.config, self._trained_from
-        (words, positions, types, norm, projection), layers, uses, distances = self._parameters
+        (words, positions, types, norm, projection), layers, uses, distances, last_norm, _ = self._parameters
         trained = set(uses[trained_from:])
         # Layers that are not trained are not written: their gradients need no memory.
         layer_gradients = [
-            [_empty(pair) if i in trained else (np.empty(0, np.float32), np.empty(0, np.float32)) for pair in layer]
-            for i, layer in enumerate(layers)
+            tuple(_gradient_of(part, written=i in trained) for part in layer) for i, layer in enumerate(layers)
         ]
         embeddings: Any = None
         if trained_from is None:
             padding = config.pad_token_id
+            # MPNet's position table has a row for padding, which torch does not train.
+            of_positions = padding if config.relative_attention_num_buckets else None
             embeddings = (
                 None if self._tokens.ids is None else (np.zeros(words.shape, np.float32), padding),
-                # MPNet's position table has a row for padding, which torch does not train.
-                (np.zeros(positions.shape, np.float32), padding if config.relative_attention_num_buckets else None),
+                None if positions is None else (np.zeros(positions.shape, np.float32), of_positions),
                 None if types is None else np.zeros(types.shape, np.float32),
-                _empty(norm),
-                None if projection is None else _empty(projection),
+                _gradient_of(norm),
+                _gradient_of(projection),
             )
         dbias = None if distances is None else np.empty_like(distances)
+        dlast = _gradient_of(last_norm)
         de = self._workspace.backward(
-            self._parameters, np.ascontiguousarray(dx, np.float32), embeddings, layer_gradients, dbias, self._threads
+            self._parameters,
+            np.ascontiguousarray(dx, np.float32),
+            embeddings,
+            layer_gradients,
+            dbias,
+            dlast,
+            self._threads,
         )
         self._release()
-        for i, (number, pairs) in enumerate(zip(self._layers, layer_gradients, strict=True)):
-            for part, pair in zip(_PARTS, pairs, strict=True):
-                if i in trained:
-                    self._weights.add(gradient, f"encoder.layer.{number}.{part}", *pair)
+        for i, (number, found) in enumerate(zip(self._layers, layer_gradients, strict=True)):
+            if i in trained:
+                for part, pairs in zip(self._parts, found, strict=True):
+                    names, of_part = (part, pairs) if isinstance(part, tuple) else ((part,), [pairs])
+                    for name, pair in zip(names, of_part, strict=True):
+                        self._add(f"encoder.layer.{number}.{name}", pair, gradient)
+        self._add(_LAST_NORM, dlast, gradient)
         if dbias is not None:
             self._bias_backward(dbias, gradient)
         if embeddings is not None:
             self._embeddings_backward(embeddings, gradient)
         return de
+
+    def _add(self, name: str, pair: Pair | None, gradient: Gradients) -> None:
+        """Add the gradients of a dense layer or a norm, if the model has it."""
+        if pair is not None:
+            self._weights.add(gradient, name, *pair)
 
     def _bias_backward(self, dbias: Array, gradient: Gradients) -> None:
         """Add the sums over the distances of each bucket; dbias [N, 2·S − 1]."""
@@ -191,20 +241,21 @@ class RustEncoderPass:
         self._weights.add(gradient, "encoder.relative_attention_bias", np.stack(sums, axis=1).astype(np.float32))
 
     def _embeddings_backward(self, embeddings: Any, gradient: Gradients) -> None:
-        words, (positions, _), types, norm, projection = embeddings
-        add = self._weights.add
-        if words is not None:
-            add(gradient, "embeddings.word_embeddings", words[0])
-        add(gradient, "embeddings.position_embeddings", positions)
+        words, positions, types, norm, projection = embeddings
+        for name, table in (("word", words), ("position", positions)):
+            if table is not None:
+                self._weights.add(gradient, f"embeddings.{name}_embeddings", table[0])
         if types is not None:
-            add(gradient, "embeddings.token_type_embeddings", types)
-        add(gradient, "embeddings.LayerNorm", *norm)
-        if projection is not None:
-            add(gradient, "embeddings.projection", *projection)
+            self._weights.add(gradient, "embeddings.token_type_embeddings", types)
+        self._add("embeddings.LayerNorm", norm, gradient)
+        self._add("embeddings.projection", projection, gradient)
 
 
-def _empty(pair: tuple[Array, Array]) -> tuple[Array, Array]:
-    return np.empty(pair[0].shape, np.float32), np.empty(pair[1].shape, np.float32)
+def _gradient_of(parameters: Any, *, written: bool = True) -> Any:
+    """Return arrays for the gradients of a weight and a bias, or a list of them; empty if they are not written."""
+    if isinstance(parameters, list):
+        return [_gradient_of(pair, written=written) for pair in parameters]
+    return None if parameters is None else tuple(np.empty(x.shape if written else 0, np.float32) for x in parameters)
 
 
 def _unsigned(ids: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:

@@ -123,7 +123,8 @@ fn gradients_of_weights_equal_their_formula_for_any_number_of_threads() {
 
 #[test]
 fn masks_keep_their_share_and_do_not_depend_on_the_instruction_set() {
-    let dropout = Dropout { seed: 3, step: 5, micro_batch: 1, hidden: 0.25, attention: 0.0 };
+    let rates = Rates { output: 0.25, ..Rates::default() };
+    let dropout = Dropout { seed: 3, step: 5, micro_batch: 1, rates };
     assert!(dropout.at(Site::AttentionWeights, 0).is_none());
     let mask = dropout.at(Site::Output, 4).expect("P is not 0");
     let (rows, columns) = (50, 100);

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use wordpiece_kernels::Execution;
 use wordpiece_kernels::training::{
     self, AdamW, AdamWParameter, Affine, AffineGradient, Batch, Dropout, EmbeddingGradients, EncoderGradients,
-    EncoderParameters, LayerGradients, LayerParameters, LinearGradients, PassOptions, TrainingConfig,
+    EncoderParameters, LayerGradients, LayerParameters, LinearGradients, PassOptions, Positions, Rates, TrainingConfig,
 };
 
 use crate::engine::{kernels_for, products_for};
@@ -29,26 +29,45 @@ type ArrayMut<'py> = PyReadwriteArrayDyn<'py, f32>;
 type Pair<'py> = (Array<'py>, Array<'py>);
 type PairMut<'py> = (ArrayMut<'py>, ArrayMut<'py>);
 
-/// Of a layer: query, key, value, the attention's output, its norm, the two dense layers of the feed-forward network, and the
-/// norm after it.
-type LayerArrays<'py> = [Pair<'py>; 8];
-type LayerArraysMut<'py> = [PairMut<'py>; 8];
+/// Of a layer: query, key and value; the attention's output and its norm; the first dense layer of the feed-forward network,
+/// what its gate multiplies, and the second dense layer; the other norm.
+type LayerArrays<'py> =
+    ([Pair<'py>; 3], Pair<'py>, Option<Pair<'py>>, Pair<'py>, Option<Pair<'py>>, Pair<'py>, Pair<'py>);
+type LayerArraysMut<'py> = (
+    [PairMut<'py>; 3],
+    PairMut<'py>,
+    Option<PairMut<'py>>,
+    PairMut<'py>,
+    Option<PairMut<'py>>,
+    PairMut<'py>,
+    PairMut<'py>,
+);
 
 /// Words, or word vectors; positions, types, the norm, the projection.
-type EmbeddingArrays<'py> = (Array<'py>, Array<'py>, Option<Array<'py>>, Pair<'py>, Option<Pair<'py>>);
+type EmbeddingArrays<'py> = (Array<'py>, Option<Array<'py>>, Option<Array<'py>>, Pair<'py>, Option<Pair<'py>>);
 
 /// Gradients of words, positions, types, the norm and the projection; for the first two also the row that gets none.
 type EmbeddingArraysMut<'py> = (
     Option<(ArrayMut<'py>, Option<usize>)>,
-    (ArrayMut<'py>, Option<usize>),
+    Option<(ArrayMut<'py>, Option<usize>)>,
     Option<ArrayMut<'py>>,
     PairMut<'py>,
     Option<PairMut<'py>>,
 );
 
+/// The frequencies of rotary positions, and for each layer the number of its frequencies and its window.
+type PositionArrays<'py> = (Vec<Array<'py>>, Vec<(Option<usize>, Option<usize>)>);
+
 /// The parameters of an encoder: those of the embeddings, of the different layers, for each layer the number of its
-/// parameters among them, and MPNet's bias by distance.
-type ParameterArrays<'py> = (EmbeddingArrays<'py>, Vec<LayerArrays<'py>>, Vec<usize>, Option<Array<'py>>);
+/// parameters among them, MPNet's bias by distance, the norm after the last layer, and what layers know about positions.
+type ParameterArrays<'py> = (
+    EmbeddingArrays<'py>,
+    Vec<LayerArrays<'py>>,
+    Vec<usize>,
+    Option<Array<'py>>,
+    Option<Pair<'py>>,
+    PositionArrays<'py>,
+);
 
 /// Offsets int64 [B + 1] and keys int64 [B]; ids, types, position_ids and positions uint32 [tokens], the first of which may
 /// be None.
@@ -73,7 +92,7 @@ impl EncoderTraining {
     /// Make an encoder of these sizes. Products are those of `dtype`, float32 or bfloat16, with float32 sums. Without
     /// `instruction_set`, the best one of this CPU computes.
     #[new]
-    #[pyo3(signature = (*, hidden, embedding, heads, intermediate, activation, eps, drops_attention_output,
+    #[pyo3(signature = (*, hidden, embedding, heads, intermediate, activation, eps, norm_first, gated,
         dtype="float32", instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the sizes of an encoder by name")]
     fn new(
@@ -83,22 +102,15 @@ impl EncoderTraining {
         intermediate: usize,
         activation: &str,
         eps: f32,
-        drops_attention_output: bool,
+        norm_first: bool,
+        gated: bool,
         dtype: &str,
         instruction_set: Option<&str>,
     ) -> PyResult<EncoderTraining> {
         guarded(|| {
             let (activation, products) = (activation_of(activation)?, products_for(dtype, instruction_set)?);
-            let config = TrainingConfig {
-                hidden,
-                embedding,
-                heads,
-                intermediate,
-                activation,
-                eps,
-                products,
-                drops_attention_output,
-            };
+            let config =
+                TrainingConfig { hidden, embedding, heads, intermediate, activation, eps, products, norm_first, gated };
             Ok(EncoderTraining {
                 core: training::EncoderTraining::new(config, execution_for(instruction_set, None)?),
                 config,
@@ -108,7 +120,8 @@ impl EncoderTraining {
 
     /// Run the encoder over a batch: float32 [tokens, H].
     ///
-    /// `dropout` is (seed, step, micro-batch, P of token vectors, P of attention weights). Nothing is kept below the layer
+    /// `dropout` is (seed, step, micro-batch) and P of the embeddings, of attention weights, after the attention's output,
+    /// before and after the second dense layer of the feed-forward network. Nothing is kept below the layer
     /// `trained_from`; with `checkpointing`, only the input of each layer is.
     #[pyo3(signature = (parameters, batch, dropout, trained_from, checkpointing, threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature")]
@@ -117,7 +130,7 @@ impl EncoderTraining {
         py: Python<'py>,
         parameters: ParameterArrays<'_>,
         batch: BatchArrays<'_>,
-        dropout: Option<(u64, u64, u64, f64, f64)>,
+        dropout: Option<([u64; 3], [f64; 5])>,
         trained_from: Option<usize>,
         checkpointing: bool,
         threads: Option<usize>,
@@ -141,12 +154,10 @@ impl EncoderTraining {
                     position_ids: position_ids.as_slice()?,
                     positions: positions.as_slice()?,
                 };
-                let dropout = dropout.map(|(seed, step, micro_batch, hidden, attention)| Dropout {
-                    seed,
-                    step,
-                    micro_batch,
-                    hidden,
-                    attention,
+                let dropout = dropout.map(|([seed, step, micro_batch], rates)| {
+                    let [embeddings, attention_weights, attention_output, intermediate, output] = rates;
+                    let rates = Rates { embeddings, attention_weights, attention_output, intermediate, output };
+                    Dropout { seed, step, micro_batch, rates }
                 });
                 let options = PassOptions { dropout, trained_from, checkpointing };
                 let core = &mut self.core;
@@ -157,9 +168,9 @@ impl EncoderTraining {
     }
 
     /// Write the gradients of the parameters of the last forward pass, for dx [tokens, H], to the arrays of `embeddings`, of
-    /// which the tables must be 0, of `layers`, and of `relative_bias`; return the gradient with respect to the word vectors,
+    /// which the tables must be 0, of `layers`, of `relative_bias` and of `last_norm`; return the gradient with respect to the word vectors,
     /// float32 [tokens, E], if `embeddings` are given.
-    #[pyo3(signature = (parameters, dx, embeddings, layers, relative_bias, threads))]
+    #[pyo3(signature = (parameters, dx, embeddings, layers, relative_bias, last_norm, threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature")]
     fn backward<'py>(
         &mut self,
@@ -169,10 +180,12 @@ impl EncoderTraining {
         embeddings: Option<EmbeddingArraysMut<'_>>,
         layers: Vec<LayerArraysMut<'_>>,
         relative_bias: Option<ArrayMut<'_>>,
+        last_norm: Option<PairMut<'_>>,
         threads: Option<usize>,
     ) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
         guarded(|| {
-            let (mut embeddings, mut layers, mut relative_bias) = (embeddings, layers, relative_bias);
+            let (mut embeddings, mut layers) = (embeddings, layers);
+            let (mut relative_bias, mut last_norm) = (relative_bias, last_norm);
             let tokens = dx.shape()[0];
             let vectors = match embeddings {
                 Some(_) => Some(zeros::<Ix2>(py, [tokens, self.config.embedding], tokens, "gradients of tokens")?),
@@ -188,7 +201,8 @@ impl EncoderTraining {
                 };
                 let layers = layers.iter_mut().map(layer_gradients).collect::<PyResult<Vec<_>>>()?;
                 let relative_bias = relative_bias.as_mut().map(slice_mut).transpose()?;
-                let mut gradients = EncoderGradients { embeddings, relative_bias, layers };
+                let last_norm = last_norm.as_mut().map(affine_gradient).transpose()?;
+                let mut gradients = EncoderGradients { embeddings, relative_bias, layers, last_norm };
                 let core = &mut self.core;
                 detached(py, || core.backward(&parameters, dx, &mut gradients, threads::pool(threads)))?;
             }
@@ -228,37 +242,49 @@ fn affine_gradient<'a>(pair: &'a mut PairMut<'_>) -> PyResult<AffineGradient<'a>
 }
 
 fn parameters_of<'a>(arrays: &'a ParameterArrays<'_>) -> PyResult<EncoderParameters<'a>> {
-    let ((words, positions, types, norm, projection), layers, uses, relative_bias) = arrays;
+    let ((words, positions, types, norm, projection), layers, uses, relative_bias, last_norm, by_position) = arrays;
     let layer = |arrays: &'a LayerArrays<'_>| -> PyResult<LayerParameters<'a>> {
-        let [query, key, value, output, output_norm, inner, outer, outer_norm] = arrays;
+        let ([query, key, value], output, output_norm, inner, up, outer, outer_norm) = arrays;
         Ok(LayerParameters {
             qkv: [affine(query)?, affine(key)?, affine(value)?],
             output: affine(output)?,
-            output_norm: affine(output_norm)?,
+            output_norm: output_norm.as_ref().map(affine).transpose()?,
             inner: affine(inner)?,
+            up: up.as_ref().map(affine).transpose()?,
             outer: affine(outer)?,
             outer_norm: affine(outer_norm)?,
         })
     };
+    let (frequencies, kinds) = by_position;
+    if kinds.len() != uses.len() {
+        return Err(error::input(format!("{} layers have the positions of {}", uses.len(), kinds.len())));
+    }
     Ok(EncoderParameters {
         words: slice(words)?,
-        positions: slice(positions)?,
+        positions: positions.as_ref().map(slice).transpose()?,
         types: types.as_ref().map(slice).transpose()?,
         embedding_norm: affine(norm)?,
         projection: projection.as_ref().map(affine).transpose()?,
         relative_bias: relative_bias.as_ref().map(slice).transpose()?,
         layers: layers.iter().map(layer).collect::<PyResult<Vec<_>>>()?,
         uses,
+        last_norm: last_norm.as_ref().map(affine).transpose()?,
+        frequencies: frequencies.iter().map(slice).collect::<PyResult<Vec<_>>>()?,
+        layer_positions: kinds
+            .iter()
+            .map(|(rotation, window)| Positions { rotation: *rotation, window: *window })
+            .collect(),
     })
 }
 
 fn layer_gradients<'a>(arrays: &'a mut LayerArraysMut<'_>) -> PyResult<LayerGradients<'a>> {
-    let [query, key, value, output, output_norm, inner, outer, outer_norm] = arrays;
+    let ([query, key, value], output, output_norm, inner, up, outer, outer_norm) = arrays;
     Ok(LayerGradients {
         qkv: [affine_gradient(query)?, affine_gradient(key)?, affine_gradient(value)?],
         output: affine_gradient(output)?,
-        output_norm: affine_gradient(output_norm)?,
+        output_norm: output_norm.as_mut().map(affine_gradient).transpose()?,
         inner: affine_gradient(inner)?,
+        up: up.as_mut().map(affine_gradient).transpose()?,
         outer: affine_gradient(outer)?,
         outer_norm: affine_gradient(outer_norm)?,
     })
@@ -269,9 +295,10 @@ fn embedding_gradients<'a>(
     vectors: &'a mut [f32],
 ) -> PyResult<EmbeddingGradients<'a>> {
     let (words, positions, types, norm, projection) = arrays;
+    let table = |of: &'a mut (ArrayMut<'_>, Option<usize>)| PyResult::Ok((slice_mut(&mut of.0)?, of.1));
     Ok(EmbeddingGradients {
-        words: words.as_mut().map(|(table, without)| PyResult::Ok((slice_mut(table)?, *without))).transpose()?,
-        positions: (slice_mut(&mut positions.0)?, positions.1),
+        words: words.as_mut().map(table).transpose()?,
+        positions: positions.as_mut().map(table).transpose()?,
         types: types.as_mut().map(slice_mut).transpose()?,
         norm: affine_gradient(norm)?,
         projection: projection.as_mut().map(affine_gradient).transpose()?,

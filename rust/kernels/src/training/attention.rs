@@ -41,6 +41,9 @@ pub struct Heads<'a> {
     pub size: usize,
     /// A bias for each head and distance.
     pub relative_bias: Option<RelativeBias<'a>>,
+    /// The greatest distance from a query to a key that it sees, by positions; `None` if it sees all keys. The positions of
+    /// the keys must increase.
+    pub window: Option<usize>,
     /// The dropout of the weights.
     pub mask: Option<Mask>,
 }
@@ -199,17 +202,27 @@ impl Kernel for Forward<'_> {
         scores.resize((panels(rows.keys) * S::TILE_ROWS).max(scores.len()), Row::ZERO);
         for tile in tiles(all, S::TILE_ROWS) {
             let n = tile.len();
-            let scores = &mut scores[..panels(rows.keys) * n];
+            let visible = VisibleKeys { window: heads.window, positions, keys: rows.keys };
+            let seen = visible.panels(tile.clone());
+            let seen_keys = seen.start * PANEL..rows.keys.min(seen.end * PANEL);
+            if seen.is_empty() {
+                statistics[tile.clone()].fill([0.0; 2]);
+                out.chunks_mut(all).for_each(|out| out[tile.clone()].fill(Row::ZERO));
+                continue;
+            }
+            let scores = &mut scores[..seen.len() * n];
+            let keys = &keys[seen.start * heads.size..seen.end * heads.size];
             for (b, out) in keys.chunks(heads.size).zip(scores.chunks_mut(n)) {
                 simd.run_tile(Tile { a: q.rows(tile.clone()), b, ahead: Ahead::NOTHING, out });
             }
-            let scale = final_scores(simd, heads, head, positions, tile.clone(), scores, n, 0, rows.keys);
+            let scale = final_scores(simd, heads, head, positions, tile.clone(), scores, n, 0, seen_keys.clone());
             for (i, query) in tile.clone().enumerate() {
-                statistics[query] = softmax(simd, scores, n, i, rows.keys, scale);
+                let columns = visible.columns(query, seen_keys.start);
+                statistics[query] = softmax(simd, scores, n, i, columns, scale);
                 if let Some(mask) = heads.mask {
                     let state = mask.state(rows.number, query);
                     for (p, panel) in scores.chunks_mut(n).enumerate() {
-                        let mask = mask.columns(state, (head << 20) | (p * PANEL));
+                        let mask = mask.columns(state, (head << 20) | ((seen.start + p) * PANEL));
                         for at in (0..PANEL).step_by(S::LANES) {
                             let x = simd.mul(simd.load(&panel[i], at), simd.load(&mask, at));
                             simd.store(&mut panel[i], at, x);
@@ -220,7 +233,7 @@ impl Kernel for Forward<'_> {
             let weights = View::new(scores, n);
             for (p, out) in out.chunks_mut(all).enumerate() {
                 let out = &mut out[tile.clone()];
-                simd.run_tile(Tile { a: weights, b: v.panel(p), ahead: Ahead::NOTHING, out });
+                simd.run_tile(Tile { a: weights, b: &v.panel(p)[seen_keys.clone()], ahead: Ahead::NOTHING, out });
                 for (row, [_, factor]) in out.iter_mut().zip(&statistics[tile.clone()]) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(*factor)));
@@ -267,9 +280,15 @@ impl Kernel for Backward<'_> {
         for start in (0..all).step_by(QUERY_BLOCK) {
             let block = start..(start + QUERY_BLOCK).min(all);
             let n = block.len();
-            self.weights_of_block(simd, block.clone());
+            let seen = self.visible().panels(block.clone());
+            if seen.is_empty() {
+                self.gradients[0].chunks_mut(all).for_each(|dq| dq[block.clone()].fill(Row::ZERO));
+                continue;
+            }
+            let seen_keys = seen.start * PANEL..keys.min(seen.end * PANEL);
+            self.weights_of_block(simd, block.clone(), seen.clone());
             let [p, ds] = &*self.weights;
-            let (p, ds) = (&p[..key_panels * n], &ds[..key_panels * n]);
+            let (p, ds) = (&p[..seen.len() * n], &ds[..seen.len() * n]);
             let Operands { q, k, dc, .. } = self.operands;
             let [dq, dk, dv] = &mut self.gradients;
             for tile in tiles(n, S::TILE_ROWS) {
@@ -277,7 +296,7 @@ impl Kernel for Backward<'_> {
                     let out = &mut dq[start + tile.start..start + tile.end];
                     simd.run_tile(Tile {
                         a: View::new(ds, n).rows(tile.clone()),
-                        b: k.panel(panel),
+                        b: &k.panel(panel)[seen_keys.clone()],
                         ahead: Ahead::NOTHING,
                         out,
                     });
@@ -286,7 +305,7 @@ impl Kernel for Backward<'_> {
             for (left, right, to) in [(p, dc, &mut **dv), (ds, q, &mut **dk)] {
                 for (panel, to) in to.chunks_mut(all).enumerate() {
                     let b = &right.panel(panel)[block.clone()];
-                    for (a, out) in left.chunks(n).zip(to[..keys].chunks_mut(PANEL)) {
+                    for (a, out) in left.chunks(n).zip(to[seen_keys.clone()].chunks_mut(PANEL)) {
                         for tile in tiles(out.len(), S::TILE_ROWS) {
                             simd.run_tile(OuterTile { a, first: tile.start, b, out: &mut out[tile] });
                         }
@@ -305,18 +324,25 @@ impl Kernel for Backward<'_> {
 }
 
 impl Backward<'_> {
-    /// Computes p̃ and ds of a block of queries, and adds ds to the sums of the distances.
+    fn visible(&self) -> VisibleKeys<'_> {
+        VisibleKeys { window: self.heads.window, positions: self.positions, keys: self.rows.keys }
+    }
+
+    /// Computes p̃ and ds of a block of queries, for the panels `seen` of keys, and adds ds to the sums of the distances.
     #[inline(always)]
-    fn weights_of_block<S: Simd>(&mut self, simd: S, block: Range<usize>) {
+    fn weights_of_block<S: Simd>(&mut self, simd: S, block: Range<usize>, seen: Range<usize>) {
         let Backward { heads, head, rows, positions, operands, statistics, weights, dbias, .. } = self;
         let Operands { q, c, dc, transposed: [keys, values], .. } = operands;
         let n = block.len();
         let [p, ds] = weights;
-        let (p, ds) = (&mut p[..panels(rows.keys) * n], &mut ds[..panels(rows.keys) * n]);
+        let (p, ds) = (&mut p[..seen.len() * n], &mut ds[..seen.len() * n]);
+        let visible = VisibleKeys { window: heads.window, positions, keys: rows.keys };
+        let seen_keys = seen.start * PANEL..rows.keys.min(seen.end * PANEL);
+        let columns = seen.start * heads.size..seen.end * heads.size;
         for tile in tiles(n, S::TILE_ROWS) {
             let of_queries = block.start + tile.start..block.start + tile.end;
             for (x, b, to) in [(*q, *keys, &mut *p), (*dc, *values, &mut *ds)] {
-                for (b, out) in b.chunks(heads.size).zip(to.chunks_mut(n)) {
+                for (b, out) in b[columns.clone()].chunks(heads.size).zip(to.chunks_mut(n)) {
                     simd.run_tile(Tile {
                         a: x.rows(of_queries.clone()),
                         b,
@@ -325,20 +351,21 @@ impl Backward<'_> {
                     });
                 }
             }
-            let scale = final_scores(simd, *heads, *head, positions, of_queries, p, n, tile.start, rows.keys);
+            let scale = final_scores(simd, *heads, *head, positions, of_queries, p, n, tile.start, seen_keys.clone());
             for i in tile {
                 let query = block.start + i;
                 let product = row_product(simd, *c, *dc, query, panels(heads.size));
                 let state = heads.mask.map(|mask| (mask, mask.state(rows.number, query)));
                 let [most, factor] = statistics[query];
-                for (panel, (p, ds)) in p.chunks_mut(n).zip(ds.chunks_mut(n)).enumerate() {
+                let columns = visible.columns(query, seen_keys.start);
+                for (number, (p, ds)) in p.chunks_mut(n).zip(ds.chunks_mut(n)).enumerate() {
+                    let panel = seen.start + number;
                     let mask = state.map(|(mask, state)| mask.columns(state, (*head << 20) | (panel * PANEL)));
                     for at in (0..PANEL).step_by(S::LANES) {
-                        let valid = rows.keys.saturating_sub(panel * PANEL + at);
                         let x = simd.mul(simd.sub(simd.load(&p[i], at), simd.splat(most)), simd.splat(scale));
-                        let e = simd.first(valid, activation::exp(simd, x), simd.splat(0.0));
+                        let e = only(simd, &columns, number * PANEL + at, activation::exp(simd, x), simd.splat(0.0));
                         let weight = simd.mul(e, simd.splat(factor));
-                        let mut dp = simd.first(valid, simd.load(&ds[i], at), simd.splat(0.0));
+                        let mut dp = only(simd, &columns, number * PANEL + at, simd.load(&ds[i], at), simd.splat(0.0));
                         let mut dropped = weight;
                         if let Some(mask) = &mask {
                             let mask = simd.load(mask, at);
@@ -362,7 +389,7 @@ impl Backward<'_> {
 }
 
 /// Adds the relative bias, if there is one, to the scores of the rows `first..` of matrices with `n` rows, for the queries
-/// `queries`; returns what the scores are still to be multiplied by.
+/// `queries` and the keys `keys`; returns what the scores are still to be multiplied by.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "a part of two kernels")]
 fn final_scores<S: Simd>(
@@ -374,7 +401,7 @@ fn final_scores<S: Simd>(
     scores: &mut [Row],
     n: usize,
     first: usize,
-    keys: usize,
+    keys: Range<usize>,
 ) -> f32 {
     let scale = 1.0 / (heads.size as f32).sqrt();
     let Some(RelativeBias { bias, max_distance }) = heads.relative_bias else { return scale };
@@ -382,28 +409,74 @@ fn final_scores<S: Simd>(
     for (i, query) in queries.enumerate() {
         // That of a key at position 0; those of the other positions follow it.
         let of_query = &of_head[max_distance - positions[query] as usize..];
-        scale_and_add_bias(simd, scores, n, first + i, scale, &positions[..keys], |key| of_query[key as usize]);
+        scale_and_add_bias(simd, scores, n, first + i, scale, &positions[keys.clone()], |key| of_query[key as usize]);
     }
     1.0
 }
 
-/// Replaces the scores of row `i` of `n` by exp((x − max x)·scale) in the first `keys` columns and by 0 beyond them.
+/// The keys that queries see.
+struct VisibleKeys<'a> {
+    window: Option<usize>,
+    /// The positions of all rows, of which those of the keys come first.
+    positions: &'a [u32],
+    keys: usize,
+}
+
+impl VisibleKeys<'_> {
+    /// Returns the panels of 32 keys in which a block of queries sees any.
+    fn panels(&self, queries: Range<usize>) -> Range<usize> {
+        let Some(window) = self.window else { return 0..panels(self.keys) };
+        let of_queries = self.positions[queries].iter();
+        let (least, greatest) = (of_queries.clone().min(), of_queries.max());
+        let (Some(least), Some(greatest)) = (least, greatest) else { return 0..0 };
+        let keys = self.near(*least as usize, *greatest as usize, window);
+        if keys.is_empty() { 0..0 } else { keys.start / PANEL..panels(keys.end) }
+    }
+
+    /// Returns the keys that a query sees, counted from key `first` on.
+    fn columns(&self, query: usize, first: usize) -> Range<usize> {
+        let Some(window) = self.window else { return 0..self.keys - first };
+        let position = self.positions[query] as usize;
+        let keys = self.near(position, position, window);
+        keys.start.saturating_sub(first)..keys.end.saturating_sub(first)
+    }
+
+    /// Returns the keys at most `window` positions before `least` or after `greatest`, or between them.
+    fn near(&self, least: usize, greatest: usize, window: usize) -> Range<usize> {
+        let keys = &self.positions[..self.keys];
+        let from = keys.partition_point(|key| (*key as usize) < least.saturating_sub(window));
+        from..keys.partition_point(|key| *key as usize <= greatest.saturating_add(window))
+    }
+}
+
+/// Returns `x` in the lanes, the first of which is column `at`, that are among the columns, and `other` in the others.
 #[inline(always)]
-fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, i: usize, keys: usize, scale: f32) -> Statistics {
-    let mut most = simd.splat(f32::NEG_INFINITY);
+fn only<S: Simd>(simd: S, columns: &Range<usize>, at: usize, x: S::V, other: S::V) -> S::V {
+    let within = simd.first(columns.end.saturating_sub(at), x, other);
+    simd.first(columns.start.saturating_sub(at), other, within)
+}
+
+/// Replaces the scores of row `i` of `n` by exp((x − max x)·scale) in some columns and by 0 in the others. Without such columns
+/// the statistics are 0.
+#[inline(always)]
+fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, i: usize, columns: Range<usize>, scale: f32) -> Statistics {
+    if columns.is_empty() {
+        scores.chunks_mut(n).for_each(|panel| panel[i] = Row::ZERO);
+        return [0.0; 2];
+    }
+    let lowest = simd.splat(f32::NEG_INFINITY);
+    let mut most = lowest;
     for (p, panel) in scores.chunks(n).enumerate() {
         for at in (0..PANEL).step_by(S::LANES) {
-            let valid = keys.saturating_sub(p * PANEL + at);
-            most = simd.max(most, simd.first(valid, simd.load(&panel[i], at), most));
+            most = simd.max(most, only(simd, &columns, p * PANEL + at, simd.load(&panel[i], at), lowest));
         }
     }
     let most = simd.greatest(most);
     let mut sum = simd.splat(0.0);
     for (p, panel) in scores.chunks_mut(n).enumerate() {
         for at in (0..PANEL).step_by(S::LANES) {
-            let valid = keys.saturating_sub(p * PANEL + at);
             let x = simd.mul(simd.sub(simd.load(&panel[i], at), simd.splat(most)), simd.splat(scale));
-            let e = simd.first(valid, activation::exp(simd, x), simd.splat(0.0));
+            let e = only(simd, &columns, p * PANEL + at, activation::exp(simd, x), simd.splat(0.0));
             simd.store(&mut panel[i], at, e);
             sum = simd.add(sum, e);
         }

@@ -86,6 +86,8 @@ struct Task {
     unprojected: Matrix,
     /// What each layer keeps.
     layers: Vec<Kept>,
+    /// Of the norm after the last layer.
+    last: Normalized,
     /// The output of the last layer that was computed [rows, H].
     x: Matrix,
     /// The gradient with respect to it.
@@ -93,9 +95,10 @@ struct Task {
     gradients: Gradients,
     /// What the layer keeps that is run again.
     recomputed: Kept,
-    /// The sums of the bias of the projection, and of γ and β.
+    /// The sums of the bias of the projection, and of γ and β of the norm of the embeddings and of the last one.
     projection: Vec<Row>,
     norm: [Vec<Row>; 2],
+    last_norm: [Vec<Row>; 2],
 }
 
 /// The scratch buffers of one thread.
@@ -167,6 +170,19 @@ impl EncoderTraining {
                 },
             );
         }
+        if let Some(norm) = parameters.last_norm {
+            let (norm, eps, set) = (padded(norm), self.config.eps, self.execution.instruction_set);
+            map_with(
+                self.tasks[..self.used].iter_mut().collect(),
+                pool,
+                || (),
+                |(), task: &mut Task| {
+                    let Task { last, x, .. } = task;
+                    last.x_hat.reshape(task.tokens.rows, hidden).data_mut().copy_from_slice(x.data());
+                    normalize(set, norm.with_eps(eps, hidden), last, &mut x.view_mut());
+                },
+            );
+        }
         for task in &self.tasks[..self.used] {
             for (row, x) in x.chunks_exact_mut(hidden).skip(task.tokens.first).take(task.tokens.rows).enumerate() {
                 task.x.copy_row(row, x);
@@ -193,6 +209,9 @@ impl EncoderTraining {
             let TaskTokens { first, rows, .. } = task.tokens;
             task.dx.fill_rows(rows, hidden, &dx[first * hidden..(first + rows) * hidden]);
             task.gradients.sums.distances.fill(0.0);
+        }
+        if let (Some(norm), Some(to)) = (parameters.last_norm, &mut gradients.last_norm) {
+            self.last_norm_backward(norm, to, pool);
         }
         let mut written = vec![false; parameters.layers.len()];
         let lowest = options.trained_from.unwrap_or(0);
@@ -227,6 +246,29 @@ impl EncoderTraining {
         }
         if let Some(gradients) = &mut gradients.embeddings {
             self.embed_backward(&pass, parameters, gradients, pool);
+        }
+    }
+
+    /// Replaces the gradient with respect to the result of the norm after the last layer by that of its input.
+    fn last_norm_backward(&mut self, norm: Affine<'_>, to: &mut AffineGradient<'_>, pool: Option<Workers>) {
+        let (norm, hidden, eps) = (padded(norm), self.config.hidden, self.config.eps);
+        let set = self.execution.instruction_set;
+        map_with(
+            self.tasks[..self.used].iter_mut().collect(),
+            pool,
+            || (),
+            |(), task: &mut Task| {
+                let Task { last, dx, last_norm, .. } = task;
+                for sums in last_norm.iter_mut() {
+                    sums.clear();
+                    sums.resize(panels(hidden), Row::ZERO);
+                }
+                let sums = last_norm.each_mut().map(|sums| &mut sums[..]);
+                normalize_backward(set, norm.with_eps(eps, hidden), last, &mut dx.view_mut(), sums);
+            },
+        );
+        for (n, to) in [&mut to.weight, &mut to.bias].into_iter().enumerate() {
+            write_sum(self.tasks[..self.used].iter().map(|task| &task.last_norm[n][..]), to, false);
         }
     }
 
@@ -278,6 +320,13 @@ impl EncoderTraining {
                 let Worker { layer: LayerScratch { converted, states, .. }, line, .. } = &mut **worker;
                 let Task { tokens, embedded, unprojected, x, .. } = task;
                 let rows = tokens.rows;
+                tokens.rotations.resize_with(parameters.frequencies.len(), Default::default);
+                let places = &batch.position_ids[tokens.first..tokens.first + rows];
+                for (rotations, frequencies) in tokens.rotations.iter_mut().zip(&parameters.frequencies) {
+                    let back: Vec<f32> = frequencies.iter().map(|x| -x).collect();
+                    rotations[0].fill(places, frequencies);
+                    rotations[1].fill(places, &back);
+                }
                 line.resize(2 * embedding, 0.0);
                 let mut out = embedded.x_hat.reshape(rows, embedding).view_mut();
                 for row in 0..rows {
@@ -285,7 +334,8 @@ impl EncoderTraining {
                     let word = batch.ids.map_or(token, |ids| ids[token] as usize);
                     let mut parts = vec![(Numbers::F32(parameters.words), word)];
                     parts.extend(parameters.types.map(|types| (Numbers::F32(types), batch.types[token] as usize)));
-                    parts.push((Numbers::F32(parameters.positions), batch.position_ids[token] as usize));
+                    let place = batch.position_ids[token] as usize;
+                    parts.extend(parameters.positions.map(|table| (Numbers::F32(table), place)));
                     sum_rows(&parts, embedding, line, row, &mut out);
                 }
                 let y = if projection.is_some() { &mut *unprojected } else { &mut *x };
@@ -305,20 +355,29 @@ impl EncoderTraining {
         let TrainingConfig { hidden, intermediate, .. } = self.config;
         let (width, tasks) = (panels(hidden), &self.tasks[..self.used]);
         let checkpointing = self.options.checkpointing;
-        let LayerGradients { qkv, output, output_norm, inner, outer, outer_norm } = to;
-        let mut weights = Vec::with_capacity(6);
+        let LayerGradients { qkv, output, output_norm, inner, up, outer, outer_norm } = to;
+        // Where norms come first, the input of the attention is that of the layer only if there is no norm before it.
+        let normed = self.config.norm_first && output_norm.is_some();
+        let mut weights = Vec::with_capacity(7);
         for (n, gradient) in qkv.iter_mut().enumerate() {
             let part = n * width..(n + 1) * width;
-            let parts =
-                tasks.iter().map(|task| [task.gradients.dqkv.view().panels(part.clone()), task.layers[index].x.view()]);
+            let parts = tasks.iter().map(|task| {
+                let x = if normed { &task.gradients.x } else { &task.layers[index].x };
+                [task.gradients.dqkv.view().panels(part.clone()), x.view()]
+            });
             weights.push(WeightGradient { parts: parts.collect(), inputs: hidden, to: gradient.weight, add });
         }
         let parts =
             tasks.iter().map(|task| [task.gradients.doutput.view(), task.kept(index, checkpointing).context.view()]);
         let parts = parts.collect();
         weights.push(WeightGradient { parts, inputs: hidden, to: output.weight, add });
-        let parts = tasks.iter().map(|task| [task.gradients.dz.view(), task.gradients.a.view()]).collect();
-        weights.push(WeightGradient { parts, inputs: hidden, to: inner.weight, add });
+        let mut inners: Vec<_> = [Some(inner), up.as_mut()].into_iter().flatten().collect();
+        for (n, gradient) in inners.iter_mut().enumerate() {
+            let part = n * panels(intermediate)..(n + 1) * panels(intermediate);
+            let parts =
+                tasks.iter().map(|task| [task.gradients.dz.view().panels(part.clone()), task.gradients.a.view()]);
+            weights.push(WeightGradient { parts: parts.collect(), inputs: hidden, to: gradient.weight, add });
+        }
         let parts = tasks.iter().map(|task| [task.gradients.douter.view(), task.gradients.h.view()]).collect();
         weights.push(WeightGradient { parts, inputs: intermediate, to: outer.weight, add });
         weight_gradients(execution, weights, self.multiplies_pairs());
@@ -330,10 +389,15 @@ impl EncoderTraining {
             );
         }
         write_sum(tasks.iter().map(|task| &task.gradients.sums.output[..]), output.bias, add);
-        write_sum(tasks.iter().map(|task| &task.gradients.sums.inner[..]), inner.bias, add);
+        for (n, gradient) in inners.iter_mut().enumerate() {
+            let part = n * panels(intermediate)..(n + 1) * panels(intermediate);
+            write_sum(tasks.iter().map(|task| &task.gradients.sums.inner[part.clone()]), gradient.bias, add);
+        }
         write_sum(tasks.iter().map(|task| &task.gradients.sums.outer[..]), outer.bias, add);
-        for (n, to) in [&mut output_norm.weight, &mut output_norm.bias].into_iter().enumerate() {
-            write_sum(tasks.iter().map(|task| &task.gradients.sums.output_norm[n][..]), to, add);
+        if let Some(norm) = output_norm {
+            for (n, to) in [&mut norm.weight, &mut norm.bias].into_iter().enumerate() {
+                write_sum(tasks.iter().map(|task| &task.gradients.sums.output_norm[n][..]), to, add);
+            }
         }
         for (n, to) in [&mut outer_norm.weight, &mut outer_norm.bias].into_iter().enumerate() {
             write_sum(tasks.iter().map(|task| &task.gradients.sums.outer_norm[n][..]), to, add);
@@ -407,8 +471,9 @@ impl EncoderTraining {
         if let (Some((words, without)), Some(ids)) = (&mut gradients.words, &self.ids) {
             tables.push((words, ids, *without));
         }
-        let (positions, without) = &mut gradients.positions;
-        tables.push((positions, &self.position_ids, *without));
+        if let Some((positions, without)) = &mut gradients.positions {
+            tables.push((positions, &self.position_ids, *without));
+        }
         if let Some(types) = &mut gradients.types {
             tables.push((types, &self.types, None));
         }
@@ -433,13 +498,13 @@ fn pass<'a>(
     config: TrainingConfig,
     execution: Execution,
     options: PassOptions,
-    parameters: &EncoderParameters<'a>,
+    parameters: &'a EncoderParameters<'_>,
 ) -> Pass<'a> {
     let relative_bias = parameters.relative_bias.map(|bias| {
         let max_distance = (bias.len() / config.heads - 1) / 2;
         RelativeBias { bias, max_distance }
     });
-    Pass { config, execution, dropout: options.dropout, relative_bias }
+    Pass { config, execution, dropout: options.dropout, relative_bias, positions: &parameters.layer_positions }
 }
 
 fn padded(norm: Affine<'_>) -> LayerNormWeights {

@@ -6,14 +6,16 @@
 use super::activation::activation_backward;
 use super::attention::{AttentionScratch, Heads, Rows, Statistics, attend, attend_backward};
 use super::dropout::{Dropout, Mask, Site, drop_rows};
+use super::gate::multiply;
 use super::norm::{Normalized, normalize, normalize_backward, scale_and_shift};
-use super::parameters::{Backward, Forward};
+use super::parameters::{Backward, Forward, Positions};
 use super::products::add_column_sums;
 use crate::activation::{Activation, apply};
 use crate::attention::RelativeBias;
 use crate::execution::Execution;
 use crate::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear};
 use crate::matrix::{Matrix, PANEL, Row, View, panels};
+use crate::rotary::{Rotation, rotate};
 
 /// The sizes of an encoder that is trained, and what is the same in all its layers.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +34,17 @@ pub struct TrainingConfig {
     pub eps: f32,
     /// How dense layers multiply. The gradients of weights are sums of pairs as well where vectors multiply them.
     pub products: Products,
-    /// Whether there is dropout after the attention's dense layer: everywhere but in DistilBERT.
-    pub drops_attention_output: bool,
+    /// Whether norms are applied to the inputs of the two halves of a layer, and not after their residuals.
+    pub norm_first: bool,
+    /// Whether the feed-forward network has a gate.
+    pub gated: bool,
+}
+
+impl TrainingConfig {
+    /// Returns how many panels the first dense layers of the feed-forward network have.
+    pub(super) fn inner_panels(&self) -> usize {
+        panels(self.intermediate) * if self.gated { 2 } else { 1 }
+    }
 }
 
 /// What all tasks of a pass share.
@@ -43,6 +54,8 @@ pub(super) struct Pass<'a> {
     pub execution: Execution,
     pub dropout: Option<Dropout>,
     pub relative_bias: Option<RelativeBias<'a>>,
+    /// For each layer, what it knows about positions.
+    pub positions: &'a [Positions],
 }
 
 /// The tokens of a task.
@@ -55,24 +68,27 @@ pub(super) struct TaskTokens {
     pub first: usize,
     /// The place of each token in its padded sequence.
     pub positions: Vec<u32>,
+    /// For each of the frequencies of rotary positions, the rotation of the tokens, and that back.
+    pub rotations: Vec<[Rotation; 2]>,
 }
 
-/// What a layer keeps for its backward pass: 7H + F numbers a token. The attention weights are computed again.
+/// What a layer keeps for its backward pass: 7H + F numbers a token, with a gate 7H + 2F. The attention weights are computed
+/// again.
 #[derive(Default)]
 pub(super) struct Kept {
     /// Its input [rows, H].
     pub x: Matrix,
-    /// Queries, keys and values, each beginning at a panel.
+    /// Queries, keys and values, each beginning at a panel; rotated, where positions are.
     pub qkv: Matrix,
     /// Of the softmax, by head and row.
     pub statistics: Vec<Statistics>,
     /// The context of all heads [rows, H].
     pub context: Matrix,
-    /// Of the norm after the attention.
+    /// Of the norm after the attention; where norms come first, before it.
     pub attention: Normalized,
-    /// Before the activation [rows, F].
+    /// Before the activation [rows, F]; in a gated network the gate and what it multiplies, each beginning at a panel.
     pub z: Matrix,
-    /// Of the norm after the feed-forward network.
+    /// Of the norm after the feed-forward network; where norms come first, before it.
     pub output: Normalized,
 }
 
@@ -83,13 +99,15 @@ pub(super) struct Gradients {
     pub dqkv: Matrix,
     /// With respect to the result of the attention's dense layer [rows, H].
     pub doutput: Matrix,
-    /// With respect to z [rows, F].
+    /// The input of the attention [rows, H], where it is not that of the layer.
+    pub x: Matrix,
+    /// With respect to z, laid out as it is.
     pub dz: Matrix,
     /// With respect to the result of the feed-forward network [rows, H].
     pub douter: Matrix,
     /// a, the input of the feed-forward network [rows, H].
     pub a: Matrix,
-    /// f(z) [rows, F].
+    /// f(z) [rows, F], or f(z)·u with a gate u.
     pub h: Matrix,
     pub sums: Sums,
 }
@@ -111,13 +129,15 @@ pub(super) struct Sums {
 /// Scratch buffers of one thread.
 #[derive(Default)]
 pub(super) struct LayerScratch {
-    a: Matrix,
-    h: Matrix,
+    pub a: Matrix,
+    /// The input of a norm, where norms come first [rows, H].
+    pub unnormed: Matrix,
+    pub h: Matrix,
     /// The gradient with respect to a [rows, H].
-    da: Matrix,
-    dcontext: Matrix,
+    pub da: Matrix,
+    pub dcontext: Matrix,
     pub converted: ConvertedInputs,
-    attention: AttentionScratch,
+    pub attention: AttentionScratch,
     pub states: Vec<u64>,
 }
 
@@ -128,14 +148,12 @@ impl Pass<'_> {
             count: heads,
             size: hidden / heads,
             relative_bias: self.relative_bias,
+            window: self.positions[index].window,
             mask: self.mask(Site::AttentionWeights, index),
         }
     }
 
     pub fn mask(&self, site: Site, index: usize) -> Option<Mask> {
-        if site == Site::AttentionOutput && !self.config.drops_attention_output {
-            return None;
-        }
         self.dropout.and_then(|dropout| dropout.at(site, index))
     }
 
@@ -151,7 +169,7 @@ impl Pass<'_> {
 
     /// Computes to = dropout(x·Wᵀ + b) + residual, of H columns.
     #[allow(clippy::too_many_arguments, reason = "the operands of a formula")]
-    fn project(
+    pub fn project(
         &self,
         site: Site,
         index: usize,
@@ -190,18 +208,41 @@ impl Pass<'_> {
         to: &mut Matrix,
         scratch: &mut LayerScratch,
     ) {
-        let TrainingConfig { hidden, intermediate, activation, eps, .. } = self.config;
-        let LayerScratch { a, h, converted, attention, states, .. } = scratch;
+        if self.config.norm_first {
+            return self.forward_norm_first(index, layer, tokens, x, kept, to, scratch);
+        }
+        let TrainingConfig { hidden, eps, .. } = self.config;
+        let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
+        self.attend(index, layer, tokens, x.view(), kept, scratch);
+        let LayerScratch { a, h, converted, states, .. } = scratch;
+        let (c, y) = (kept.context.view(), &mut kept.attention.x_hat);
+        self.project(Site::AttentionOutput, index, tokens, &layer.output, c, x.view(), y, converted, states);
+        let norm = layer.norms.attention().with_eps(eps, hidden);
+        normalize(instruction_set, norm, &mut kept.attention, &mut a.reshape(rows, hidden).view_mut());
+        self.hidden(index, layer, tokens, a.view(), &mut kept.z, h, converted, states);
+        let y = &mut kept.output.x_hat;
+        self.project(Site::Output, index, tokens, &layer.outer, h.view(), a.view(), y, converted, states);
+        let norm = layer.norms.outer.with_eps(eps, hidden);
+        normalize(instruction_set, norm, &mut kept.output, &mut to.reshape(rows, hidden).view_mut());
+    }
+
+    /// Computes queries, keys and values of `x`, and the context of all heads, into `kept`.
+    pub fn attend(
+        &self,
+        index: usize,
+        layer: &Forward,
+        tokens: &TaskTokens,
+        x: View<'_>,
+        kept: &mut Kept,
+        scratch: &mut LayerScratch,
+    ) {
+        let TrainingConfig { hidden, .. } = self.config;
+        let LayerScratch { converted, attention, .. } = scratch;
         let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
         let width = panels(hidden) * PANEL;
-        linear(
-            self.execution,
-            x.view(),
-            &layer.qkv,
-            Epilogue::Bias,
-            kept.qkv.reshape(rows, 3 * width).view_mut(),
-            converted,
-        );
+        let qkv = kept.qkv.reshape(rows, 3 * width).view_mut();
+        linear(self.execution, x, &layer.qkv, Epilogue::Bias, qkv, converted);
+        self.rotate(index, tokens, &mut kept.qkv, 0);
         let heads = self.heads(index);
         kept.statistics.resize(heads.count * rows, [0.0; 2]);
         kept.context.reshape(rows, hidden).data_mut().fill(Row::ZERO);
@@ -210,24 +251,113 @@ impl Pass<'_> {
             let (qkv, mut context) = (kept.qkv.view(), kept.context.view_mut());
             attend(instruction_set, heads, sequence, positions, qkv, &mut context, &mut kept.statistics, attention);
         }
-        let (c, y) = (kept.context.view(), &mut kept.attention.x_hat);
-        self.project(Site::AttentionOutput, index, tokens, &layer.output, c, x.view(), y, converted, states);
-        let norm = layer.norms.output.with_eps(eps, hidden);
-        normalize(instruction_set, norm, &mut kept.attention, &mut a.reshape(rows, hidden).view_mut());
-        linear(
-            self.execution,
-            a.view(),
-            &layer.inner,
-            Epilogue::Bias,
-            kept.z.reshape(rows, intermediate).view_mut(),
-            converted,
-        );
-        h.reshape(rows, intermediate).data_mut().copy_from_slice(kept.z.data());
+    }
+
+    /// Rotates queries and keys in a layer with rotary positions; with `direction` 1, back.
+    fn rotate(&self, index: usize, tokens: &TaskTokens, qkv: &mut Matrix, direction: usize) {
+        let TrainingConfig { hidden, heads, .. } = self.config;
+        let Some(rotation) = self.positions[index].rotation else { return };
+        for part in 0..2 {
+            let columns = part * panels(hidden)..(part + 1) * panels(hidden);
+            let by = &tokens.rotations[rotation][direction];
+            rotate(self.execution.instruction_set, by, heads, hidden / heads, &mut qkv.view_mut().panels(columns));
+        }
+    }
+
+    /// Computes z and h = dropout(f(z)), or dropout(f(z)·u) with a gate, for the input `x` of the feed-forward network.
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    pub fn hidden(
+        &self,
+        index: usize,
+        layer: &Forward,
+        tokens: &TaskTokens,
+        x: View<'_>,
+        z: &mut Matrix,
+        h: &mut Matrix,
+        converted: &mut ConvertedInputs,
+        states: &mut Vec<u64>,
+    ) {
+        let TrainingConfig { intermediate, activation, .. } = self.config;
+        let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
+        let to = z.reshape(rows, self.config.inner_panels() * PANEL).view_mut();
+        linear(self.execution, x, &layer.inner, Epilogue::Bias, to, converted);
+        let (inner, up) = z.data().split_at(rows * panels(intermediate));
+        h.reshape(rows, intermediate).data_mut().copy_from_slice(inner);
         apply(instruction_set, activation, h.data_mut());
-        let y = &mut kept.output.x_hat;
-        self.project(Site::Output, index, tokens, &layer.outer, h.view(), a.view(), y, converted, states);
-        let norm = layer.norms.outer.with_eps(eps, hidden);
-        normalize(instruction_set, norm, &mut kept.output, &mut to.reshape(rows, hidden).view_mut());
+        if self.config.gated {
+            multiply(instruction_set, h.data_mut(), up);
+        }
+        self.drop(self.mask(Site::Intermediate, index), tokens, h, intermediate, states);
+    }
+
+    /// Computes dz and h for the gradient `douter` of the result of the feed-forward network, and the sums of its biases.
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    pub fn hidden_backward(
+        &self,
+        index: usize,
+        layer: &Backward,
+        tokens: &TaskTokens,
+        z: &Matrix,
+        gradients: &mut Gradients,
+        converted: &mut ConvertedInputs,
+        states: &mut Vec<u64>,
+    ) {
+        let TrainingConfig { intermediate, activation, gated, .. } = self.config;
+        let (rows, instruction_set, execution) = (tokens.rows, self.execution.instruction_set, self.execution);
+        let Gradients { dz, douter, h, sums, .. } = gradients;
+        let (width, mask) = (panels(intermediate), self.mask(Site::Intermediate, index));
+        add_column_sums(execution, douter.view(), &mut sums.outer);
+        let to = &mut dz.reshape(rows, self.config.inner_panels() * PANEL).view_mut();
+        linear(execution, douter.view(), &layer.outer, Epilogue::Bias, to.panels(0..width), converted);
+        self.drop(mask, tokens, dz, intermediate, states);
+        let h_of = h.reshape(rows, intermediate).data_mut();
+        let (gate, up) = z.data().split_at(rows * width);
+        let (dgate, dup) = dz.data_mut().split_at_mut(rows * width);
+        if gated {
+            dup.copy_from_slice(dgate);
+            multiply(instruction_set, dgate, up);
+        }
+        activation_backward(instruction_set, activation, gate, dgate, h_of);
+        if gated {
+            multiply(instruction_set, dup, h_of);
+            multiply(instruction_set, h_of, up);
+        }
+        self.drop(mask, tokens, h, intermediate, states);
+        add_column_sums(execution, dz.view(), &mut sums.inner);
+    }
+
+    /// Computes the gradient of queries, keys and values for that of the context in `scratch`, and the sums of their biases.
+    pub fn attend_backward(
+        &self,
+        index: usize,
+        tokens: &TaskTokens,
+        kept: &Kept,
+        gradients: &mut Gradients,
+        scratch: &mut LayerScratch,
+    ) {
+        let TrainingConfig { hidden, .. } = self.config;
+        let LayerScratch { dcontext, attention, .. } = scratch;
+        let Gradients { dqkv, sums, .. } = gradients;
+        dqkv.reshape(tokens.rows, 3 * panels(hidden) * PANEL).data_mut().fill(Row::ZERO);
+        let heads = self.heads(index);
+        let bias = heads.relative_bias.map_or(0, |bias| heads.count * (2 * bias.max_distance + 1));
+        sums.distances.resize(bias, 0.0);
+        for sequence in &tokens.sequences {
+            attend_backward(
+                self.execution.instruction_set,
+                heads,
+                sequence,
+                &tokens.positions[sequence.tokens.clone()],
+                kept.qkv.view(),
+                &kept.statistics,
+                [kept.context.view(), dcontext.view()],
+                &mut dqkv.view_mut(),
+                &mut sums.distances,
+                attention,
+            );
+        }
+        self.rotate(index, tokens, dqkv, 1);
+        add_column_sums(self.execution, dqkv.view(), &mut sums.qkv);
     }
 
     /// Replaces the gradient with respect to the output of layer number `index`, `dx`, by that with respect to its input,
@@ -243,89 +373,49 @@ impl Pass<'_> {
         gradients: &mut Gradients,
         scratch: &mut LayerScratch,
     ) {
-        let TrainingConfig { hidden, intermediate, activation, eps, .. } = self.config;
-        let LayerScratch { da, dcontext, converted, attention, states, .. } = scratch;
-        let Gradients { dqkv, doutput, dz, douter, a, h, sums } = gradients;
+        if self.config.norm_first {
+            return self.backward_norm_first(index, layer, tokens, kept, dx, gradients, scratch);
+        }
+        let TrainingConfig { hidden, eps, .. } = self.config;
         let (rows, instruction_set, execution) = (tokens.rows, self.execution.instruction_set, self.execution);
-        sums.clear(hidden, intermediate);
+        gradients.sums.clear(self.config);
         // x′ = LN(dropout(W₂·h + b₂) + a), h = f(z), z = W₁·a + b₁
         let norm = layer.norms.outer.with_eps(eps, hidden);
-        normalize_backward(
-            instruction_set,
-            norm,
-            &kept.output,
-            &mut dx.view_mut(),
-            sums.outer_norm.each_mut().map(|x| &mut x[..]),
-        );
-        douter.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
-        self.drop(self.mask(Site::Output, index), tokens, douter, hidden, states);
-        add_column_sums(execution, douter.view(), &mut sums.outer);
-        linear(
-            execution,
-            douter.view(),
-            &layer.outer,
-            Epilogue::Bias,
-            dz.reshape(rows, intermediate).view_mut(),
-            converted,
-        );
-        let h = h.reshape(rows, intermediate).data_mut();
-        activation_backward(instruction_set, activation, kept.z.data(), dz.data_mut(), h);
-        add_column_sums(execution, dz.view(), &mut sums.inner);
-        let norm = layer.norms.output.with_eps(eps, hidden);
+        let to = gradients.sums.outer_norm.each_mut().map(|x| &mut x[..]);
+        normalize_backward(instruction_set, norm, &kept.output, &mut dx.view_mut(), to);
+        let LayerScratch { da, dcontext, converted, states, .. } = scratch;
+        gradients.douter.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
+        self.drop(self.mask(Site::Output, index), tokens, &mut gradients.douter, hidden, states);
+        self.hidden_backward(index, layer, tokens, &kept.z, gradients, converted, states);
+        let Gradients { doutput, dz, a, sums, .. } = gradients;
+        let norm = layer.norms.attention().with_eps(eps, hidden);
         scale_and_shift(instruction_set, norm, kept.attention.x_hat.view(), &mut a.reshape(rows, hidden).view_mut());
         let residual = Epilogue::Residual(dx.view());
         linear(execution, dz.view(), &layer.inner, residual, da.reshape(rows, hidden).view_mut(), converted);
         // a = LN(dropout(W·c + b) + x)
-        normalize_backward(
-            instruction_set,
-            norm,
-            &kept.attention,
-            &mut da.view_mut(),
-            sums.output_norm.each_mut().map(|x| &mut x[..]),
-        );
+        let to = sums.output_norm.each_mut().map(|x| &mut x[..]);
+        normalize_backward(instruction_set, norm, &kept.attention, &mut da.view_mut(), to);
         doutput.reshape(rows, hidden).data_mut().copy_from_slice(da.data());
         self.drop(self.mask(Site::AttentionOutput, index), tokens, doutput, hidden, states);
         add_column_sums(execution, doutput.view(), &mut sums.output);
-        linear(
-            execution,
-            doutput.view(),
-            &layer.output,
-            Epilogue::Bias,
-            dcontext.reshape(rows, hidden).view_mut(),
-            converted,
-        );
+        let to = dcontext.reshape(rows, hidden).view_mut();
+        linear(execution, doutput.view(), &layer.output, Epilogue::Bias, to, converted);
         // c = softmax(q·kᵀ/√d)·v
-        dqkv.reshape(rows, 3 * panels(hidden) * PANEL).data_mut().fill(Row::ZERO);
-        let heads = self.heads(index);
-        let bias = heads.relative_bias.map_or(0, |bias| heads.count * (2 * bias.max_distance + 1));
-        sums.distances.resize(bias, 0.0);
-        for sequence in &tokens.sequences {
-            attend_backward(
-                instruction_set,
-                heads,
-                sequence,
-                &tokens.positions[sequence.tokens.clone()],
-                kept.qkv.view(),
-                &kept.statistics,
-                [kept.context.view(), dcontext.view()],
-                &mut dqkv.view_mut(),
-                &mut sums.distances,
-                attention,
-            );
-        }
-        add_column_sums(execution, dqkv.view(), &mut sums.qkv);
+        self.attend_backward(index, tokens, kept, gradients, scratch);
+        let LayerScratch { da, converted, .. } = scratch;
         let residual = Epilogue::Residual(da.view());
-        linear(execution, dqkv.view(), &layer.qkv, residual, dx.view_mut(), converted);
+        linear(execution, gradients.dqkv.view(), &layer.qkv, residual, dx.view_mut(), converted);
     }
 }
 
 impl Sums {
     /// Sets all sums but those of distances, which run over the layers, to 0.
-    fn clear(&mut self, hidden: usize, intermediate: usize) {
+    pub fn clear(&mut self, config: TrainingConfig) {
+        let hidden = config.hidden;
         let Sums { qkv, output, inner, outer, output_norm, outer_norm, .. } = self;
         let of_hidden = [output, outer].into_iter().chain(output_norm).chain(outer_norm);
         let all = of_hidden.map(|sums| (sums, panels(hidden)));
-        for (sums, panels) in all.chain([(qkv, 3 * panels(hidden)), (inner, panels(intermediate))]) {
+        for (sums, panels) in all.chain([(qkv, 3 * panels(hidden)), (inner, config.inner_panels())]) {
             sums.clear();
             sums.resize(panels, Row::ZERO);
         }

@@ -12,26 +12,29 @@
 //! # Memory
 //!
 //! A layer keeps 7H + F numbers a token, in float32, and 2N for the softmax; with checkpointing H only. The gradients of
-//! one layer need another 6H + 2F numbers a token.
+//! one layer need another 6H + 2F numbers a token. A gate counts as another F.
 
 mod activation;
 mod attention;
 mod dropout;
 mod embeddings;
 mod encoder;
+mod gate;
 mod layer;
 mod linear;
 mod loss;
 mod norm;
+mod norm_first;
 mod optimizer;
 mod parameters;
 mod products;
 
 pub use activation::activation_backward;
 pub use attention::{AttentionScratch, Heads, Rows, Statistics, attend, attend_backward};
-pub use dropout::{Dropout, Mask, Site, drop_rows};
+pub use dropout::{Dropout, Mask, Rates, Site, drop_rows};
 pub use embeddings::add_to_table;
 pub use encoder::{Batch, EncoderTraining, PassOptions};
+pub use gate::multiply;
 pub use layer::TrainingConfig;
 pub use linear::{LinearGradients, linear_backward};
 pub use loss::cross_entropy;
@@ -39,5 +42,6 @@ pub use norm::{Normalized, normalize, normalize_backward, scale_and_shift};
 pub use optimizer::{AdamW, AdamWParameter, adamw, sums_of_squares};
 pub use parameters::{
     Affine, AffineGradient, EmbeddingGradients, EncoderGradients, EncoderParameters, LayerGradients, LayerParameters,
+    Positions,
 };
 pub use products::{WeightGradient, add_column_sums, weight_gradients};

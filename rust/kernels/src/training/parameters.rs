@@ -26,22 +26,33 @@ pub struct LayerParameters<'a> {
     pub qkv: [Affine<'a>; 3],
     /// The dense layer after the attention [H, H].
     pub output: Affine<'a>,
-    /// The norm after it.
-    pub output_norm: Affine<'a>,
-    /// The first dense layer of the feed-forward network [F, H].
+    /// The norm after it. Where norms come first, that before the attention, which a layer may lack.
+    pub output_norm: Option<Affine<'a>>,
+    /// The first dense layer of the feed-forward network [F, H], or the gate.
     pub inner: Affine<'a>,
-    /// The second one [H, F].
+    /// What is multiplied by the gate of a gated network [F, H].
+    pub up: Option<Affine<'a>>,
+    /// The second dense layer [H, F].
     pub outer: Affine<'a>,
-    /// The norm after it.
+    /// The norm after it. Where norms come first, that before the feed-forward network.
     pub outer_norm: Affine<'a>,
+}
+
+/// What the attention of one layer knows about positions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Positions {
+    /// The number of the frequencies by which queries and keys are rotated; `None` if they are not.
+    pub rotation: Option<usize>,
+    /// The greatest distance from a query to a key that it sees; `None` if it sees all.
+    pub window: Option<usize>,
 }
 
 /// The parameters of an encoder.
 pub struct EncoderParameters<'a> {
     /// Tables [rows, E] of words and positions; instead of words, vectors [tokens, E] of the batch.
     pub words: &'a [f32],
-    /// Positions.
-    pub positions: &'a [f32],
+    /// Positions, if the model has them.
+    pub positions: Option<&'a [f32]>,
     /// Types, if the model has them.
     pub types: Option<&'a [f32]>,
     /// The norm of the embeddings, over E columns.
@@ -54,6 +65,12 @@ pub struct EncoderParameters<'a> {
     pub layers: Vec<LayerParameters<'a>>,
     /// For each layer of the encoder, the number of its parameters in `layers`: ALBERT's layers share them.
     pub uses: &'a [usize],
+    /// The norm after the last layer, if the model has one.
+    pub last_norm: Option<Affine<'a>>,
+    /// The frequencies of rotary positions, `[d/2]` each, that layers have.
+    pub frequencies: Vec<&'a [f32]>,
+    /// For each layer of the encoder, what it knows about positions.
+    pub layer_positions: Vec<Positions>,
 }
 
 /// The gradients of a weight and a bias.
@@ -71,10 +88,12 @@ pub struct LayerGradients<'a> {
     /// The dense layer after the attention.
     pub output: AffineGradient<'a>,
     /// The norm after it.
-    pub output_norm: AffineGradient<'a>,
-    /// The first dense layer of the feed-forward network.
+    pub output_norm: Option<AffineGradient<'a>>,
+    /// The first dense layer of the feed-forward network, or the gate.
     pub inner: AffineGradient<'a>,
-    /// The second one.
+    /// What is multiplied by the gate.
+    pub up: Option<AffineGradient<'a>>,
+    /// The second dense layer.
     pub outer: AffineGradient<'a>,
     /// The norm after it.
     pub outer_norm: AffineGradient<'a>,
@@ -85,7 +104,7 @@ pub struct EmbeddingGradients<'a> {
     /// The table of words and the row that gets no gradient, if the word vectors come from it.
     pub words: Option<(&'a mut [f32], Option<usize>)>,
     /// The table of positions and the row that gets no gradient.
-    pub positions: (&'a mut [f32], Option<usize>),
+    pub positions: Option<(&'a mut [f32], Option<usize>)>,
     /// The table of types.
     pub types: Option<&'a mut [f32]>,
     /// The norm.
@@ -104,6 +123,8 @@ pub struct EncoderGradients<'a> {
     pub relative_bias: Option<&'a mut [f32]>,
     /// The different layers. Those that are not trained are not written.
     pub layers: Vec<LayerGradients<'a>>,
+    /// The norm after the last layer.
+    pub last_norm: Option<AffineGradient<'a>>,
 }
 
 /// The packed parameters of a layer, for its forward pass.
@@ -127,24 +148,36 @@ pub(super) struct Backward {
 
 /// The norms of a layer.
 pub(super) struct Norms {
-    pub output: LayerNormWeights,
+    pub output: Option<LayerNormWeights>,
     pub outer: LayerNormWeights,
 }
 
 impl Norms {
     fn new(layer: &LayerParameters<'_>) -> Norms {
         let norm = |norm: Affine<'_>| LayerNormWeights::new(norm.weight, norm.bias);
-        Norms { output: norm(layer.output_norm), outer: norm(layer.outer_norm) }
+        Norms { output: layer.output_norm.map(norm), outer: norm(layer.outer_norm) }
+    }
+
+    /// Returns the norm after the attention, which every layer has whose norms come last.
+    pub fn attention(&self) -> &LayerNormWeights {
+        self.output.as_ref().expect("a norm after the attention")
+    }
+}
+
+impl<'a> LayerParameters<'a> {
+    /// Returns the dense layers of the feed-forward network before the activation: one, or the gate and what it multiplies.
+    fn inners(&self) -> Vec<Affine<'a>> {
+        std::iter::once(self.inner).chain(self.up).collect()
     }
 }
 
 impl Forward {
     pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize, products: Products) -> Forward {
-        let intermediate = layer.inner.bias.len();
+        let (intermediate, inners) = (layer.inner.bias.len(), layer.inners());
         let parts = vec![
             (&layer.qkv[..], hidden),
             (std::slice::from_ref(&layer.output), hidden),
-            (std::slice::from_ref(&layer.inner), hidden),
+            (&inners[..], hidden),
             (std::slice::from_ref(&layer.outer), intermediate),
         ];
         let packed = map_with(parts, execution.pool, || (), |(), (layers, k)| packed(layers, k, products));
@@ -155,11 +188,11 @@ impl Forward {
 
 impl Backward {
     pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize, products: Products) -> Backward {
-        let intermediate = layer.inner.bias.len();
+        let (intermediate, inners) = (layer.inner.bias.len(), layer.inners());
         let parts = vec![
             (&layer.qkv[..], hidden),
             (std::slice::from_ref(&layer.output), hidden),
-            (std::slice::from_ref(&layer.inner), hidden),
+            (&inners[..], hidden),
             (std::slice::from_ref(&layer.outer), intermediate),
         ];
         let packed =
