@@ -29,6 +29,8 @@ pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 
+#: Strings of variable length came with NumPy 2.
+NUMPY_STRINGS = hasattr(np.dtypes, "StringDType")
 COLUMNS = ("ids", "row_offsets", "truncated", "offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
 EVERYTHING: dict[str, Any] = {
     f"return_{name}": True for name in ("offsets", "word_ids", "sequence_ids", "n_tokens", "overflowing_tokens")
@@ -70,6 +72,8 @@ def assert_reads(column: Callable[[], Any], texts: list[Any], *, split: bool = F
 
 def cast(texts: list[str | None], kind: Any) -> Any:
     plain = pa.array(texts, pa.string())
+    if kind == pa.string_view():
+        return pa.array(texts, kind)  # pyarrow 17 has no cast to it
     if pa.types.is_dictionary(kind):
         return plain.cast(kind.value_type).dictionary_encode().cast(kind)
     return plain.cast(kind)
@@ -279,12 +283,10 @@ def test_numpy_strings_encode_as_the_list(texts: list[str], start: int) -> None:
     tok = tokenizer()
     held = np.array(texts, dtype=np.str_)  # which drops zeros at the end
     expected = tok.encode_batch(held.tolist(), **EVERYTHING)
-    for column in (
-        held,
-        held.astype(object),
-        held.astype(np.dtypes.StringDType()),
-        held.astype(held.dtype.newbyteorder()),
-    ):
+    columns = [held, held.astype(object), held.astype(held.dtype.newbyteorder())]
+    if NUMPY_STRINGS:
+        columns.append(held.astype(np.dtypes.StringDType()))
+    for column in columns:
         assert_same(tok.encode_batch(column, **EVERYTHING), expected)
     assert tok.encodings(held[start:]) == tok.encodings(held[start:].tolist())
     assert tok.encodings(held[::-2]) == tok.encodings(held[::-2].tolist())
@@ -351,8 +353,9 @@ def test_other_collections_with_items_that_are_not_texts_are_refused() -> None:
     tok = tokenizer()
     with pytest.raises(InputError, match=r"^item 1 is None"):
         tok.encode_batch(pd.Series(["a", None], dtype=object))
-    with pytest.raises(InputError, match=r"^item 1 is float nan"):
-        tok.encode_batch(np.array(["a", np.nan], dtype=np.dtypes.StringDType(na_object=np.nan)))
+    if NUMPY_STRINGS:
+        with pytest.raises(InputError, match=r"^item 1 is float nan"):
+            tok.encode_batch(np.array(["a", np.nan], dtype=np.dtypes.StringDType(na_object=np.nan)))
     with pytest.raises(InputError, match=r"^item 0 is bytes b'a'"):
         tok.encode_batch(np.array([b"a"]))
     with pytest.raises(InputError, match=r"^item 1 has a lone surrogate, '\\udc80', at position 0"):

@@ -254,9 +254,10 @@ def test_a_reader_belongs_to_its_process() -> None:
 STRINGS = [
     pyarrow.string(),
     pyarrow.large_string(),
-    pyarrow.string_view(),
     pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
 ]
+if int(pyarrow.__version__.partition(".")[0]) >= 18:  # pyarrow 17 writes none
+    STRINGS.append(pyarrow.string_view())
 
 
 @pytest.mark.parametrize("kind", STRINGS, ids=str)
@@ -264,7 +265,7 @@ def test_columns_of_parquet_are_read(kind: pyarrow.DataType, monkeypatch: pytest
     monkeypatch.setattr("wordpiece_bert.corpus.parquet.BLOCK_ROWS", 4)
     texts = [*TEXTS, "", "last"]
     column = (
-        pyarrow.array(texts).cast(kind)
+        pyarrow.array(texts, kind)
         if not pyarrow.types.is_dictionary(kind)
         else pyarrow.array(texts).dictionary_encode()
     )

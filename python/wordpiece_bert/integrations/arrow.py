@@ -327,7 +327,12 @@ def _valid(columns: list[Any]) -> tuple[npt.NDArray[np.bool_] | None, list[Any]]
 def _filterable(column: Any) -> Any:
     """Return a column that pyarrow can filter, which it cannot for string views."""
     pa = import_package("pyarrow", "arrow")
-    return column.cast(pa.large_string()) if column.type == pa.string_view() else column
+    if column.type != pa.string_view():
+        return column
+    try:
+        return column.cast(pa.large_string())
+    except pa.ArrowNotImplementedError:  # pyarrow 17
+        return pa.array(column.to_pylist(), pa.large_string())
 
 
 def _spread(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
