@@ -15,8 +15,9 @@
 #   make test-torch    run the tests with torch, transformers' Trainer, sentence-transformers, model2vec and txtai, in an
 #                      environment of its own, .venv-torch (3 GB from PyPI; less with PIP_EXTRA_INDEX_URL set to
 #                      https://download.pytorch.org/whl/cpu)
-#   make test-oldest   run tests of files and columns, models and the server with the oldest NumPy, pyarrow and others that pyproject.toml names, in an environment of
-#                      its own, and the Rust tests with the oldest Rust that Cargo.toml names, if rustup has it
+#   make test-oldest   run tests of files, columns, models and the server with the oldest NumPy, pyarrow and others that
+#                      pyproject.toml names, in an environment of its own, and the Rust tests with the oldest Rust that
+#                      Cargo.toml names, if rustup has it
 #   make test-container
 #                      run the steps of the Dockerfile without Docker, with the wheel in dist/ (make wheel)
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
@@ -30,7 +31,7 @@
 #   make wheel-all     build the wheels of all platforms and the source archive, and test those that can run here
 #   make clean         delete what the others made
 #
-# Needed: Python 3.11 or newer, Rust, a C compiler. Another Python: make PYTHON=python3.12 demo
+# Needed: Python 3.11 or newer, Rust 1.94 or newer, a C compiler. Another Python: make PYTHON=python3.12 demo
 
 PYTHON ?= python3
 VENV := .venv
