@@ -352,6 +352,14 @@ def test_the_command_sparse_compares_and_times(capsys: pytest.CaptureFixture[str
     assert any(line.startswith("| ours, bfloat16 |") for line in lines)
 
 
+def test_the_command_evaluation_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.main(["evaluation", "--vectors", "400", "--queries", "5", "--rounds", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "400 vectors of 384, 5 queries, 1 thread(s)" in shown
+    for name in ("community_detection", "EmbeddingSimilarityEvaluator", "InformationRetrievalEvaluator"):
+        assert f"| {name} | ours |" in shown
+
+
 def test_the_command_late_interaction_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--documents", "40", "--width", "16", "--queries", "1", "2", "--rounds", "1"]
     assert commands.main(["late_interaction", *options]) == 0

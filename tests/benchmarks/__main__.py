@@ -1,7 +1,7 @@
 """The commands.
 
 `table`, `growth`, `training`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`,
-`search`, `vector_folder`, `sparse`, `late_interaction`, `accuracy` and `integrations`.
+`search`, `vector_folder`, `sparse`, `late_interaction`, `accuracy`, `evaluation` and `integrations`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import (
     accuracy,
     encoders,
+    evaluation,
     finetuning,
     growth,
     integrations,
@@ -63,6 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
         return sparse.main(arguments[1:])
     if arguments[:1] == ["late_interaction"]:
         return late_interaction.main(arguments[1:])
+    if arguments[:1] == ["evaluation"]:
+        return evaluation.main(arguments[1:])
     if arguments[:1] == ["accuracy"]:
         return accuracy.main(arguments[1:])
     options = _parser().parse_args(arguments)
