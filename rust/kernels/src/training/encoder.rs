@@ -493,6 +493,46 @@ impl Task {
     }
 }
 
+impl Pass<'_> {
+    /// Runs layer number `index` forward, in the order of its norms.
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    fn forward(
+        &self,
+        index: usize,
+        layer: &Forward,
+        tokens: &TaskTokens,
+        x: &Matrix,
+        kept: &mut Kept,
+        to: &mut Matrix,
+        scratch: &mut LayerScratch,
+    ) {
+        if self.config.norm_first {
+            self.forward_norm_first(index, layer, tokens, x, kept, to, scratch);
+        } else {
+            self.forward_norm_last(index, layer, tokens, x, kept, to, scratch);
+        }
+    }
+
+    /// Runs it back.
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    fn backward(
+        &self,
+        index: usize,
+        layer: &Backward,
+        tokens: &TaskTokens,
+        kept: &Kept,
+        dx: &mut Matrix,
+        gradients: &mut Gradients,
+        scratch: &mut LayerScratch,
+    ) {
+        if self.config.norm_first {
+            self.backward_norm_first(index, layer, tokens, kept, dx, gradients, scratch);
+        } else {
+            self.backward_norm_last(index, layer, tokens, kept, dx, gradients, scratch);
+        }
+    }
+}
+
 /// Returns what all tasks share.
 fn pass<'a>(
     config: TrainingConfig,

@@ -198,7 +198,7 @@ impl Pass<'_> {
 
     /// Computes layer number `index` for the input `x` into `to`; `kept` receives all but the input.
     #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
-    pub fn forward(
+    pub fn forward_norm_last(
         &self,
         index: usize,
         layer: &Forward,
@@ -208,9 +208,6 @@ impl Pass<'_> {
         to: &mut Matrix,
         scratch: &mut LayerScratch,
     ) {
-        if self.config.norm_first {
-            return self.forward_norm_first(index, layer, tokens, x, kept, to, scratch);
-        }
         let TrainingConfig { hidden, eps, .. } = self.config;
         let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
         self.attend(index, layer, tokens, x.view(), kept, scratch);
@@ -363,7 +360,7 @@ impl Pass<'_> {
     /// Replaces the gradient with respect to the output of layer number `index`, `dx`, by that with respect to its input,
     /// and computes what the gradients of its parameters are made of.
     #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
-    pub fn backward(
+    pub fn backward_norm_last(
         &self,
         index: usize,
         layer: &Backward,
@@ -373,9 +370,6 @@ impl Pass<'_> {
         gradients: &mut Gradients,
         scratch: &mut LayerScratch,
     ) {
-        if self.config.norm_first {
-            return self.backward_norm_first(index, layer, tokens, kept, dx, gradients, scratch);
-        }
         let TrainingConfig { hidden, eps, .. } = self.config;
         let (rows, instruction_set, execution) = (tokens.rows, self.execution.instruction_set, self.execution);
         gradients.sums.clear(self.config);

@@ -12,7 +12,7 @@ use crate::gemm::{Epilogue, linear};
 use crate::matrix::{Matrix, Row};
 
 impl Pass<'_> {
-    /// As [`forward`](Pass::forward).
+    /// As [`forward_norm_last`](Pass::forward_norm_last).
     #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
     pub fn forward_norm_first(
         &self,
@@ -47,7 +47,7 @@ impl Pass<'_> {
         self.project(Site::Output, index, tokens, &layer.outer, h.view(), a.view(), to, converted, states);
     }
 
-    /// As [`backward`](Pass::backward).
+    /// As [`backward_norm_last`](Pass::backward_norm_last).
     #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
     pub fn backward_norm_first(
         &self,
