@@ -623,6 +623,22 @@ def test_kinds_of_folders(folders: Path) -> None:
         load_model(str(folders / "words"), kind="words")
 
 
+@pytest.mark.parametrize("path", [route.path.replace("{model:path}", "words") for route in ROUTES if route.operations])
+def test_no_logger_gets_a_text_of_a_request(client: Client, path: str, caplog: pytest.LogCaptureFixture) -> None:
+    secret = "xylophonesecret"
+    route = next(route for route in ROUTES if route.path.replace("{model:path}", "words") == path)
+    with caplog.at_level("DEBUG"):
+        for operation in route.operations:
+            for value in (secret, [secret], [[secret]], {secret: secret}, secret + "\ud800"):
+                body = json.dumps(dict.fromkeys(operation.required, value)).encode()
+                client.request("POST", path, body)
+                client.request("POST", path, body[:-1])
+        for method in ("GET", "DELETE", secret):
+            client.request(method, path + secret)
+    assert f"POST {route.path} " in caplog.text
+    assert secret not in caplog.text
+
+
 # --- as an application
 
 
