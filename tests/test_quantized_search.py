@@ -38,11 +38,10 @@ def test_hits_are_those_of_the_reference(name: str) -> None:
     np.testing.assert_allclose(scores, ARRAYS[f"{name}.scores"], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("signed", "unsigned"), [("int8", "uint8"), ("binary", "ubinary")])
 @pytest.mark.parametrize("rescore", [True, False])
-def test_signed_precisions_find_what_unsigned_ones_find(signed: str, unsigned: str, rescore: bool) -> None:
+def test_signed_bits_find_what_unsigned_ones_find(rescore: bool) -> None:
     found = []
-    for precision in (signed, unsigned):
+    for precision in ("binary", "ubinary"):
         corpus = quantize_embeddings(ARRAYS["corpus"], precision, ARRAYS["ranges"])
         options = {"corpus_precision": precision, "ranges": ARRAYS["ranges"], "rescore": rescore}
         found.append(search(ARRAYS["queries"], corpus, 7, **options))
@@ -59,11 +58,24 @@ def test_without_rescoring_scores_are_distances_and_products(seed: int, width: i
     assert ids[0].tolist() == np.argsort(distances, kind="stable")[:top_k].tolist()
     assert scores[0].tolist() == distances[ids[0]].tolist()
     ranges = [corpus.min(axis=0) - 1, corpus.max(axis=0) + 1]
-    bytes_, own = quantize_embeddings(corpus, "uint8", ranges), quantize_embeddings(query, "uint8", ranges)
-    products = bytes_.astype(int) @ own[0].astype(int)
-    ids, scores = search(query, bytes_, top_k, corpus_precision="uint8", rescore=False, ranges=ranges)
-    assert ids[0].tolist() == np.argsort(-products, kind="stable")[:top_k].tolist()
-    assert scores[0].tolist() == products[ids[0]].tolist()
+    for precision in ("uint8", "int8"):
+        bytes_, own = quantize_embeddings(corpus, precision, ranges), quantize_embeddings(query, precision, ranges)
+        products = bytes_.astype(int) @ own[0].astype(int)
+        ids, scores = search(query, bytes_, top_k, corpus_precision=precision, rescore=False, ranges=ranges)
+        assert ids[0].tolist() == np.argsort(-products, kind="stable")[:top_k].tolist()
+        assert scores[0].tolist() == products[ids[0]].tolist()
+
+
+def test_signed_numbers_find_the_neighbours_of_random_vectors() -> None:
+    """Products of unsigned ones do not: the sum of a vector's numbers outweighs what it has in common with a query."""
+    rng = np.random.default_rng(5)
+    corpus, queries = rng.normal(size=(5000, 128)).astype(np.float32), rng.normal(size=(20, 128)).astype(np.float32)
+    ranges = [corpus.min(axis=0), corpus.max(axis=0)]
+    exact = np.argsort(-(queries @ corpus.T), axis=1)[:, :10]
+    bytes_ = quantize_embeddings(corpus, "int8", ranges)
+    for rescore, expected in ((True, 0.97), (False, 0.85)):
+        ids, _ = search(queries, bytes_, 10, corpus_precision="int8", rescore=rescore, ranges=ranges)
+        assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, exact, strict=True)]) > expected
 
 
 def test_a_memory_mapped_collection_is_searched_in_groups_of_queries(

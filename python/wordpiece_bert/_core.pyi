@@ -215,7 +215,7 @@ def search_packed_bits(
 def search_small_integers(
     queries: npt.NDArray[np.uint8],
     collection: npt.NDArray[np.uint8],
-    flipped: int,
+    are_signed: bool,
     top_k: int,
     threads: int | None,
     instruction_set: str | None,

@@ -42,7 +42,7 @@ fn main() {
         }
         let run = |queries: usize| {
             best(|| {
-                black_box(search_bytes(execution, &bytes[..queries * WIDTH], &bytes, WIDTH, 0, 10));
+                black_box(search_bytes(execution, &bytes[..queries * WIDTH], &bytes, WIDTH, false, 10));
             })
         };
         report(format!("{} bytes", set.name()), bytes.len(), run(1), run(32));

@@ -65,14 +65,14 @@ pub fn search_packed_bits<'py>(
     })
 }
 
-/// Return the rows with the largest inner products and these: uint8 [n, d] and [m, d]; the numbers of the collection are
-/// stored XOR `flipped`.
+/// Return the rows with the largest inner products and these: uint8 [n, d] and [m, d], or int8 as the same bytes if
+/// `are_signed`.
 #[pyfunction]
 pub fn search_small_integers<'py>(
     py: Python<'py>,
     queries: PyReadonlyArray2<'py, u8>,
     collection: PyReadonlyArray2<'py, u8>,
-    flipped: u8,
+    are_signed: bool,
     top_k: usize,
     threads: Option<&Bound<'_, PyAny>>,
     instruction_set: Option<&str>,
@@ -81,7 +81,7 @@ pub fn search_small_integers<'py>(
         let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
         let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set)?;
         let top_k = top_k.min(collection.shape()[0]);
-        let found = detached(py, || search_bytes(execution, asked, rows, width, flipped, top_k))?;
+        let found = detached(py, || search_bytes(execution, asked, rows, width, are_signed, top_k))?;
         arrays(py, found, top_k)
     })
 }

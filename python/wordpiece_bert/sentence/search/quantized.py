@@ -49,16 +49,18 @@ def quantized_search(
             f"the precision {precision} needs ranges, the lowest and highest values that the collection was given"
         )
     count = min(len(corpus), top_k * multiplier if rescore else top_k)
-    quantized = np.ascontiguousarray(quantize_embeddings(queries, "ubinary" if is_binary else "uint8", ranges))
+    asked = "ubinary" if is_binary else precision
+    quantized = np.ascontiguousarray(quantize_embeddings(queries, asked, ranges)).view(np.uint8)
+    is_signed = precision[0] != "u"
     # int8 is uint8 − 128: the highest bit is flipped.
-    flipped = 0 if precision[0] == "u" else 128
+    flipped = 128 if is_signed else 0
     bytes_ = np.ascontiguousarray(corpus).view(np.uint8)
     rows, scores = by_groups(
         quantized,
         count,
         (lambda some: _core.search_packed_bits(some ^ np.uint8(flipped), bytes_, count, threads, None))
         if is_binary
-        else (lambda some: _core.search_small_integers(some, bytes_, flipped, count, threads, None)),
+        else (lambda some: _core.search_small_integers(some, bytes_, is_signed, count, threads, None)),
     )
     if not rescore:
         return rows, -scores if is_binary else scores

@@ -53,8 +53,7 @@ pub fn search_bits(
 
 /// Returns for each query the `top_k` rows with the largest inner products, or all rows if there are fewer.
 ///
-/// Queries and collection have rows of `width` numbers from 0 to 255; those of the collection are stored as themselves XOR
-/// `flipped`: 0, or 128 for signed numbers, which are 128 less.
+/// Queries and collection have rows of `width` bytes, both unsigned, or both signed.
 ///
 /// # Panics
 ///
@@ -67,20 +66,23 @@ pub fn search_bits(
 /// use wordpiece_kernels::{Execution, InstructionSet};
 ///
 /// let execution = Execution::on_this_thread(InstructionSet::detect());
-/// let found = search_bytes(execution, &[2, 1], &[0, 255, 100, 100], 2, 0, 2);
+/// let found = search_bytes(execution, &[2, 1], &[0, 255, 100, 100], 2, false, 2);
 /// assert_eq!(found[0].iter().map(|hit| (hit.row, hit.score)).collect::<Vec<_>>(), [(1, 300.0), (0, 255.0)]);
+/// let found = search_bytes(execution, &[2, 1], &[0, 255, 100, 100], 2, true, 2); // 255 is −1
+/// assert_eq!(found[0].iter().map(|hit| (hit.row, hit.score)).collect::<Vec<_>>(), [(1, 300.0), (0, -1.0)]);
 /// ```
 pub fn search_bytes(
     execution: Execution,
     queries: &[u8],
     collection: &[u8],
     width: usize,
-    flipped: u8,
+    are_signed: bool,
     top_k: usize,
 ) -> Vec<Vec<Hit>> {
     check(queries, collection, width);
-    let widened: Vec<i16> = queries.iter().map(|&x| i16::from(x)).collect();
-    let part = Bytes { set: execution.instruction_set, queries: &widened, collection, width, flipped };
+    let widened: Vec<i16> =
+        queries.iter().map(|&x| if are_signed { i16::from(x as i8) } else { i16::from(x) }).collect();
+    let part = Bytes { set: execution.instruction_set, queries: &widened, collection, width, are_signed };
     search_parts(execution, collection.len() / width, width, queries.len() / width, top_k, &part)
 }
 
@@ -155,7 +157,7 @@ struct Bytes<'a> {
     queries: &'a [i16],
     collection: &'a [u8],
     width: usize,
-    flipped: u8,
+    are_signed: bool,
 }
 
 impl Part for Bytes<'_> {
@@ -175,24 +177,32 @@ impl Kernel for SearchBytes<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let &Bytes { queries, collection, width, flipped, .. } = self.bytes;
+        if self.bytes.are_signed { self.search(|x| i32::from(x as i8)) } else { self.search(i32::from) }
+    }
+}
+
+impl SearchBytes<'_> {
+    /// Searches with the numbers that `widen` makes of the bytes of a row.
+    #[inline(always)]
+    fn search(self, widen: impl Fn(u8) -> i32) {
+        let &Bytes { queries, collection, width, .. } = self.bytes;
         for start in self.rows.clone().step_by(ROWS) {
             let rows = &collection[start * width..self.rows.end.min(start + ROWS) * width];
             for (query, best) in queries.chunks_exact(width).zip(&mut *self.best) {
                 for (r, row) in rows.chunks_exact(width).enumerate() {
-                    best.push(start + r, product(query, row, flipped) as f64);
+                    best.push(start + r, product(query, row, &widen) as f64);
                 }
             }
         }
     }
 }
 
-/// The inner product; the numbers of `row` are stored XOR `flipped`.
+/// The inner product of a query and the numbers that `widen` makes of the bytes of a row.
 #[inline(always)]
-fn product(query: &[i16], row: &[u8], flipped: u8) -> i64 {
+fn product(query: &[i16], row: &[u8], widen: &impl Fn(u8) -> i32) -> i64 {
     let mut total = 0;
     for (query, row) in query.chunks(EXACT).zip(row.chunks(EXACT)) {
-        let sum: i32 = query.iter().zip(row).map(|(&x, &y)| i32::from(x) * i32::from(y ^ flipped)).sum();
+        let sum: i32 = query.iter().zip(row).map(|(&x, &y)| i32::from(x) * widen(y)).sum();
         total += i64::from(sum);
     }
     total
@@ -243,14 +253,15 @@ mod tests {
                         };
                         assert_eq!(hits, expected(rows.chunks(width).map(|row| -distance(row)), 12), "{}", set.name());
                     }
-                    for flipped in [0, 128] {
-                        let by_products = search_bytes(execution, &asked, &rows, width, flipped, 12);
+                    for are_signed in [false, true] {
+                        let number = |x: u8| if are_signed { i64::from(x as i8) } else { i64::from(x) };
+                        let by_products = search_bytes(execution, &asked, &rows, width, are_signed, 12);
                         for (query, hits) in asked.chunks(width).zip(by_products) {
                             let product = |row: &[u8]| -> i64 {
-                                row.iter().zip(query).map(|(x, y)| i64::from(x ^ flipped) * i64::from(*y)).sum()
+                                row.iter().zip(query).map(|(x, y)| number(*x) * number(*y)).sum()
                             };
                             let expected = expected(rows.chunks(width).map(product), 12);
-                            assert_eq!(hits, expected, "{} {flipped}", set.name());
+                            assert_eq!(hits, expected, "{} {are_signed}", set.name());
                         }
                     }
                 }
@@ -263,7 +274,7 @@ mod tests {
     fn the_largest_products_of_long_vectors_are_exact() {
         let width = 40_000;
         let execution = Execution::on_this_thread(*instruction_sets().last().unwrap());
-        let found = search_bytes(execution, &vec![255; width], &vec![255; width], width, 0, 1);
+        let found = search_bytes(execution, &vec![255; width], &vec![255; width], width, false, 1);
         assert_eq!(found[0][0].score, 255.0 * 255.0 * width as f64);
     }
 }
