@@ -10,30 +10,19 @@ use std::sync::{Mutex, PoisonError};
 use wordpiece_parallel::{checkpoint, map_with};
 
 use super::epilogue::Epilogue;
-use super::int8::{BytePanel, QuantizeRows, groups};
+use super::inputs::{ConvertedInputs, Inputs};
 use super::pack::{PackedWeights, WeightPanel, pack_panel};
+use super::panel::{PanelOutput, ProductPanel};
 use super::products::Products;
 use crate::activation::Activation;
-#[cfg(target_arch = "x86_64")]
-use crate::arch::AmxTiles;
-use crate::arch::{
-    self, Bfloat16, EmulatedTiles, Int8, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit,
-};
+use crate::arch;
 use crate::execution::Execution;
-use crate::matrix::{ByteRow, HalfRow, Matrix, PANEL, PairRow, Row, View, ViewMut, pad_to_panels, panels};
+use crate::matrix::{HalfRow, Matrix, PANEL, Row, View, ViewMut, pad_to_panels, panels};
 use crate::numbers::Numbers;
-use crate::rounding::RoundRows;
-use crate::tile::{
-    Ahead, ByteTile, Meanwhile, PairTile, REGISTER_ROWS, Tile, multiply_bytes_with_registers, multiply_with_registers,
-    tiles,
-};
+use crate::tile::Ahead;
 
 /// A product can be interrupted between two panels of outputs, once they have this many rows together.
 const ROWS_PER_CHECKPOINT: usize = 128;
-
-/// Vectors multiply int8 numbers of up to so many rows where tile registers could: the bits are the same, and reading the
-/// weights takes most of the time.
-const MOST_ROWS_OF_BYTES_FOR_VECTORS: usize = 8;
 
 /// A dense layer, or several with the same input that are computed as one: packed weights and their bias.
 pub struct Dense {
@@ -119,63 +108,6 @@ impl Dense {
     /// Returns the packed weights.
     pub fn weights(&self) -> &PackedWeights {
         &self.weights
-    }
-}
-
-/// Inputs in the type in which they are multiplied; buffers that only grow.
-#[derive(Default)]
-pub struct ConvertedInputs {
-    half: Vec<HalfRow>,
-    bytes: Vec<ByteRow>,
-    scales: Vec<f32>,
-}
-
-/// Returns how many rows there are with those that are added for tile registers, which always read whole tiles.
-fn padded(rows: usize, tiles: Option<TileUnit>) -> usize {
-    tiles.map_or(rows, |_| rows.next_multiple_of(TILE_REGISTER_ROWS))
-}
-
-/// The inputs of a product [rows, K] as they are multiplied.
-#[derive(Clone, Copy)]
-pub(crate) enum Inputs<'a> {
-    F32(View<'a>),
-    /// bfloat16 numbers, for the tile registers with whole tiles of rows, or for vectors.
-    Bf16(View<'a, HalfRow>, Option<TileUnit>),
-    /// int8 numbers, the scales of all rows, group by group, and what multiplies.
-    Int8(View<'a, ByteRow>, &'a [f32], Option<TileUnit>),
-}
-
-impl ConvertedInputs {
-    /// Converts `x` to what is multiplied by `weights`.
-    pub(crate) fn convert<'a>(&'a mut self, execution: Execution, x: View<'a>, weights: &PackedWeights) -> Inputs<'a> {
-        let Execution { instruction_set, tiles, .. } = execution;
-        let k = weights.k();
-        if let Some(factors) = weights.factors() {
-            let is_long = x.len() > MOST_ROWS_OF_BYTES_FOR_VECTORS;
-            let tiles = tiles.filter(|_| is_long && weights.are_multiplied_by(tiles));
-            let rows = padded(x.len(), tiles);
-            let (len, scales) = (groups(k) * rows, groups(k) * x.len());
-            self.bytes.resize(len.max(self.bytes.len()), ByteRow::ZERO);
-            self.scales.resize(scales.max(self.scales.len()), 0.0);
-            let (bytes, scales) = (&mut self.bytes[..len], &mut self.scales[..scales]);
-            let is_biased = tiles.is_none();
-            arch::run(instruction_set, QuantizeRows { x, k, factors, bytes, rows, is_biased, scales });
-            return Inputs::Int8(View::new(&self.bytes[..len], rows), &self.scales[..groups(k) * x.len()], tiles);
-        }
-        if weights.is_bf16_pairs() {
-            let (to, rows) = self.half_rows(x.len(), k, tiles);
-            arch::run(instruction_set, RoundRows { x, k, to: &mut *to, rows });
-            return Inputs::Bf16(View::new(to, rows), tiles);
-        }
-        Inputs::F32(x)
-    }
-
-    /// Returns the buffer of bfloat16 inputs [rows, k] and how many rows each of its panels has.
-    fn half_rows(&mut self, rows: usize, k: usize, tiles: Option<TileUnit>) -> (&mut [HalfRow], usize) {
-        let rows = padded(rows, tiles);
-        let len = panels(k) * rows;
-        self.half.resize(len.max(self.half.len()), HalfRow::ZERO);
-        (&mut self.half[..len], rows)
     }
 }
 
@@ -401,294 +333,15 @@ fn panels_to_rows(
     }
 }
 
-/// One panel of the outputs of a dense layer, for all rows.
-struct ProductPanel<'a> {
-    /// The input [rows, K].
-    x: Inputs<'a>,
-    weights: WeightPanel<'a>,
-    /// The panel that this thread computes next.
-    ahead: Ahead,
-    bias: &'a Row,
-    epilogue: Epilogue<'a>,
-    /// The number of the panel.
-    panel: usize,
-    out: PanelOutput<'a>,
-}
-
-/// Where the results of one panel go.
-enum PanelOutput<'a> {
-    /// Their rows.
-    Sums(&'a mut [Row]),
-    /// Their rows rounded to bfloat16, of which so many columns are results and the others 0. Weights must be pairs.
-    Rounded { to: &'a mut [HalfRow], columns: usize },
-}
-
-impl Kernel for ProductPanel<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let ProductPanel { x, weights, ahead, bias, epilogue, panel, out } = self;
-        match (weights, x, out) {
-            (WeightPanel::F32(b), Inputs::F32(x), PanelOutput::Sums(out)) => {
-                let all = out.len();
-                for rows in tiles(out.len(), S::TILE_ROWS) {
-                    let out = &mut out[rows.clone()];
-                    simd.run_tile(Tile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
-                    epilogue.apply(simd, bias, panel, rows, out);
-                }
-            }
-            (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Sums(out)) => {
-                let all = out.len();
-                for rows in tiles(all, S::TILE_ROWS) {
-                    let out = &mut out[rows.clone()];
-                    simd.run_pair_matrix_tile(PairTile {
-                        a: x.rows(rows.clone()),
-                        b,
-                        ahead: ahead.part(&rows, all),
-                        out,
-                    });
-                    epilogue.apply(simd, bias, panel, rows, out);
-                }
-            }
-            (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Rounded { to, columns }) => {
-                let all = to.len();
-                let mut sums = [Row::ZERO; MAX_TILE_ROWS];
-                for rows in tiles(all, S::TILE_ROWS) {
-                    let out = &mut sums[..rows.len()];
-                    simd.run_pair_matrix_tile(PairTile {
-                        a: x.rows(rows.clone()),
-                        b,
-                        ahead: ahead.part(&rows, all),
-                        out,
-                    });
-                    epilogue.apply(simd, bias, panel, rows.clone(), out);
-                    round_columns(simd, out, &mut to[rows], columns);
-                }
-            }
-            (WeightPanel::Pairs(b), Inputs::Bf16(a, Some(unit)), out) => {
-                let product = RegisterProduct { a, b, ahead, bias, epilogue, panel };
-                match unit {
-                    #[cfg(target_arch = "x86_64")]
-                    TileUnit::Amx(token) => product.run(simd, &mut AmxTiles::<Bfloat16>::new(token), out),
-                    TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::<Bfloat16>::default(), out),
-                }
-            }
-            (WeightPanel::Bytes(b), Inputs::Int8(x, scales, unit), PanelOutput::Sums(out)) => {
-                let product = ByteProduct { x, x_scales: scales, b, ahead, bias, epilogue, panel };
-                match unit {
-                    None => product.run(simd, out),
-                    #[cfg(target_arch = "x86_64")]
-                    Some(TileUnit::Amx(token)) => {
-                        let token = token.int8().expect("`convert` asks whether the unit multiplies bytes");
-                        product.run_with_registers(simd, &mut AmxTiles::<Int8>::new(token), out);
-                    }
-                    Some(TileUnit::Emulated) => {
-                        product.run_with_registers(simd, &mut EmulatedTiles::<Int8>::default(), out);
-                    }
-                }
-            }
-            _ => unreachable!("`linear` converts the input to what the weights are multiplied by"),
-        }
-    }
-}
-
-/// One panel of the outputs of a dense layer by tile registers.
-struct RegisterProduct<'a> {
-    a: View<'a, HalfRow>,
-    b: &'a [PairRow],
-    ahead: Ahead,
-    bias: &'a Row,
-    epilogue: Epilogue<'a>,
-    panel: usize,
-}
-
-impl RegisterProduct<'_> {
-    #[inline(always)]
-    fn run<S: Simd, T: TileRegisters<Numbers = Bfloat16>>(self, simd: S, registers: &mut T, out: PanelOutput<'_>) {
-        let nothing = || PendingEpilogue { simd, of: &self, rows: 0..0, sums: &mut [], rounded: None };
-        match out {
-            PanelOutput::Sums(out) => {
-                let all = out.len();
-                let mut pending = nothing();
-                for (block, sums) in out.chunks_mut(REGISTER_ROWS).enumerate() {
-                    let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + sums.len();
-                    self.multiply(registers, &rows, all, pending, sums);
-                    pending = PendingEpilogue { simd, of: &self, rows, sums, rounded: None };
-                }
-                pending.do_part(1);
-            }
-            PanelOutput::Rounded { to, columns } => {
-                let all = to.len();
-                let mut pending = nothing();
-                let mut blocks = [[Row::ZERO; REGISTER_ROWS]; 2];
-                let [free, used] = &mut blocks;
-                let (mut free, mut used) = (free, used);
-                for (block, rounded) in to.chunks_mut(REGISTER_ROWS).enumerate() {
-                    let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + rounded.len();
-                    self.multiply(registers, &rows, all, pending, &mut free[..rows.len()]);
-                    (free, used) = (used, free);
-                    let sums = &mut used[..rows.len()];
-                    pending = PendingEpilogue { simd, of: &self, rows, sums, rounded: Some((rounded, columns)) };
-                }
-                pending.do_part(1);
-            }
-        }
-    }
-
-    /// Computes the sums of `rows` of `all` rows, and completes those before.
-    #[inline(always)]
-    fn multiply<T: TileRegisters<Numbers = Bfloat16>>(
-        &self,
-        registers: &mut T,
-        rows: &Range<usize>,
-        all: usize,
-        before: impl Meanwhile,
-        sums: &mut [Row],
-    ) {
-        let meanwhile = Both(self.ahead.part(rows, all), before);
-        multiply_with_registers(registers, self.a, rows.start, self.b, meanwhile, sums);
-    }
-}
-
-/// The epilogue of a block of rows, which is computed while tile registers multiply the next block.
-struct PendingEpilogue<'a, 'o, S> {
-    simd: S,
-    of: &'a RegisterProduct<'a>,
-    /// The rows that are left.
-    rows: Range<usize>,
-    /// Their sums.
-    sums: &'o mut [Row],
-    /// Where they go, and how many of their columns, if they are to be rounded.
-    rounded: Option<(&'o mut [HalfRow], usize)>,
-}
-
-impl<S: Simd> Meanwhile for PendingEpilogue<'_, '_, S> {
-    #[inline(always)]
-    fn do_part(&mut self, steps: usize) {
-        let RegisterProduct { bias, epilogue, panel, .. } = *self.of;
-        let count = self.rows.len().div_ceil(steps);
-        if count == 0 {
-            return;
-        }
-        let rows = self.rows.start..self.rows.start + count;
-        self.rows.start += count;
-        let sums = self.sums.split_off_mut(..count).expect("as many sums as rows");
-        let rounded = self.rounded.as_mut().map(|(rounded, columns)| {
-            (rounded.split_off_mut(..count).expect("as many rounded rows as rows"), *columns)
-        });
-        complete(self.simd, Completion { bias, epilogue, panel, rows, sums, rounded });
-    }
-}
-
-/// Runs a [`Completion`]. Inlined, the code of all activations would stand wherever tile registers multiply.
-#[inline(never)]
-fn complete<S: Simd>(simd: S, completion: Completion<'_, '_>) {
-    simd.run(completion);
-}
-
-/// The epilogue of some rows of a panel.
-struct Completion<'a, 'o> {
-    bias: &'a Row,
-    epilogue: Epilogue<'a>,
-    panel: usize,
-    rows: Range<usize>,
-    sums: &'o mut [Row],
-    /// Where they go, and how many of their columns, if they are to be rounded.
-    rounded: Option<(&'o mut [HalfRow], usize)>,
-}
-
-impl Kernel for Completion<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Completion { bias, epilogue, panel, rows, sums, rounded } = self;
-        epilogue.apply(simd, bias, panel, rows, sums);
-        if let Some((to, columns)) = rounded {
-            round_columns(simd, sums, to, columns);
-        }
-    }
-}
-
-/// Rounds rows to bfloat16, and sets the columns from `columns` on to 0.
-#[inline(always)]
-fn round_columns<S: Simd>(simd: S, from: &[Row], to: &mut [HalfRow], columns: usize) {
-    simd.round_rows(from, to);
-    if columns < PANEL {
-        for row in to {
-            row.0[columns..].fill(0);
-        }
-    }
-}
-
-/// Two things that are done in parts together.
-struct Both<A, B>(A, B);
-
-impl<A: Meanwhile, B: Meanwhile> Meanwhile for Both<A, B> {
-    #[inline(always)]
-    fn do_part(&mut self, steps: usize) {
-        self.0.do_part(steps);
-        self.1.do_part(steps);
-    }
-}
-
-/// One panel of the outputs of a dense layer of int8 numbers.
-struct ByteProduct<'a> {
-    x: View<'a, ByteRow>,
-    /// The scales of as many rows as there are outputs, group by group.
-    x_scales: &'a [f32],
-    b: BytePanel<'a>,
-    ahead: Ahead,
-    bias: &'a Row,
-    epilogue: Epilogue<'a>,
-    panel: usize,
-}
-
-impl ByteProduct<'_> {
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S, out: &mut [Row]) {
-        let all = out.len();
-        for rows in tiles(all, S::BYTE_TILE_ROWS) {
-            let tile = self.tile(all, &rows, self.x.rows(rows.clone()), &mut out[rows.clone()]);
-            simd.run_byte_tile(tile);
-            self.epilogue.apply(simd, self.bias, self.panel, rows.clone(), &mut out[rows]);
-        }
-    }
-
-    #[inline(always)]
-    fn run_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
-        self,
-        simd: S,
-        registers: &mut T,
-        out: &mut [Row],
-    ) {
-        let all = out.len();
-        for (block, out) in out.chunks_mut(REGISTER_ROWS).enumerate() {
-            let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + out.len();
-            let a = self.x.rows(rows.start..rows.end.next_multiple_of(TILE_REGISTER_ROWS));
-            multiply_bytes_with_registers(simd, registers, self.tile(all, &rows, a, out));
-            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
-        }
-    }
-
-    /// Returns the tile of the rows `rows` of `all` rows, whose inputs are `a`.
-    #[inline(always)]
-    fn tile<'t>(&'t self, all: usize, rows: &Range<usize>, a: View<'t, ByteRow>, out: &'t mut [Row]) -> ByteTile<'t> {
-        let BytePanel { quads: b, scales: b_scales, sums: b_sums } = self.b;
-        let (a_scales, ahead) = (&self.x_scales[rows.start..], self.ahead.part(rows, all));
-        ByteTile { a, a_scales, a_stride: all, b, b_scales, b_sums, ahead, out }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use wordpiece_parallel::testing::instruction_sets;
     use wordpiece_parallel::{InstructionSet, thread_pool};
 
+    use super::super::inputs::MOST_ROWS_OF_BYTES_FOR_VECTORS;
     use super::super::int8::QuantizedWeight;
     use super::*;
-    use crate::arch::CONFIGURATIONS;
+    use crate::arch::{CONFIGURATIONS, TileUnit};
 
     #[test]
     #[cfg_attr(miri, ignore = "emulates thousands of products, in safe code")]

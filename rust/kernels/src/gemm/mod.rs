@@ -5,14 +5,17 @@
 //! an element, so a row has the same bits whatever other rows are computed with it.
 
 mod epilogue;
+mod inputs;
 mod int8;
 mod linear;
 mod pack;
+mod panel;
 mod products;
 
 pub use epilogue::Epilogue;
+pub use inputs::ConvertedInputs;
 pub use int8::{BytePanel, QuantizedWeight, groups};
-pub use linear::{ConvertedInputs, Dense, ObservedInputs, linear, linear_to_rows, linear_unpacked};
+pub use linear::{Dense, ObservedInputs, linear, linear_to_rows, linear_unpacked};
 pub(crate) use linear::{linear_of_converted, linear_panels, linear_rounded};
 pub use pack::{PackedWeights, UnpackedWeights, WeightPanel};
 pub use products::{Products, byte_products_name};

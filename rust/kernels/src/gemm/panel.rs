@@ -1,0 +1,300 @@
+//! One panel of the outputs of a dense layer: the products of all rows with its weights, and their epilogue.
+//!
+//! Where tile registers multiply bfloat16, the epilogue of a block of rows is computed while they multiply the next block.
+
+use std::ops::Range;
+
+use super::epilogue::Epilogue;
+use super::inputs::Inputs;
+use super::int8::BytePanel;
+use super::pack::WeightPanel;
+#[cfg(target_arch = "x86_64")]
+use crate::arch::AmxTiles;
+use crate::arch::{
+    Bfloat16, EmulatedTiles, Int8, Kernel, MAX_TILE_ROWS, Simd, TILE_REGISTER_ROWS, TileRegisters, TileUnit,
+};
+use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, Row, View};
+use crate::tile::{
+    Ahead, ByteTile, Meanwhile, PairTile, REGISTER_ROWS, Tile, multiply_bytes_with_registers, multiply_with_registers,
+    tiles,
+};
+
+/// One panel of the outputs of a dense layer, for all rows.
+pub(super) struct ProductPanel<'a> {
+    /// The input [rows, K].
+    pub x: Inputs<'a>,
+    pub weights: WeightPanel<'a>,
+    /// The panel that this thread computes next.
+    pub ahead: Ahead,
+    pub bias: &'a Row,
+    pub epilogue: Epilogue<'a>,
+    /// The number of the panel.
+    pub panel: usize,
+    pub out: PanelOutput<'a>,
+}
+
+/// Where the results of one panel go.
+pub(super) enum PanelOutput<'a> {
+    /// Their rows.
+    Sums(&'a mut [Row]),
+    /// Their rows rounded to bfloat16, of which so many columns are results and the others 0. Weights must be pairs.
+    Rounded { to: &'a mut [HalfRow], columns: usize },
+}
+
+impl Kernel for ProductPanel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let ProductPanel { x, weights, ahead, bias, epilogue, panel, out } = self;
+        match (weights, x, out) {
+            (WeightPanel::F32(b), Inputs::F32(x), PanelOutput::Sums(out)) => {
+                let all = out.len();
+                for rows in tiles(out.len(), S::TILE_ROWS) {
+                    let out = &mut out[rows.clone()];
+                    simd.run_tile(Tile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
+                    epilogue.apply(simd, bias, panel, rows, out);
+                }
+            }
+            (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Sums(out)) => {
+                let all = out.len();
+                for rows in tiles(all, S::TILE_ROWS) {
+                    let out = &mut out[rows.clone()];
+                    simd.run_pair_matrix_tile(PairTile {
+                        a: x.rows(rows.clone()),
+                        b,
+                        ahead: ahead.part(&rows, all),
+                        out,
+                    });
+                    epilogue.apply(simd, bias, panel, rows, out);
+                }
+            }
+            (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Rounded { to, columns }) => {
+                let all = to.len();
+                let mut sums = [Row::ZERO; MAX_TILE_ROWS];
+                for rows in tiles(all, S::TILE_ROWS) {
+                    let out = &mut sums[..rows.len()];
+                    simd.run_pair_matrix_tile(PairTile {
+                        a: x.rows(rows.clone()),
+                        b,
+                        ahead: ahead.part(&rows, all),
+                        out,
+                    });
+                    epilogue.apply(simd, bias, panel, rows.clone(), out);
+                    round_columns(simd, out, &mut to[rows], columns);
+                }
+            }
+            (WeightPanel::Pairs(b), Inputs::Bf16(a, Some(unit)), out) => {
+                let product = RegisterProduct { a, b, ahead, bias, epilogue, panel };
+                match unit {
+                    #[cfg(target_arch = "x86_64")]
+                    TileUnit::Amx(token) => product.run(simd, &mut AmxTiles::<Bfloat16>::new(token), out),
+                    TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::<Bfloat16>::default(), out),
+                }
+            }
+            (WeightPanel::Bytes(b), Inputs::Int8(x, scales, unit), PanelOutput::Sums(out)) => {
+                let product = ByteProduct { x, x_scales: scales, b, ahead, bias, epilogue, panel };
+                match unit {
+                    None => product.run(simd, out),
+                    #[cfg(target_arch = "x86_64")]
+                    Some(TileUnit::Amx(token)) => {
+                        let token = token.int8().expect("`convert` asks whether the unit multiplies bytes");
+                        product.run_with_registers(simd, &mut AmxTiles::<Int8>::new(token), out);
+                    }
+                    Some(TileUnit::Emulated) => {
+                        product.run_with_registers(simd, &mut EmulatedTiles::<Int8>::default(), out);
+                    }
+                }
+            }
+            _ => unreachable!("`linear` converts the input to what the weights are multiplied by"),
+        }
+    }
+}
+
+/// One panel of the outputs of a dense layer by tile registers.
+struct RegisterProduct<'a> {
+    a: View<'a, HalfRow>,
+    b: &'a [PairRow],
+    ahead: Ahead,
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    panel: usize,
+}
+
+impl RegisterProduct<'_> {
+    #[inline(always)]
+    fn run<S: Simd, T: TileRegisters<Numbers = Bfloat16>>(self, simd: S, registers: &mut T, out: PanelOutput<'_>) {
+        let nothing = || PendingEpilogue { simd, of: &self, rows: 0..0, sums: &mut [], rounded: None };
+        match out {
+            PanelOutput::Sums(out) => {
+                let all = out.len();
+                let mut pending = nothing();
+                for (block, sums) in out.chunks_mut(REGISTER_ROWS).enumerate() {
+                    let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + sums.len();
+                    self.multiply(registers, &rows, all, pending, sums);
+                    pending = PendingEpilogue { simd, of: &self, rows, sums, rounded: None };
+                }
+                pending.do_part(1);
+            }
+            PanelOutput::Rounded { to, columns } => {
+                let all = to.len();
+                let mut pending = nothing();
+                let mut blocks = [[Row::ZERO; REGISTER_ROWS]; 2];
+                let [free, used] = &mut blocks;
+                let (mut free, mut used) = (free, used);
+                for (block, rounded) in to.chunks_mut(REGISTER_ROWS).enumerate() {
+                    let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + rounded.len();
+                    self.multiply(registers, &rows, all, pending, &mut free[..rows.len()]);
+                    (free, used) = (used, free);
+                    let sums = &mut used[..rows.len()];
+                    pending = PendingEpilogue { simd, of: &self, rows, sums, rounded: Some((rounded, columns)) };
+                }
+                pending.do_part(1);
+            }
+        }
+    }
+
+    /// Computes the sums of `rows` of `all` rows, and completes those before.
+    #[inline(always)]
+    fn multiply<T: TileRegisters<Numbers = Bfloat16>>(
+        &self,
+        registers: &mut T,
+        rows: &Range<usize>,
+        all: usize,
+        before: impl Meanwhile,
+        sums: &mut [Row],
+    ) {
+        let meanwhile = Both(self.ahead.part(rows, all), before);
+        multiply_with_registers(registers, self.a, rows.start, self.b, meanwhile, sums);
+    }
+}
+
+/// The epilogue of a block of rows, which is computed while tile registers multiply the next block.
+struct PendingEpilogue<'a, 'o, S> {
+    simd: S,
+    of: &'a RegisterProduct<'a>,
+    /// The rows that are left.
+    rows: Range<usize>,
+    /// Their sums.
+    sums: &'o mut [Row],
+    /// Where they go, and how many of their columns, if they are to be rounded.
+    rounded: Option<(&'o mut [HalfRow], usize)>,
+}
+
+impl<S: Simd> Meanwhile for PendingEpilogue<'_, '_, S> {
+    #[inline(always)]
+    fn do_part(&mut self, steps: usize) {
+        let RegisterProduct { bias, epilogue, panel, .. } = *self.of;
+        let count = self.rows.len().div_ceil(steps);
+        if count == 0 {
+            return;
+        }
+        let rows = self.rows.start..self.rows.start + count;
+        self.rows.start += count;
+        let sums = self.sums.split_off_mut(..count).expect("as many sums as rows");
+        let rounded = self.rounded.as_mut().map(|(rounded, columns)| {
+            (rounded.split_off_mut(..count).expect("as many rounded rows as rows"), *columns)
+        });
+        complete(self.simd, Completion { bias, epilogue, panel, rows, sums, rounded });
+    }
+}
+
+/// Runs a [`Completion`]. Inlined, the code of all activations would stand wherever tile registers multiply.
+#[inline(never)]
+fn complete<S: Simd>(simd: S, completion: Completion<'_, '_>) {
+    simd.run(completion);
+}
+
+/// The epilogue of some rows of a panel.
+struct Completion<'a, 'o> {
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    panel: usize,
+    rows: Range<usize>,
+    sums: &'o mut [Row],
+    /// Where they go, and how many of their columns, if they are to be rounded.
+    rounded: Option<(&'o mut [HalfRow], usize)>,
+}
+
+impl Kernel for Completion<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Completion { bias, epilogue, panel, rows, sums, rounded } = self;
+        epilogue.apply(simd, bias, panel, rows, sums);
+        if let Some((to, columns)) = rounded {
+            round_columns(simd, sums, to, columns);
+        }
+    }
+}
+
+/// Rounds rows to bfloat16, and sets the columns from `columns` on to 0.
+#[inline(always)]
+fn round_columns<S: Simd>(simd: S, from: &[Row], to: &mut [HalfRow], columns: usize) {
+    simd.round_rows(from, to);
+    if columns < PANEL {
+        for row in to {
+            row.0[columns..].fill(0);
+        }
+    }
+}
+
+/// Two things that are done in parts together.
+struct Both<A, B>(A, B);
+
+impl<A: Meanwhile, B: Meanwhile> Meanwhile for Both<A, B> {
+    #[inline(always)]
+    fn do_part(&mut self, steps: usize) {
+        self.0.do_part(steps);
+        self.1.do_part(steps);
+    }
+}
+
+/// One panel of the outputs of a dense layer of int8 numbers.
+struct ByteProduct<'a> {
+    x: View<'a, ByteRow>,
+    /// The scales of as many rows as there are outputs, group by group.
+    x_scales: &'a [f32],
+    b: BytePanel<'a>,
+    ahead: Ahead,
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    panel: usize,
+}
+
+impl ByteProduct<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, out: &mut [Row]) {
+        let all = out.len();
+        for rows in tiles(all, S::BYTE_TILE_ROWS) {
+            let tile = self.tile(all, &rows, self.x.rows(rows.clone()), &mut out[rows.clone()]);
+            simd.run_byte_tile(tile);
+            self.epilogue.apply(simd, self.bias, self.panel, rows.clone(), &mut out[rows]);
+        }
+    }
+
+    #[inline(always)]
+    fn run_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
+        self,
+        simd: S,
+        registers: &mut T,
+        out: &mut [Row],
+    ) {
+        let all = out.len();
+        for (block, out) in out.chunks_mut(REGISTER_ROWS).enumerate() {
+            let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + out.len();
+            let a = self.x.rows(rows.start..rows.end.next_multiple_of(TILE_REGISTER_ROWS));
+            multiply_bytes_with_registers(simd, registers, self.tile(all, &rows, a, out));
+            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
+        }
+    }
+
+    /// Returns the tile of the rows `rows` of `all` rows, whose inputs are `a`.
+    #[inline(always)]
+    fn tile<'t>(&'t self, all: usize, rows: &Range<usize>, a: View<'t, ByteRow>, out: &'t mut [Row]) -> ByteTile<'t> {
+        let BytePanel { quads: b, scales: b_scales, sums: b_sums } = self.b;
+        let (a_scales, ahead) = (&self.x_scales[rows.start..], self.ahead.part(rows, all));
+        ByteTile { a, a_scales, a_stride: all, b, b_scales, b_sums, ahead, out }
+    }
+}
