@@ -100,9 +100,16 @@ def test_a_folder_of_something_else_is_not_updated(tmp_path: Path) -> None:
 
 
 def test_two_writers_are_refused(tmp_path: Path) -> None:
+    other = f"import pathlib, vector_folders as v; v.write(pathlib.Path({os.fspath(tmp_path / 'v')!r}), {{'d1': ('b', 1)}})"
+
     def embed_within(texts: list[str]) -> writing.Encoded:
         with pytest.raises(InputError, match="is being written by another process"):
             write(tmp_path / "v", {"d1": ("b", 1)})
+        search = os.pathsep.join([os.fspath(TESTS), os.environ.get("PYTHONPATH", "")])
+        environment = os.environ | {"PYTHONPATH": search}
+        run = subprocess.run([sys.executable, "-c", other], env=environment, capture_output=True, text=True)
+        assert run.returncode == 1
+        assert "is being written by another process" in run.stderr
         raise KeyboardInterrupt
 
     of = layout()
