@@ -31,7 +31,7 @@ FOLDERS = [
     for folder in sorted(MODELS.iterdir())
     if (folder / "reference.npz").is_file()
     and (folder / "config.json").is_file()
-    and not folder.name.startswith(("static", "colbert_stanford"))
+    and not folder.name.startswith(("static", "m2v", "colbert_stanford"))
 ]
 
 

@@ -24,7 +24,7 @@ from wordpiece_bert.sentence import (
 )
 from wordpiece_bert.serve import ServerSettings
 from wordpiece_bert.serve.kinds.base import Options
-from wordpiece_bert.serve.kinds.dense import DenseModel
+from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 
@@ -162,7 +162,7 @@ def test_a_server_puts_its_prompt_before_texts(kind: str, models: Path) -> None:
     def served(asked: str | None = None, **settings: str) -> Any:
         async def answer() -> Any:
             all_models = Models({"m": encoder}, ServerSettings(**settings), {}, Metrics())  # type: ignore[arg-type]
-            found = await all_models.of_kind(DenseModel, None).embed(TEXTS, Options(prompt_name=asked))
+            found = await all_models.of_kind(MakesVectors, None).embed(TEXTS, Options(prompt_name=asked))
             await all_models.close()
             return found.values
 

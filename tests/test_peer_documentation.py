@@ -100,7 +100,7 @@ def test_batches_and_padding(tok: wb.Tokenizer, quick_tour: Any) -> None:
 
 def test_names_that_would_change_a_tokenizer_say_what_to_use(tok: wb.Tokenizer, quick_tour: Any, fast: Any) -> None:
     peers = set(dir(quick_tour)) | set(dir(fast)) | {"prepare_for_model", "encode_plus", "batch_encode_plus"}
-    peers |= {"build_inputs_with_special_tokens", "create_token_type_ids_from_sequences", "special_tokens_map"}
+    peers |= {"create_token_type_ids_from_sequences", "special_tokens_map"}
     assert set(INSTEAD) <= peers
     for name, instead in INSTEAD.items():
         assert not hasattr(tok, name)

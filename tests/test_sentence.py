@@ -556,7 +556,7 @@ def test_a_constant_dimension_has_the_lowest_step() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((A[0], "int8"), "embeddings must be floating-point vectors"),
+        ((A[0], "int8"), "8-bit precision needs at least 2 vectors"),
         ((A.astype(np.int8), "int8"), "embeddings must be floating-point vectors"),
         ((A, "int8", A[:, :2]), r"ranges must have shape \[2, 3\].*not \[2, 2\]"),
         ((A, "int8", None, B[:, :2]), "3 dimensions"),

@@ -100,7 +100,9 @@ def test_a_folder_of_something_else_is_not_updated(tmp_path: Path) -> None:
 
 
 def test_two_writers_are_refused(tmp_path: Path) -> None:
-    other = f"import pathlib, vector_folders as v; v.write(pathlib.Path({os.fspath(tmp_path / 'v')!r}), {{'d1': ('b', 1)}})"
+    other = (
+        f"import pathlib, vector_folders as v; v.write(pathlib.Path({os.fspath(tmp_path / 'v')!r}), {{'d1': ('b', 1)}})"
+    )
 
     def embed_within(texts: list[str]) -> writing.Encoded:
         with pytest.raises(InputError, match="is being written by another process"):

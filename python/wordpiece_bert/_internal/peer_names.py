@@ -43,7 +43,6 @@ INSTEAD = {
     "batch_encode_plus": "call the tokenizer: tokenizer(texts, ...)",
     "encode_plus": "call the tokenizer: tokenizer(text, ...)",
     "prepare_for_model": "use pad for rows of ids, or call the tokenizer with the texts",
-    "build_inputs_with_special_tokens": "encode adds the special tokens",
     "create_token_type_ids_from_sequences": "encode(text, pair).token_type_ids has them",
     "special_tokens_map": "use cls_token, sep_token and so on, or all_special_tokens",
     "save_vocabulary": "use save_pretrained(folder), which writes vocab.txt too",

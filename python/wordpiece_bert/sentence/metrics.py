@@ -45,7 +45,9 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
         The vectors of `a` and `b` differ in length, or the metric is unknown.
     """
     check_metric(metric)
-    x, y = as_float32("a", as_vectors("a", a)), as_float32("b", as_vectors("b", b))  # [n, d], [m, d]
+    # In C order: which products the library of NumPy computes, and so the last bits, depends on the order.
+    x = np.ascontiguousarray(as_float32("a", as_vectors("a", a)))  # [n, d]
+    y = np.ascontiguousarray(as_float32("b", as_vectors("b", b)))  # [m, d]
     _match(x.shape[1], y.shape[1])
     if metric == "cosine":
         return _products(normalized(x), normalized(y))

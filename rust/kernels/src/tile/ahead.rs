@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use wordpiece_parallel::prefetch;
 
-use super::registers::Meanwhile;
+use super::meanwhile::Meanwhile;
 
 /// How many bytes a request loads.
 const LINE: usize = 64;

@@ -7,6 +7,7 @@
 //! after which its sums are stored, to be multiplied by their scales as on vectors.
 
 use super::int8::{ByteTile, QUADS, add_group};
+use super::meanwhile::Meanwhile;
 use crate::arch::{
     Bfloat16, InputTile, Int8, Simd, SumTiles, TILE_REGISTER_ROWS as ROWS, TileNumbers, TileRegisters, WeightTiles,
 };
@@ -16,14 +17,6 @@ use crate::matrix::{HalfRow, PANEL, PairRow, Row, SumRow, View};
 pub const REGISTER_ROWS: usize = 2 * ROWS;
 
 const _: () = assert!(QUADS == ROWS);
-
-/// What is done with vectors while tile registers multiply: both go on at the same time, if they take turns.
-pub trait Meanwhile {
-    /// Does one of `steps` equal parts of what is left. Implementations are `inline(always)`, as [`Kernel::run`].
-    ///
-    /// [`Kernel::run`]: crate::arch::Kernel::run
-    fn do_part(&mut self, steps: usize);
-}
 
 /// Computes out = a·b for the rows of `a` from `first` on; `out` [rows, 32] has at most [`REGISTER_ROWS`].
 ///
