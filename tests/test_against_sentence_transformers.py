@@ -327,7 +327,7 @@ def test_evaluators_in_a_sequence_are_those_of_the_peer() -> None:
 # --- names and arguments
 
 
-@pytest.mark.parametrize("name", [name for name in evaluation.__all__ if name != "BaseEvaluator"])
+@pytest.mark.parametrize("name", sorted(set(evaluation.__all__) - {"BaseEvaluator", "Judged", "read_beir"}))
 def test_evaluators_have_the_arguments_of_the_peer(name: str) -> None:
     ours, theirs = (inspect.signature(getattr(module, name)).parameters for module in (evaluation, peer_evaluation))
     wanted = [one for one in theirs if one not in ("mrr_at_k", "main_distance_function") or name.startswith("Info")]
