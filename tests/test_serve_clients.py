@@ -6,7 +6,9 @@ Each is skipped where its package is not installed; ``make test-integrations`` i
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +31,16 @@ TEXTS = ["to bake bread", "a bicycle wheel", "the dough in the oven"]
 QUERY = "how to bake bread"
 #: LlamaIndex' client of Cohere takes Cohere's names of models only.
 COHERES_NAME = "embed-english-v3.0"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def event_loops_of_clients() -> Iterator[None]:
+    """Some clients leave their event loop to the garbage collector, whose warning would be an error of a later test."""
+    yield
+    asyncio.set_event_loop(None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="module")
