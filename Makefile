@@ -129,7 +129,7 @@ test-browser: $(PACKAGE) $(TEST_TOOLS) docs
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations
 	@$(PIP) install --no-deps bertopic keybert txtai
-	$(BIN)/python -m pytest tests/test_serve.py tests/test_serve_clients.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
+	$(BIN)/python -m pytest tests/test_serve.py tests/test_serve_clients.py tests/test_serve_telemetry.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
 
 test-torch: $(TORCH)
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
