@@ -91,8 +91,9 @@ def test_random_batches_equal_their_texts_one_by_one(case: dict[str, Any]) -> No
     assert windows.overflow_to_sample.tolist() == samples
 
 
-def test_arrays_have_their_types_and_are_not_copied() -> None:
-    batch = tokenizer().encode_batch(TEXTS, **EVERYTHING, return_overflowing_tokens=True, truncation=True, max_length=8)
+def test_arrays_have_their_types_and_large_ones_are_not_copied() -> None:
+    options: dict[str, Any] = {**EVERYTHING, "return_overflowing_tokens": True, "truncation": True, "max_length": 8}
+    batch = tokenizer().encode_batch([*TEXTS, *["a"] * 4097], **options)
     types = {
         "ids": np.uint32,
         "row_offsets": np.int64,

@@ -44,8 +44,8 @@ class RaggedBatch:
 
     ``batch[i]`` is the ids of row *i*, ``ids[row_offsets[i]:row_offsets[i + 1]]``; the other arrays with one entry per
     token are sliced in the same way. ``batch[i:j]`` is a batch of these rows. Rows are in the order of the texts; with
-    overflow, each text is followed by its further windows. The arrays are the memory that the tokenizer wrote to:
-    nothing is copied.
+    overflow, each text is followed by its further windows. An array of more than 4 KiB is the memory that the tokenizer
+    wrote to, not a copy.
 
     Examples
     --------
@@ -863,18 +863,18 @@ def model_inputs(
         "special_tokens_mask": rows.special_tokens_mask,
         "offset_mapping": rows.offsets,
     }
-    per_row = {
-        "length": np.diff(rows.row_offsets) if return_length else None,
-        "overflow_to_sample_mapping": rows.overflow_to_sample,
-    }
-    truncated = rows.truncated if rows.overflow_to_sample is None else rows.truncated[rows.overflow_to_sample]
+    per_row = {"length": np.diff(rows.row_offsets)} if return_length else {}
+    truncated, samples = rows.truncated, rows.overflow_to_sample
+    if samples is not None:
+        per_row["overflow_to_sample_mapping"] = samples
+        truncated = truncated[samples]
     data: dict[str, Any] = {}
     if dtype is None:
         for name, flat in per_token.items():
             if flat is not None:
                 listed = _rows(flat, rows.row_offsets)
-                data[name] = listed[0] if single and rows.overflow_to_sample is None else listed
-        data |= {name: array.tolist() for name, array in per_row.items() if array is not None}
+                data[name] = listed[0] if single and samples is None else listed
+        data |= {name: array.tolist() for name, array in per_row.items()}
         return BatchEncoding(data, truncated, _encode=encode)
     shape = rows.shape
     if shape is None:
@@ -885,8 +885,9 @@ def model_inputs(
         )
     for name, flat in per_token.items():
         if flat is not None:
-            data[name] = _cast(name, flat, dtype).reshape(*shape, *flat.shape[1:])
-    data |= {name: _cast(name, array, dtype) for name, array in per_row.items() if array is not None}
+            data[name] = _cast(name, flat, dtype).reshape(shape if flat.ndim == 1 else (*shape, 2))
+    for name, array in per_row.items():
+        data[name] = _cast(name, array, dtype)
     return BatchEncoding(data, truncated, _encode=encode)
 
 

@@ -22,13 +22,13 @@ from wordpiece_bert._tokenizer.files import FileCalls
 from wordpiece_bert._tokenizer.model_inputs import ModelInputCalls
 from wordpiece_bert._tokenizer.saving import SavingCalls
 from wordpiece_bert._tokenizer.text_calls import TextCalls, TextPart
-from wordpiece_bert._tokenizer.word_splitter import WordCore
+from wordpiece_bert._tokenizer.word_splitter import WordCore, check_splitter
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch import BatchEncoding, RaggedBatch
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.options import CallOptions
-from wordpiece_bert.parameters import NORMALIZING, PIECES
+from wordpiece_bert.parameters import NORMALIZING, PIECES, SPLITTING
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings, load_folder, moved_tokens
 
 if TYPE_CHECKING:
@@ -252,6 +252,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             return cls._from_text(text)
 
     @classmethod
+    @completed_by(SPLITTING)
     def from_pretrained(
         cls,
         name: StrPath,
@@ -275,10 +276,6 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             Branch, tag or commit of a model in the Hugging Face cache; ``"main"`` by default.
         download : bool, default False
             Download a model that is not in the cache, with huggingface_hub.
-        word_splitter : callable, optional
-            For Japanese models whose words MeCab, Sudachi or Juman++ finds: a function from a text to the list of its
-            words, as with fugashi ``lambda text: [word.surface for word in tagger(text)]``. The text is normalized
-            before, as the folder says, and has no special tokens. Such a tokenizer has no offsets and no word ids.
 
         Returns
         -------
@@ -310,10 +307,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         ['una', '##ff', '##ord', '##able', 'cafes']
         """
         folder = find_model(name, revision=revision, download=download)
-        if word_splitter is not None and not callable(word_splitter):
-            raise InputError(
-                f"word_splitter must be a function from a text to the list of its words, not {word_splitter!r}"
-            )
+        check_splitter(word_splitter)
         loaded = load_folder(folder, split_words=word_splitter is not None)
         tokenizer = cls._load(folder, loaded)
         if word_splitter is not None:

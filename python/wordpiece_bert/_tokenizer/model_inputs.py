@@ -272,12 +272,14 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
     ) -> BatchEncoding[Any]:
         """Encode texts and pairs to model inputs."""
         split, resolved = self._resolve(given, like_transformers=True)
-        single = self._inner.is_single(text, split)
+        single = self._inner.is_single(text, split) if split else isinstance(text, str)
         texts: Any
         pairs: Any
-        texts, pairs = (text, text_pair) if not single else ([text], None if text_pair is None else [text_pair])
-        # The encodings of the result may read the texts later: an iterator can be read once, and a list may change.
-        texts, pairs = _kept(texts), _kept(pairs)
+        if single:
+            texts, pairs = [text], None if text_pair is None else [text_pair]
+        else:
+            # The encodings of the result may read the texts later: an iterator can be read once, and a list may change.
+            texts, pairs = _kept(text), _kept(text_pair)
         rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, array_type == np.int64, threads)
         if rows.overflow_to_sample is not None:
             warn_many_windows(rows)

@@ -1,4 +1,4 @@
-//! The rows of a batch as NumPy arrays, which take over the core's buffers without copying.
+//! The rows of a batch as NumPy arrays, which take over the core's buffers without copying, but for small ones.
 
 use numpy::{Element, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ pub struct Rows {
 
 impl Rows {
     /// Wraps the rows of the core; only the requested columns become arrays.
-    pub fn new<N: Element>(py: Python<'_>, rows: BatchRows<N>, columns: &Columns) -> PyResult<Rows> {
+    pub fn new<N: Element + Copy>(py: Python<'_>, rows: BatchRows<N>, columns: &Columns) -> PyResult<Rows> {
         let n = rows.ids.len();
         let shape = rows.shape();
         let offsets = match columns.offsets {
@@ -50,8 +50,14 @@ impl Rows {
     }
 }
 
-/// Returns an array that owns a buffer.
-fn array<T: Element>(py: Python<'_>, buffer: Vec<T>) -> Py<PyArray1<T>> {
+/// Buffers of up to this many bytes are copied: an object that owns a buffer takes longer to make.
+const MAX_COPIED_BYTES: usize = 4096;
+
+/// Returns an array with the numbers of a buffer; it takes over all but small ones.
+fn array<T: Element + Copy>(py: Python<'_>, buffer: Vec<T>) -> Py<PyArray1<T>> {
+    if size_of_val(&buffer[..]) <= MAX_COPIED_BYTES {
+        return PyArray1::from_slice(py, &buffer).unbind();
+    }
     PyArray1::from_vec(py, buffer).unbind()
 }
 

@@ -152,20 +152,36 @@ impl<'a> ChunkEncoder<'a> {
     /// The error of the first input that has one, with its index in the batch.
     pub fn encode(&self, first: usize, inputs: &[Input<'_>], scratch: &mut EncodeScratch) -> Result<RowChunk> {
         let mut chunk = RowChunk::default();
+        self.encode_into(first, inputs, scratch, &mut chunk)?;
+        Ok(chunk)
+    }
+
+    /// As [`ChunkEncoder::encode`], into a chunk without rows, whose lists may have capacity.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChunkEncoder::encode`].
+    pub fn encode_into(
+        &self,
+        first: usize,
+        inputs: &[Input<'_>],
+        scratch: &mut EncodeScratch,
+        chunk: &mut RowChunk,
+    ) -> Result<()> {
         chunk.rows.reserve(inputs, self.options, self.columns)?;
         let mut i = 0;
         while i < inputs.len() {
             checkpoint();
             if let Some(plain) = &self.plain {
-                i += self.append_plain(plain, first + i, &inputs[i..], &mut chunk, scratch);
+                i += self.append_plain(plain, first + i, &inputs[i..], chunk, scratch);
             }
             let Some(input) = inputs.get(i) else { break };
             let rows = self.tokenizer.rows(input, self.options, self.fields, scratch);
-            let appended = rows.and_then(|rows| self.append_rows(&rows, first + i, &mut chunk));
+            let appended = rows.and_then(|rows| self.append_rows(&rows, first + i, chunk));
             appended.map_err(|error| error.at_index(first + i))?;
             i += 1;
         }
-        Ok(chunk)
+        Ok(())
     }
 
     /// Appends the kept row of the input with an index in the batch and, if requested, its overflowing windows.

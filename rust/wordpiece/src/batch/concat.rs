@@ -263,10 +263,10 @@ impl<'a> BatchLayout<'a> {
 }
 
 /// The memory of some values that is not initialised yet.
-struct Unwritten<'a, T>(&'a mut [MaybeUninit<T>]);
+pub(super) struct Unwritten<'a, T>(pub &'a mut [MaybeUninit<T>]);
 
 /// Says that all values of an [`Unwritten`] were written: nothing but its methods returns it.
-struct Written;
+pub(super) struct Written;
 
 impl<T: Copy> Unwritten<'_, T> {
     /// Writes the values of a list, each converted.
@@ -275,7 +275,7 @@ impl<T: Copy> Unwritten<'_, T> {
     ///
     /// If the list does not have as many values as there is memory for.
     #[inline]
-    fn copy<F: Copy>(self, from: &[F], convert: impl Fn(F) -> T) -> Written {
+    pub fn copy<F: Copy>(self, from: &[F], convert: impl Fn(F) -> T) -> Written {
         assert_eq!(from.len(), self.0.len());
         for (to, &from) in self.0.iter_mut().zip(from) {
             to.write(convert(from));

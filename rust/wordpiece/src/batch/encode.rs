@@ -7,6 +7,7 @@ use wordpiece_parallel::{ScratchGuard, Workers, checkpoint, map_with};
 use super::chunk::ChunkEncoder;
 use super::columns::{BatchRows, Columns, Number};
 use super::concat::concatenate;
+use super::in_place::TokenArrays;
 use crate::error::Result;
 use crate::inputs::Encoding;
 use crate::memory;
@@ -50,6 +51,11 @@ impl Tokenizer {
         pool: Option<Workers>,
     ) -> Result<BatchRows<N>> {
         let encoder = ChunkEncoder::new(self, options, columns);
+        if let Some(workers) = pool.filter(|_| options.padding.is_none())
+            && let Some(arrays) = TokenArrays::reserve(inputs, columns)
+        {
+            return arrays.fill(&encoder, inputs, divide(inputs, run_bytes(inputs, pool)), workers);
+        }
         let chunks = map_runs(self, inputs, pool, |first, inputs, scratch| {
             encoder.encode(first, inputs, scratch).map(|chunk| vec![chunk])
         })?;

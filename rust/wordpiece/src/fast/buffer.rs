@@ -267,7 +267,7 @@ impl NormalizedBuffer {
 
     /// Appends bytes of a word, which come from the next `consumed` bytes of the original. They begin a word if none is
     /// open; no bytes begin none.
-    #[inline(always)]
+    #[cfg(test)]
     pub fn push_in_word(&mut self, bytes: &[u8], consumed: u32) {
         if !bytes.is_empty() {
             self.begin_word();
@@ -276,9 +276,10 @@ impl NormalizedBuffer {
         self.origin += consumed;
     }
 
-    /// Does the same as [`NormalizedBuffer::push_in_word`] with the first `len` of eight bytes, in one store.
+    /// Adds the first `len` of a few bytes to the current word, or to a new one, in one store; `consumed` bytes of the text
+    /// are behind them.
     #[inline(always)]
-    pub fn push_short_in_word(&mut self, bytes: [u8; 8], len: usize, consumed: u32) {
+    pub fn push_short_in_word<const N: usize>(&mut self, bytes: [u8; N], len: usize, consumed: u32) {
         if len > 0 {
             self.begin_word();
             self.push_short(bytes, len, consumed);
@@ -305,15 +306,15 @@ impl NormalizedBuffer {
     }
 
     #[inline(always)]
-    fn push_short(&mut self, bytes: [u8; 8], len: usize, consumed: u32) {
-        assert!(len <= 8);
+    fn push_short<const N: usize>(&mut self, bytes: [u8; N], len: usize, consumed: u32) {
+        assert!(len <= N);
         let at = self.text.len();
-        if self.text.capacity() - at < 8 {
-            self.text.reserve(1024);
+        if self.text.capacity() - at < N {
+            self.text.reserve(1024.max(N));
         }
-        // SAFETY: the check above leaves room for eight bytes; the first `len ≤ 8` of them have been written.
+        // SAFETY: the check above leaves room for all bytes; the first `len ≤ N` of them have been written.
         unsafe {
-            self.text.as_mut_ptr().add(at).cast::<[u8; 8]>().write_unaligned(bytes);
+            self.text.as_mut_ptr().add(at).cast::<[u8; N]>().write_unaligned(bytes);
             self.text.set_len(at + len);
         }
         self.record_origin(consumed);

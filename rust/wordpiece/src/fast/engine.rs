@@ -26,7 +26,7 @@ use super::table::store::{self, WordTable};
 use crate::added::Segment;
 use crate::definition::Definition;
 use crate::inputs::pieces::Pieces;
-use crate::matcher::{Matcher, WordPieces, within_limit};
+use crate::matcher::{Matcher, PendingPieces, within_limit};
 use crate::normalize::Normalizer;
 use crate::offsets::Span;
 use crate::split::PreTokenizer;
@@ -61,7 +61,8 @@ pub(crate) struct FastState {
     pub(super) table: WordTable,
     /// The normalized text of the chunk, or of the texts that are looked up together.
     pub(super) buffer: NormalizedBuffer,
-    pub(super) matching: MatchScratch,
+    /// Scratch space of matching a word that is not in the table.
+    pub(super) pending: PendingPieces,
     /// The number of pieces of each word that was looked up last; not kept if only ids are requested.
     pub(super) counts: Vec<u32>,
     /// For texts that are looked up together, the number of words up to the end of each.
@@ -74,22 +75,13 @@ pub(crate) struct FastState {
     cut_words: WordBounds,
 }
 
-/// Scratch buffers of matching a word that is not in the table.
-#[derive(Debug, Default)]
-pub(super) struct MatchScratch {
-    /// The output buffer of the matcher.
-    word_pieces: WordPieces,
-    /// The ids of the word, to be appended and cached.
-    ids: Vec<u32>,
-}
-
 impl FastState {
     /// Frees the scratch buffers if one huge text has made them larger than `max_bytes` in all. The word table
     /// is kept: it has its own limit, [`FastPath::MAX_STATE_BYTES`].
     pub fn trim(&mut self, max_bytes: usize) {
         if self.scratch_bytes() > max_bytes {
             self.buffer = NormalizedBuffer::default();
-            self.matching = MatchScratch::default();
+            self.pending = PendingPieces::default();
             self.counts = Vec::new();
             self.text_ends = Vec::new();
             self.pieces = Pieces::default();
@@ -100,10 +92,10 @@ impl FastState {
 
     /// Returns the size of the memory that the scratch buffers hold, in bytes.
     pub fn scratch_bytes(&self) -> usize {
-        let FastState { table: _, buffer, matching, counts, text_ends, pieces, segments, cut_words } = self;
+        let FastState { table: _, buffer, pending, counts, text_ends, pieces, segments, cut_words } = self;
         buffer.capacity_bytes()
-            + matching.word_pieces.capacity_bytes()
-            + size_of::<u32>() * (matching.ids.capacity() + counts.capacity())
+            + pending.capacity_bytes()
+            + size_of::<u32>() * counts.capacity()
             + size_of::<usize>() * text_ends.capacity()
             + pieces.capacity_bytes()
             + size_of::<Segment>() * segments.capacity()
@@ -212,7 +204,7 @@ impl FastPath {
         FastState {
             table: self.table.clone(),
             buffer: NormalizedBuffer::default(),
-            matching: MatchScratch::default(),
+            pending: PendingPieces::default(),
             counts: Vec::new(),
             text_ends: Vec::new(),
             pieces: Pieces::default(),
@@ -381,7 +373,7 @@ impl FastPath {
         ids: &mut Vec<u32>,
         count: bool,
     ) {
-        let FastState { table, buffer, matching, counts, .. } = state;
+        let FastState { table, buffer, pending, counts, .. } = state;
         let n = words.ends.len();
         words.pad::<GROUP>();
         // SAFETY: by the contract the words lie in the buffer's text, are not empty, do not overlap and are in order;
@@ -389,7 +381,7 @@ impl FastPath {
         let ranges = unsafe { WordRanges::new(buffer.text_with_slack(), &words.starts, &words.ends) };
         let output = LookupOutput { ids, counts, count };
         dispatch::look_up(self.instruction_set(), table, ranges, output, &mut |table, word, key, out| {
-            self.match_word(word, key, table, matcher, matching, out);
+            self.match_word(word, key, table, matcher, pending, out);
         });
         words.truncate(n);
     }
@@ -404,22 +396,23 @@ impl FastPath {
         key: WordKey,
         table: &mut WordTable,
         matcher: &Matcher,
-        MatchScratch { word_pieces, ids }: &mut MatchScratch,
+        pending: &mut PendingPieces,
         out: &mut Vec<u32>,
     ) {
         if table.append_from_other_lines(word, key, out) {
             return;
         }
-        ids.clear();
+        // The word is matched while the lines that it may be put into are read from memory.
+        table.prefetch_other_lines(key);
+        let before = out.len();
         // SAFETY: the buffer holds complete characters, and words begin and end between them: the scan marks all bytes
         // of a character alike, and `tokenize_around` checks that words are cut between characters.
         let text = unsafe { std::str::from_utf8_unchecked(word) };
-        match matcher.match_word(text, word_pieces) {
-            true => ids.extend(word_pieces.pieces.iter().map(|piece| piece.id)),
-            false => ids.push(self.unk_id),
+        if !matcher.each_piece(text, pending, |piece| out.push(piece.id)) {
+            out.truncate(before);
+            out.push(self.unk_id);
         }
-        out.extend_from_slice(ids);
-        table.remember(word, key, ids);
+        table.remember(word, key, &out[before..]);
     }
 }
 

@@ -115,6 +115,11 @@ pub(super) struct LineHash {
 }
 
 impl LineHash {
+    /// Returns the hash function of a table with `n` lines, a power of two.
+    pub fn of_lines(n: usize) -> LineHash {
+        LineHash { shift: 64 - n.trailing_zeros() }
+    }
+
     /// Returns the number of the line of a key.
     #[inline(always)]
     pub fn line(self, key: WordKey) -> u64 {

@@ -49,6 +49,13 @@ pub(super) struct TableLine {
 impl TableLine {
     /// A line with two free slots.
     pub const EMPTY: TableLine = TableLine { keys: [FREE_KEY; 2], values: [FREE_VALUE; 2] };
+
+    /// Puts a word into the first free slot; there must be one.
+    pub fn push(&mut self, key: WordKey, value: LineValue) {
+        let i = usize::from(self.values[0].count != 0);
+        debug_assert!(self.values[i].count == 0);
+        (self.keys[i], self.values[i]) = (key, LineValue { elsewhere: 0, ..value });
+    }
 }
 
 /// Distance of the first value from the start of its line, in bytes.

@@ -105,12 +105,8 @@ impl FastNormalizer {
                         buffer.origin += consumed;
                     }
                     CharKind::Hangul => {
-                        let mut text = [0; 12];
-                        let mut n = 0;
-                        for jamo in crate::unicode::decompose(c)?.iter() {
-                            n += jamo.encode_utf8(&mut text[n..]).len();
-                        }
-                        buffer.push_in_word(&text[..n], consumed);
+                        let (text, len) = crate::unicode::decompose_hangul_to_utf8(c);
+                        buffer.push_short_in_word(text, len, consumed);
                     }
                     CharKind::Other => return None,
                 }

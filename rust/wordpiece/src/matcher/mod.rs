@@ -11,8 +11,10 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `automaton` | the data: nodes, failure transitions, the pieces they emit |
+//! | `pieces` | what matching emits: pieces, and the lists of them that transitions hold |
+//! | `automaton` | the data: nodes and failure transitions |
 //! | `build` | construction of the automaton from a vocabulary |
+//! | `trie`, `cells` | a trie over tokens; its nodes placed in a double array |
 //! | `walk` | matching: the automaton reads a word and emits its pieces |
 //!
 //! # Invariants
@@ -23,21 +25,25 @@
 //! # Cost
 //!
 //! Construction is linear in the bytes of the vocabulary, apart from sorting it. Matching takes amortised constant time
-//! per byte plus one step per piece; a scratch [`WordPieces`] makes it free of allocations. A trie node
-//! takes 13 bytes (5 for the transitions that succeed, 8 for the failure) and a token 8; concatenations add at most 8 per
-//! node.
+//! per byte plus one step per piece; a scratch [`WordPieces`] makes it free of allocations. A cell takes
+//! 17 bytes (5 for the transitions that succeed, 12 for the failure), and about one in seven is empty; concatenations add at
+//! most 16 per node.
 //!
 //! # Example
 //!
 //! With the tokens `a`, `abcdx`, `##b`, `##c` and `##cdy`, matching `abcdz` walks down `abcdx` as far as `abcd`. No child
 //! fits `z`, so the failure of that node emits `a`, `##b` and continues in the node of `##cd`. No child fits there either,
-//! and the failure of that node is [`automaton::NONE`], because no continuation begins with `d`: the word is unknown.
+//! and the failure of that node is [`pieces::NONE`], because no continuation begins with `d`: the word is unknown.
 
 mod automaton;
 mod build;
+mod cells;
+mod pieces;
+mod trie;
 mod walk;
 
-pub(crate) use automaton::{Matcher, PendingPieces, WordPieces};
+pub(crate) use automaton::Matcher;
+pub(crate) use pieces::{PendingPieces, WordPieces};
 
 /// Returns whether a word or token has at most `limit` characters. Those of a short one are not counted.
 #[inline]

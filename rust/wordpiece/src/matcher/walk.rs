@@ -1,7 +1,9 @@
 //! Runs the automaton over a word and emits its pieces.
 
-use super::automaton::{MatchedPiece, Matcher, NONE, PendingPieces, PieceSink, Pops, WordPieces};
+use super::automaton::Matcher;
+use super::pieces::{MatchedPiece, NONE, PendingPieces, PieceSink, Pops, PopsKind, WordPieces};
 use super::within_limit;
+use wordpiece_parallel::prefetch;
 
 /// Passes each piece to a function.
 struct EachPiece<'a, F> {
@@ -50,6 +52,8 @@ impl Matcher {
             loop {
                 if let Some(next) = self.child(node, byte) {
                     node = next;
+                    // Each piece ends with a failure, and of a large vocabulary most are not in the nearest cache.
+                    prefetch(self.failures.as_ptr().wrapping_add(next as usize));
                     break;
                 }
                 match self.pop(node, out) {
@@ -73,24 +77,29 @@ impl Matcher {
     fn pop(&self, node: u32, out: &mut impl PieceSink) -> u32 {
         let failure = self.failures[node as usize];
         if failure.next != NONE {
-            self.emit(failure.pops, out);
+            // Nearly always it is one piece.
+            match failure.pops.kind() {
+                PopsKind::Piece(piece) => out.push(piece),
+                _ => self.emit(failure.pops, out),
+            }
         }
         failure.next
     }
 
     /// Appends the pieces of a list to `out`, depth first and without recursion: lists nest as deep as the trie.
+    #[inline(never)]
     fn emit(&self, pops: Pops, out: &mut impl PieceSink) {
         let mut next = pops;
         loop {
-            if next == Pops::EMPTY {
-                // The empty list.
-            } else if next.0 & Pops::PIECE != 0 {
-                out.push(self.pieces[(next.0 & !Pops::PIECE) as usize]);
-            } else {
-                let (first, second) = self.concatenations[next.0 as usize];
-                out.pending().push(second);
-                next = first;
-                continue;
+            match next.kind() {
+                PopsKind::Empty => {}
+                PopsKind::Piece(piece) => out.push(piece),
+                PopsKind::Concatenation(index) => {
+                    let (first, second) = self.concatenations[index];
+                    out.pending().push(second);
+                    next = first;
+                    continue;
+                }
             }
             match out.pending().pop() {
                 Some(pops) => next = pops,

@@ -35,7 +35,10 @@ pub const ABBREVIATIONS: [&str; 29] = [
 /// ```
 #[derive(Debug, Clone)]
 pub struct SentenceSplitter {
+    /// In lower case, without the last full stop.
     abbreviations: BTreeSet<String>,
+    /// The length of the longest in bytes.
+    longest: usize,
 }
 
 impl Default for SentenceSplitter {
@@ -48,7 +51,9 @@ impl SentenceSplitter {
     /// Creates a splitter with other abbreviations than [`ABBREVIATIONS`]. A full stop at the end of one is ignored.
     pub fn new<'a>(abbreviations: impl Iterator<Item = &'a str>) -> SentenceSplitter {
         let abbreviations = abbreviations.map(|word| word.strip_suffix('.').unwrap_or(word).to_lowercase());
-        SentenceSplitter { abbreviations: abbreviations.filter(|word| !word.is_empty()).collect() }
+        let abbreviations: BTreeSet<String> = abbreviations.filter(|word| !word.is_empty()).collect();
+        let longest = abbreviations.iter().map(String::len).max().unwrap_or(0);
+        SentenceSplitter { abbreviations, longest }
     }
 
     /// Returns the sentences of a line, trimmed; none if it is blank.
@@ -107,6 +112,9 @@ impl SentenceSplitter {
         let mut chars = word.chars();
         match (chars.next(), chars.next()) {
             (Some(initial), None) if initial.is_uppercase() => true,
+            // Most sentences end with a word that is longer than any abbreviation. (In lower case a word of ASCII is as long
+            // as before, others may be shorter.)
+            _ if word.is_ascii() && word.len() > self.longest => false,
             _ => self.abbreviations.contains(&word.to_lowercase()),
         }
     }
@@ -115,8 +123,16 @@ impl SentenceSplitter {
 /// Returns the first byte that may begin a terminator.
 fn find_terminator(bytes: &[u8]) -> Option<usize> {
     // The three of ASCII, and the lead bytes of the others (U+2026, U+3002, U+FF01 and U+FF1F).
-    bytes.iter().position(|byte| matches!(byte, b'.' | b'!' | b'?' | 0xe2 | 0xe3 | 0xef))
+    let may_begin =
+        |byte: u8| (byte == b'.') | (byte == b'!') | (byte == b'?') | (byte == 0xE2) | (byte == 0xE3) | (byte == 0xEF);
+    // Of complete blocks only whether they have one, in bytes and without branches: the compiler makes vectors of that.
+    let has_none = |block: &&[u8; BLOCK]| block.iter().fold(0, |any, &byte| any | u8::from(may_begin(byte))) == 0;
+    let skipped = BLOCK * bytes.as_chunks().0.iter().take_while(has_none).count();
+    Some(skipped + bytes[skipped..].iter().position(|&byte| may_begin(byte))?)
 }
+
+/// Number of bytes of a block in which a terminator is looked for.
+const BLOCK: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -145,8 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn terminators_are_found_at_every_place_of_a_block() {
+        for byte in *b".!?\xE2\xE3\xEF" {
+            for at in 0..100 {
+                let mut bytes = [b'a'; 100];
+                assert_eq!(find_terminator(&bytes[..at]), None);
+                bytes[at] = byte;
+                bytes[99] = byte;
+                assert_eq!(find_terminator(&bytes), Some(at));
+            }
+        }
+    }
+
+    #[test]
     fn other_abbreviations_replace_the_list() {
         let splitter = SentenceSplitter::new(["Abs."].into_iter());
         assert_eq!(splitter.split("Siehe Abs. Zwei. Mr. Ito").collect::<Vec<_>>(), ["Siehe Abs. Zwei.", "Mr.", "Ito"]);
+        // The Kelvin sign has three bytes, and one in lower case.
+        let splitter = SentenceSplitter::new(["k"].into_iter());
+        assert_eq!(splitter.split("(\u{212a}. Zwei. (k. Ito").collect::<Vec<_>>(), ["(\u{212a}. Zwei.", "(k. Ito"]);
     }
 }

@@ -289,18 +289,33 @@ pub(crate) fn is_hangul_syllable(c: char) -> bool {
 }
 
 /// Decomposes a Hangul syllable by the arithmetic of section 3.12 of the Unicode Standard: syllables are ordered as 19 leads
-/// × 21 vowels × 28 tails, the first of which is no tail.
+/// × 21 vowels × 28 tails, the first of which is no tail. Returns the code points, and how many there are.
 #[inline]
-fn decompose_hangul(syllable: char) -> Decomposition {
+fn hangul_letters(syllable: char) -> ([u32; 3], u8) {
     const VOWELS: u32 = 21;
     const TAILS: u32 = 28;
     let index = syllable as u32 - 0xac00;
-    let jamo = |base: u32, n: u32| char::from_u32(base + n).unwrap_or(syllable);
     let tail = index % TAILS;
-    Decomposition(Parts::Hangul(
-        [jamo(0x1100, index / (VOWELS * TAILS)), jamo(0x1161, index / TAILS % VOWELS), jamo(0x11a7, tail)],
-        if tail == 0 { 2 } else { 3 },
-    ))
+    let letters = [0x1100 + index / (VOWELS * TAILS), 0x1161 + index / TAILS % VOWELS, 0x11a7 + tail];
+    (letters, if tail == 0 { 2 } else { 3 })
+}
+
+#[inline]
+fn decompose_hangul(syllable: char) -> Decomposition {
+    let (letters, n) = hangul_letters(syllable);
+    Decomposition(Parts::Hangul(letters.map(|code| char::from_u32(code).unwrap_or(syllable)), n))
+}
+
+/// Returns the letters of a Hangul syllable in UTF-8, then other bytes, and the number of bytes that belong to them.
+#[inline]
+pub(crate) fn decompose_hangul_to_utf8(syllable: char) -> ([u8; 12], usize) {
+    let (letters, n) = hangul_letters(syllable);
+    let mut utf8 = [0; 12];
+    // All letters have three bytes.
+    for (bytes, code) in utf8.chunks_exact_mut(3).zip(letters) {
+        bytes.copy_from_slice(&[0xE1, 0x80 | (code >> 6 & 0x3F) as u8, 0x80 | (code & 0x3F) as u8]);
+    }
+    (utf8, 3 * usize::from(n))
 }
 
 #[cfg(test)]
@@ -316,6 +331,14 @@ mod tests {
 
     fn decomposed(c: char) -> String {
         decompose(c).map_or_else(|| c.to_string(), |d| d.iter().collect())
+    }
+
+    #[test]
+    fn letters_of_hangul_in_utf8_are_its_decomposition() {
+        for c in all("letters_of_hangul_in_utf8_are_its_decomposition").filter(|&c| is_hangul_syllable(c)) {
+            let (utf8, n) = decompose_hangul_to_utf8(c);
+            assert_eq!(&utf8[..n], decomposed(c).as_bytes(), "{c:?}");
+        }
     }
 
     #[test]

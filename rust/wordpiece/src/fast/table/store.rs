@@ -8,6 +8,7 @@
 use crate::fast::key::{KEY_BYTES, LineHash, WORD_BYTES, WordKey};
 use crate::fast::line::{FREE_KEY, INLINE_IDS, LineValue, STORED, TableLine};
 use crate::memory;
+use wordpiece_parallel::prefetch;
 
 /// The table of one thread: see the [module above](super).
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl WordTable {
         let mut lines = Vec::new();
         memory::reserve(&mut lines, n);
         lines.resize(n, TableLine::EMPTY);
-        WordTable { lines, hash: LineHash { shift: 64 - n.trailing_zeros() }, occupied: 0, store: Vec::new() }
+        WordTable { lines, hash: LineHash::of_lines(n), occupied: 0, store: Vec::new() }
     }
 
     /// Returns the number of the own line of a word.
@@ -89,6 +90,15 @@ impl WordTable {
         }
         let stored = self.stored(value, word);
         stored.inspect(|ids| out.extend_from_slice(ids)).is_some()
+    }
+
+    /// Requests the lines from memory that a new word may be put into because its own line is full.
+    pub fn prefetch_other_lines(&self, key: WordKey) {
+        let [own, adjacent, other, _] = self.lines_of(key);
+        if self.lines[own].values[1].count != 0 {
+            prefetch(&raw const self.lines[adjacent]);
+            prefetch(&raw const self.lines[other]);
+        }
     }
 
     /// Returns the ids of a value that is in the store, if it is the value of this word.
@@ -177,16 +187,32 @@ impl WordTable {
 
     /// Doubles the number of lines. The store stays as it is: values refer to it by position.
     fn grow(&mut self) {
-        let mut grown = WordTable::with_lines(2 * self.lines.len());
-        grown.store = std::mem::take(&mut self.store);
-        for line in &self.lines {
+        let n = self.lines.len();
+        self.hash = LineHash::of_lines(2 * n);
+        let mut lines = Vec::new();
+        memory::reserve(&mut lines, 2 * n);
+        // Line `i` becomes lines `2 i` and `2 i + 1`.
+        let mut elsewhere = Vec::new();
+        for (i, line) in self.lines.iter().enumerate() {
+            let mut halves = [TableLine::EMPTY; 2];
             for (&key, &value) in line.keys.iter().zip(&line.values).filter(|(_, value)| value.count > 0) {
-                if let Some(slot) = grown.free_slot(key) {
-                    grown.put(slot, key, value);
+                let own = self.line(key);
+                if own / 2 == i {
+                    halves[own % 2].push(key, value);
+                } else {
+                    elsewhere.push((key, value));
                 }
             }
+            lines.extend_from_slice(&halves);
         }
-        *self = grown;
+        self.lines = lines;
+        // Words that were in a line of others because their own was full.
+        self.occupied -= elsewhere.len();
+        for (key, value) in elsewhere {
+            if let Some(slot) = self.free_slot(key) {
+                self.put(slot, key, value);
+            }
+        }
     }
 
     /// Empties the store, and frees the slots of all words that have an entry there: long words, and words of more than
