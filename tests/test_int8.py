@@ -50,6 +50,14 @@ KINDS = [folder for folder in KINDS if (MODELS / folder).is_dir()]
 #: Texts that the tiny models do not truncate.
 SHORT = ["a cat", "the dog runs home", "one two three"]
 
+#: Short sentences without rare words.
+SHORT_SENTENCES = [
+    *("Yes, you have got it.", "No, it is not.", "How do you do it?", "That is not a good idea."),
+    *("You have got it right.", "Think about it in this way.", "It is up to you.", "I do not think so."),
+    *("What do you want to know?", "Let me answer this.", "This is it.", "That was all.", "Why not?"),
+    *("There is nothing there.", "He is not here.", "Do it again.", "A man is playing a guitar."),
+]
+
 #: The ways of multiplying bytes: the best of each level, and the levels without their extensions.
 PATHS = (
     *("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "neon-plain", "sdot", "smmla"),
@@ -227,6 +235,25 @@ def test_parts_of_an_int8_weight_that_do_not_fit_are_refused() -> None:
     (weight,) = joined_tensors(good, "file").values()
     assert isinstance(weight, Int8Weight)
     assert split_tensors({"w": weight}).keys() == good.keys()
+    # Two columns that are not quantized: their factors are 0.
+    factors = np.ones(70, np.float32)
+    factors[[3, 66]] = 0
+    columns = np.array([[0.5, 1e-9], [2.0, -3.0], [1e20, 0.0]], np.float32)
+    kept = {**good, "w.int8_factors": factors, "w.int8_columns": columns}
+    (weight,) = joined_tensors(kept, "file").values()
+    assert split_tensors({"w": weight}).keys() == kept.keys()
+    np.testing.assert_array_equal(weight.widen()[:, [3, 66]], columns)
+    np.testing.assert_array_equal(weight.rows(slice(1, 2)), weight.widen()[1:2])
+    for name, value, message in (
+        ("w.int8_columns", columns[:, :1], "has 2 factors that are 0, but 1 columns"),
+        ("w.int8_columns", columns[:2], "is not an int8 weight"),
+        ("w.int8_columns", columns[0], "is not an int8 weight"),
+        ("w.int8_columns", columns.astype(np.float64), "is not an int8 weight"),
+        ("w.int8_columns", np.full_like(columns, np.nan), "NaN, infinite or negative"),
+        ("w.int8_factors", np.ones(70, np.float32), "has 0 factors that are 0, but 2 columns"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            joined_tensors({**kept, name: value}, "file")
     lowest = values.copy()
     lowest[1, 2] = -128
     for name, value, message in (
@@ -235,12 +262,15 @@ def test_parts_of_an_int8_weight_that_do_not_fit_are_refused() -> None:
         ("w.int8_scales", np.ones((3, 1), np.float32), "is not an int8 weight"),
         ("w.int8_scales", np.full((3, 2), np.nan, np.float32), "NaN, infinite or negative"),
         ("w.int8_factors", np.ones(71, np.float32), "is not an int8 weight"),
-        ("w.int8_factors", np.zeros(70, np.float32), "NaN, infinite or negative"),
+        ("w.int8_factors", np.full(70, -1, np.float32), "NaN, infinite or negative"),
+        ("w.int8_factors", np.zeros(70, np.float32), "has 70 factors that are 0, but 0 columns"),
     ):
         with pytest.raises(CheckpointError, match=message):
             joined_tensors({**good, name: value}, "file")
     with pytest.raises(CheckpointError, match="belongs to an int8 weight that the file does not have"):
         joined_tensors({"w.int8_scales": good["w.int8_scales"]}, "file")
+    with pytest.raises(CheckpointError, match="belongs to an int8 weight that the file does not have"):
+        joined_tensors({"w.int8_columns": columns}, "file")
 
 
 @given(st.integers(1, 200), st.integers(1, 5), st.integers(0, 2**32 - 1))
@@ -248,12 +278,14 @@ def test_quantized_numbers_are_within_half_a_step(columns: int, rows: int, seed:
     random = np.random.default_rng(seed)
     weight = random.normal(size=(rows, columns)).astype(np.float32)
     factors = np.exp2(random.integers(-3, 4, columns)).astype(np.float32)
+    factors[random.random(columns) < 0.05] = 0
     quantized = _core.quantize((weight, "float32"), factors)
     assert quantized is not None
     found = Int8Weight(*quantized, factors)
     assert found.values.min() >= -127
-    steps = np.repeat(found.scales, 64, axis=1)[:, :columns] * factors
+    steps = np.repeat(found.scales, 64, axis=1)[:, :columns] * factors  # 0 for columns that are not quantized
     assert (np.abs(found.widen() - weight) <= steps * 0.5001).all()
+    np.testing.assert_array_equal(found.columns, weight[:, factors == 0])
     np.testing.assert_array_equal(found.rows(slice(0, 1)), found.widen()[:1])
 
 
@@ -261,11 +293,41 @@ def test_factors_make_inputs_and_weights_equally_large() -> None:
     random = np.random.default_rng(0)
     size = np.exp2(np.array([-6.0, 0.0, 3.0, 5.0]))
     x, w = random.normal(size=(500, 4)) * size, random.normal(size=(300, 4)).astype(np.float32)
-    factors = input_factors(500, (x**2).sum(0), [w[:100], w[100:]])
+    factors = input_factors(500, (x**2).sum(0), np.zeros(4, np.float32), [w[:100], w[100:]])
     ratio = np.sqrt(((x * factors) ** 2).mean(0) / ((w / factors) ** 2).mean(0))
     assert (np.abs(np.log2(ratio)) < 0.2).all()
     # An input that is always 0 has a factor all the same.
-    assert np.isfinite(input_factors(10, np.zeros(4), [w])).all()
+    assert np.isfinite(input_factors(10, np.zeros(4), np.zeros(4, np.float32), [w])).all()
+
+
+def test_inputs_that_one_token_has_many_times_larger_are_not_quantized() -> None:
+    """They would take the digits of the others in their group: here the error would be twenty times as large."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=(400, 128)).astype(np.float32)
+    x[::20, 70] *= 100
+    w = random.normal(size=(50, 128)).astype(np.float32)
+
+    def factors_of(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return input_factors(len(x), (x.astype(np.float64) ** 2).sum(0), np.abs(x).max(0), [w])
+
+    factors = factors_of(x)
+    np.testing.assert_array_equal(np.flatnonzero(factors == 0), [70])
+    quantized = _core.quantize((w, "float32"), factors)
+    assert quantized is not None
+    layer = _core.PackedDense(["w"], [(((*quantized,), "int8"), np.zeros(50, np.float32))], "int8", None, factors)
+    expected = x @ w.T
+    error = np.linalg.norm(layer.multiply(x, "identity") - expected, axis=1)
+    assert (error / np.linalg.norm(expected, axis=1)).max() < 0.02
+    assert error[::20].mean() < 1.5 * error.mean()
+    # Pickled layers keep their columns.
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(layer)).multiply(x, "identity"), layer.multiply(x, "identity")
+    )
+    # At most two, the largest; none where all have the same distribution.
+    x[::20, [5, 90]] *= 50
+    np.testing.assert_array_equal(np.sort(np.argsort(-np.abs(x * (factors_of(x) == 0)).max(0))[:2]), [70, 90])
+    assert (factors_of(x) == 0).sum() == 2
+    assert (factors_of(random.normal(size=(400, 128)).astype(np.float32)) > 0).all()
 
 
 def test_an_input_that_calibration_has_not_seen_takes_no_digits_of_the_others() -> None:
@@ -274,7 +336,7 @@ def test_an_input_that_calibration_has_not_seen_takes_no_digits_of_the_others() 
     w = random.normal(size=(50, 64)).astype(np.float32)
     x = random.normal(size=(400, 64))
     x[:, 7] = 0
-    factors = input_factors(400, (x**2).sum(0), [w])
+    factors = input_factors(400, (x**2).sum(0), np.zeros(64, np.float32), [w])
     assert 0.5 < factors[7] / np.median(factors) < 2
     x[0, 7] = 1.0
     scaled = x[0] * factors  # as it is quantized: the largest number of a group is 127
@@ -323,11 +385,15 @@ def test_minilm_keeps_its_digits(tmp_path: Path) -> None:
         products: npt.NDArray[np.float32] = (exact * found).sum(1)
         return products / np.linalg.norm(exact, axis=1) / np.linalg.norm(found, axis=1)
 
-    assert cosines(sentences).min() >= 0.999
-    assert np.median(cosines(sentences)) >= 0.9997
+    assert cosines(sentences).min() >= 0.9995
+    assert np.median(cosines(sentences)) >= 0.9998
+    # Short sentences of frequent words, which have the lowest cosines of all.
+    assert cosines(SHORT_SENTENCES).min() >= 0.999
     shortest = {" ".join(line.split()[:count]) for line in sentences for count in (1, 2, 3)}
     letters = [chr(code) for code in range(33, 127)]
-    assert cosines([*sorted(shortest | {word for line in sentences for word in line.split()}), *letters]).min() >= 0.998
+    assert (
+        cosines([*sorted(shortest | {word for line in sentences for word in line.split()}), *letters]).min() >= 0.9985
+    )
     found = encoder.encode(sentences)
     encoder.save_pretrained(tmp_path)
     assert (tmp_path / "model.safetensors").stat().st_size < 0.3 * 90_868_376

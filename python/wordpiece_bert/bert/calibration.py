@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.config import BertConfig
 
 __all__ = ["TEXTS", "calibration_rows", "check_texts", "random_rows"]
@@ -85,7 +86,11 @@ def check_texts(texts: Sequence[str] | None, dtype: str) -> None:
 
 
 def calibration_rows(
-    folder: str | os.PathLike[str], config: BertConfig, texts: Sequence[str] | None
+    folder: str | os.PathLike[str],
+    config: BertConfig,
+    texts: Sequence[str] | None,
+    *,
+    word_splitter: WordSplitter | None = None,
 ) -> list[npt.NDArray[np.int64]]:
     """Return the rows of ids of texts, by the tokenizer of a model folder.
 
@@ -97,17 +102,21 @@ def calibration_rows(
         Its configuration.
     texts
         The texts; by default `TEXTS`, or `random_rows` if the folder has no tokenizer, or one whose words another
-        program finds.
+        program finds and there is no `word_splitter`.
+    word_splitter
+        What finds the words of a text, if the tokenizer needs it.
 
     Raises
     ------
     ModelNotFoundError, MissingPackageError, TokenizerFormatError
         Texts were given, and the tokenizer cannot be loaded.
+    InputError
+        The tokenizer splits texts itself, and there is a `word_splitter`.
     """
-    if texts is None and words_found_by(Path(folder)) is not None:
+    if texts is None and word_splitter is None and words_found_by(Path(folder)) is not None:
         return random_rows(config)
     try:
-        tokenizer = tokenizer_of(folder)
+        tokenizer = tokenizer_of(folder, word_splitter=word_splitter)
     except (ModelNotFoundError, MissingPackageError):
         if texts is not None:
             raise

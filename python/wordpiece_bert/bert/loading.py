@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from wordpiece_bert._tokenizer.word_splitter import check_splitter
 from wordpiece_bert.bert.calibration import calibration_rows, check_texts
 from wordpiece_bert.bert.checkpoint import find_weights, listed, non_finite
 from wordpiece_bert.bert.checkpoint.files import open_tensors
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.config import BertConfig
 
 __all__ = ["Loading"]
@@ -51,13 +53,15 @@ LoadedModel = TypeVar("LoadedModel", bound=Loadable)
 class Loading:
     """How a model is found, loaded and run, checked: the parameters of `Model.from_pretrained`, in its order.
 
-    The table `wordpiece_bert.bert.parameters.LOADING` describes the fields. Public functions have them as parameters
+    The last is for what has a tokenizer. The tables `wordpiece_bert.bert.parameters.LOADING` and
+    `wordpiece_bert.parameters.SPLITTING` describe the fields. Public functions have them as parameters
     of their own; inside the package they travel as one object.
 
     Raises
     ------
     InputError, ConfigError
-        There is no such engine or dtype, or `calibrate` has no texts or is not for this dtype.
+        There is no such engine or dtype, `calibrate` has no texts or is not for this dtype, or `word_splitter` is no
+        function.
     """
 
     backend: str = "rust"
@@ -68,15 +72,21 @@ class Loading:
     check_finite: bool = False
     new_head: int | None = None
     calibrate: Sequence[str] | None = None
+    word_splitter: WordSplitter | None = None
 
     def __post_init__(self) -> None:
         # Report wrong options before anything is downloaded, or hundreds of megabytes are read.
         choose_dtype(self.backend, self.dtype)
         check_texts(self.calibrate, self.dtype)
+        check_splitter(self.word_splitter)
 
     def find(self, name: str | os.PathLike[str]) -> Path:
         """Return the folder of a model, as `wordpiece_bert.hub.find_model`."""
         return find_model(name, revision=self.revision, download=self.download)
+
+    def calibration_rows(self, folder: Path, config: BertConfig) -> list[npt.NDArray[np.int64]]:
+        """Return the rows that an int8 model is run over before it is quantized."""
+        return calibration_rows(folder, config, self.calibrate, word_splitter=self.word_splitter)
 
     def load(self, kind: type[LoadedModel], folder: Path) -> LoadedModel:
         """Load the model of a folder as an object of a class; the errors are those of `Model.from_pretrained`."""
@@ -94,5 +104,5 @@ class Loading:
                 dtype=self.dtype,
                 source=str(file),
                 new_head=self.new_head,
-                calibrate=calibration_rows(folder, config, self.calibrate) if is_int8 else None,
+                calibrate=self.calibration_rows(folder, config) if is_int8 else None,
             )

@@ -39,7 +39,7 @@ fn dense_of(products: Option<Products>, weight: &[f32], k: usize, n: usize) -> D
     }
     let factors = vec![1.0; k];
     let weight = QuantizedWeight::new(Numbers::F32(weight), &factors).expect("finite weights");
-    let packed = PackedWeights::int8(&[(&weight.values, &weight.scales)], &factors);
+    let packed = PackedWeights::int8(&[(&weight.values, &weight.scales, &weight.columns)], &factors);
     Dense::from_parts(packed, pad_to_panels(&bias))
 }
 

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use wordpiece_kernels::search::floats::{Metric, search};
-use wordpiece_kernels::search::integers::{search_bits, search_bytes};
+use wordpiece_kernels::search::{bits, bytes};
 use wordpiece_kernels::{Execution, InstructionSet};
 
 const WIDTH: usize = 384;
@@ -42,14 +42,14 @@ fn main() {
         }
         let run = |queries: usize| {
             best(|| {
-                black_box(search_bytes(execution, &bytes[..queries * WIDTH], &bytes, WIDTH, false, 10));
+                black_box(bytes::search(execution, &bytes[..queries * WIDTH], &bytes, WIDTH, false, 10));
             })
         };
         report(format!("{} bytes", set.name()), bytes.len(), run(1), run(32));
         let (packed, width) = (&bytes[..rows * WIDTH / 8], WIDTH / 8);
         let run = |queries: usize| {
             best(|| {
-                black_box(search_bits(execution, &packed[..queries * width], packed, width, 10));
+                black_box(bits::search(execution, &packed[..queries * width], packed, width, 10));
             })
         };
         report(format!("{} bits", set.name()), packed.len(), run(1), run(32));

@@ -100,7 +100,7 @@ fn encoder(sizes: &Sizes, instruction_set: InstructionSet, products: Option<Prod
             bytes += k * n + k * n / 64 * 4;
             let factors = vec![1.0; k];
             let weight = QuantizedWeight::new(Numbers::F32(&weight), &factors).expect("finite weights");
-            let packed = PackedWeights::int8(&[(&weight.values, &weight.scales)], &factors);
+            let packed = PackedWeights::int8(&[(&weight.values, &weight.scales, &weight.columns)], &factors);
             return Arc::new(Dense::from_parts(packed, pad_to_panels(&bias)));
         };
         bytes += k * n * if products == Products::Bfloat16Pairs { 2 } else { 4 };

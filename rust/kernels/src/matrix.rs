@@ -22,6 +22,13 @@ impl Row {
     pub const ZERO: Row = Row([0.0; PANEL]);
 }
 
+/// Adds each number of `from` to that of `to`, as far as both have rows.
+pub(crate) fn add_rows(from: &[Row], to: &mut [Row]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        to.0.iter_mut().zip(from.0).for_each(|(to, x)| *to += x);
+    }
+}
+
 /// One row of one panel in 16 bits, float16 or bfloat16 as bits: one cache line.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]

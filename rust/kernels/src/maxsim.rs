@@ -25,10 +25,10 @@ use std::ops::Range;
 
 use wordpiece_parallel::map_with;
 
-use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd, TileKernel};
+use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd};
 use crate::execution::Execution;
 use crate::matrix::{PANEL, Row, panels};
-use crate::tile::tiles;
+use crate::tile::{Ahead, Product, VectorTile, pack_vectors, tiles};
 
 /// The score of a document without tokens.
 pub const EMPTY_DOCUMENT: f32 = -1e9;
@@ -61,15 +61,7 @@ impl Queries {
         let mut rows = Vec::with_capacity(counts.iter().map(|count| panels(*count) * width).sum());
         for ends in offsets.windows(2) {
             let tokens = &vectors[ends[0] * width..ends[1] * width];
-            for tokens in tokens.chunks((PANEL * width).max(1)) {
-                let start = rows.len();
-                rows.resize(start + width, Row::ZERO);
-                for (n, token) in tokens.chunks_exact(width).enumerate() {
-                    for (x, row) in token.iter().zip(&mut rows[start..]) {
-                        row.0[n] = *x;
-                    }
-                }
-            }
+            rows.extend(pack_vectors(tokens, width));
         }
         Queries { rows, counts, width }
     }
@@ -215,10 +207,12 @@ impl Kernel for Score<'_> {
             greatest.clear();
             greatest.resize(scores.len(), Row([f32::NEG_INFINITY; PANEL]));
             let mut document = 0;
+            let queries = (count - panel * PANEL).min(PANEL);
             for tokens in tiles(last - first, S::TILE_ROWS) {
                 let products = &mut products[..tokens.len()];
                 let a = &documents[tokens.start * width..tokens.end * width];
-                simd.run_tile(DotTile { a, width, b, out: products });
+                let out = &mut *products;
+                simd.run_tile(VectorTile { measure: Product, a, b, queries, ahead: Ahead::NOTHING, out });
                 for (token, products) in tokens.zip(products) {
                     while first + token >= offsets[document + 1] {
                         document += 1;
@@ -229,63 +223,12 @@ impl Kernel for Score<'_> {
                     }
                 }
             }
-            let tokens = (count - panel * PANEL).min(PANEL);
             for (sum, greatest) in sums.iter_mut().zip(greatest.iter()) {
-                *sum += greatest.0[..tokens].iter().map(|x| f64::from(*x)).sum::<f64>();
+                *sum += greatest.0[..queries].iter().map(|x| f64::from(*x)).sum::<f64>();
             }
         }
         for ((score, sum), ends) in scores.iter_mut().zip(sums).zip(offsets.windows(2)) {
             *score = if ends[0] == ends[1] { EMPTY_DOCUMENT } else { sum as f32 };
-        }
-    }
-}
-
-/// The dot products of a few document tokens with the query tokens of a panel.
-///
-/// As `tile::Tile`, for rows that are stored one after the other: packing them first would write as much as the dot products
-/// read.
-struct DotTile<'a> {
-    /// The document tokens [rows, width].
-    a: &'a [f32],
-    width: usize,
-    /// One panel of query tokens [width, 32].
-    b: &'a [Row],
-    /// The dot products [rows, 32], overwritten.
-    out: &'a mut [Row],
-}
-
-impl TileKernel for DotTile<'_> {
-    fn rows(&self) -> usize {
-        self.out.len()
-    }
-
-    #[inline(always)]
-    fn run<S: Simd, const ROWS: usize, const VECTORS: usize>(self, simd: S) {
-        let width = self.width;
-        let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
-        let mut a: [&[f32]; ROWS] = [&[]; ROWS];
-        for (i, a) in a.iter_mut().enumerate() {
-            *a = &self.a[i * width..(i + 1) * width];
-        }
-        for at in (0..PANEL).step_by(VECTORS * S::LANES) {
-            let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
-            for (k, b) in self.b[..width].iter().enumerate() {
-                let mut vectors = [simd.splat(0.0); VECTORS];
-                for (v, vector) in vectors.iter_mut().enumerate() {
-                    *vector = simd.load(b, at + v * S::LANES);
-                }
-                for (a, sums) in a.iter().zip(&mut sums) {
-                    let a = simd.splat(a[k]);
-                    for (sum, b) in sums.iter_mut().zip(vectors) {
-                        *sum = simd.fma(a, b, *sum);
-                    }
-                }
-            }
-            for (row, sums) in out.iter_mut().zip(sums) {
-                for (v, sum) in sums.into_iter().enumerate() {
-                    simd.store(row, at + v * S::LANES, sum);
-                }
-            }
         }
     }
 }

@@ -44,7 +44,7 @@ fn smmla_has_the_bits_of_sdot_and_of_widening_products() {
         let (weight, bias) = (random.numbers(n * k), random.numbers(n));
         let factors: Vec<f32> = random.numbers(k).iter().map(|x| 1.5 + x).collect();
         let weight = QuantizedWeight::new(Numbers::F32(&weight), &factors).expect("finite weights");
-        let packed = PackedWeights::int8(&[(&weight.values, &weight.scales)], &factors);
+        let packed = PackedWeights::int8(&[(&weight.values, &weight.scales, &weight.columns)], &factors);
         let dense = Dense::from_parts(packed, pad_to_panels(&bias));
         for rows in ROWS {
             let x = matrix(&random.numbers(rows * k), rows, k);

@@ -43,7 +43,7 @@ fn int8_head() -> VocabularyHead {
     let factors = [1.0; WIDTH];
     let decoder = numbers(5, VOCABULARY * WIDTH);
     let decoder = QuantizedWeight::new(Numbers::F32(&decoder), &factors).expect("finite weights");
-    let decoder = PackedWeights::int8(&[(&decoder.values, &decoder.scales)], &factors);
+    let decoder = PackedWeights::int8(&[(&decoder.values, &decoder.scales, &decoder.columns)], &factors);
     let decoder = Dense::from_parts(decoder, pad_to_panels(&numbers(6, VOCABULARY)));
     let norm = LayerNormWeights::new(&numbers(3, WIDTH), &numbers(4, WIDTH));
     let norm = Norm { weights: norm, eps: Some(1e-12) };

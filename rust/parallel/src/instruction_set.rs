@@ -51,7 +51,7 @@ macro_rules! token {
 #[cfg(target_arch = "x86_64")]
 pub use crate::amx::{Amx, AmxInt8};
 #[cfg(target_arch = "x86_64")]
-pub use x86::{Avx2, Avx512, AvxVnni, Bf16, Vbmi2, Vnni};
+pub use x86::{Avx2, Avx512, AvxVnni, Bf16, Vbmi2, Vnni, Vpopcnt};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -84,6 +84,11 @@ mod x86 {
         Bf16
     }
 
+    token! {
+        /// Proof that the CPU has AVX512-VPOPCNTDQ as well as everything that [`Avx512`] proves.
+        Vpopcnt
+    }
+
     /// Proof that the CPU has AVX-512 F, BW, DQ and VL, and everything that [`Avx2`] proves; it carries the tokens of the
     /// extensions.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +98,7 @@ mod x86 {
         bf16: Option<Bf16>,
         amx: Option<Amx>,
         vnni: Option<Vnni>,
+        vpopcnt: Option<Vpopcnt>,
     }
 
     impl Avx2 {
@@ -140,6 +146,7 @@ mod x86 {
                 bf16: has_bf16.then_some(Bf16(())),
                 amx: Amx::new(),
                 vnni: has_vnni.then_some(Vnni(())),
+                vpopcnt: is_x86_feature_detected!("avx512vpopcntdq").then_some(Vpopcnt(())),
             })
         }
 
@@ -178,10 +185,17 @@ mod x86 {
             self.vnni
         }
 
+        /// Returns the token of AVX512-VPOPCNTDQ (counting the bits of words) if the CPU has it.
+        #[inline(always)]
+        pub fn vpopcnt(self) -> Option<Vpopcnt> {
+            self.vpopcnt
+        }
+
         /// Returns the same level without its extensions, so that tests reach the code of CPUs that have none.
         #[doc(hidden)]
         pub fn without_extensions(self) -> Avx512 {
-            Avx512 { avx2: self.avx2.without_extensions(), vbmi2: None, bf16: None, amx: None, vnni: None }
+            let avx2 = self.avx2.without_extensions();
+            Avx512 { avx2, vbmi2: None, bf16: None, amx: None, vnni: None, vpopcnt: None }
         }
     }
 }
@@ -404,7 +418,7 @@ mod tests {
             assert_eq!(Some(avx512.avx2()), Avx2::new());
             let without = avx512.without_extensions();
             assert!(without.vbmi2().is_none() && without.bf16().is_none() && without.amx().is_none());
-            assert!(without.vnni().is_none() && without.avx2().vnni().is_none());
+            assert!(without.vnni().is_none() && without.avx2().vnni().is_none() && without.vpopcnt().is_none());
             assert_eq!(avx512.without_amx().bf16(), avx512.bf16());
         }
     }

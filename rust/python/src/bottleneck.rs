@@ -9,7 +9,7 @@ use numpy::{
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::encoder::{BottleneckLayer, DenseNorm, Source};
-use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight, groups, linear_to_rows};
+use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight, linear_to_rows};
 use wordpiece_kernels::{Execution, Matrix, pad_to_panels, panels};
 
 use crate::engine::{kernels_for, products_for};
@@ -17,7 +17,9 @@ use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::names::activation_of;
 use crate::new_arrays::zeros;
-use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormWithEps, StoredArray, by_rows, norm_of, stored_array};
+use crate::stored_arrays::{
+    BorrowedNumbers, DenseArrays, Int8Arrays, NormWithEps, StoredArray, by_rows, int8_arrays, norm_of, stored_array,
+};
 use crate::threads;
 
 /// One dense layer, or several with the same input that are computed as one, packed.
@@ -35,7 +37,7 @@ pub struct PackedDense {
 #[pymethods]
 impl PackedDense {
     /// Pack dense layers under these names, for the products of `dtype` with `instruction_set`: float32 or bfloat16; or int8
-    /// for weights that `quantize` returned, with the same `factors` [in] for all. An `observed` layer remembers its inputs.
+    /// for weights that `quantize` returned, with the same `factors` [in] for all, 0 for inputs that are not quantized. An `observed` layer remembers its inputs.
     #[new]
     #[pyo3(signature = (names, layers, dtype, instruction_set=None, factors=None, *, observed=false))]
     fn new(
@@ -94,17 +96,23 @@ impl PackedDense {
         })
     }
 
-    /// Return how many rows an observed layer has had, and the sum of the squares of each input, float64 [in].
-    fn observations<'py>(&self, py: Python<'py>) -> PyResult<Option<(usize, Bound<'py, PyArray1<f64>>)>> {
-        guarded(|| Ok(self.dense.observed().map(|observed| (observed.rows, observed.squares.into_pyarray(py)))))
+    /// Return how many rows an observed layer has had, and the sum of the squares, float64 [in], and the greatest magnitude,
+    /// float32 [in], of each input.
+    fn observations<'py>(&self, py: Python<'py>) -> PyResult<Option<ObservedArrays<'py>>> {
+        guarded(|| {
+            Ok(self.dense.observed().map(|observed| {
+                let (squares, greatest) = (observed.squares.into_pyarray(py), observed.greatest.into_pyarray(py));
+                (observed.rows, squares, greatest)
+            }))
+        })
     }
 
-    /// Return what the inputs of an int8 layer are multiplied by, float32 [in].
+    /// Return what the inputs of an int8 layer are multiplied by, float32 [in]; 0 for those that are not quantized.
     fn factors<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<f32>>>> {
         guarded(|| Ok(self.factors_of().map(|factors| factors.into_pyarray(py))))
     }
 
-    /// Return the weight [out, in] of this name; 16-bit numbers as uint16 bits, int8 numbers as a tuple with their scales.
+    /// Return the weight [out, in] of this name; 16-bit numbers as uint16 bits, int8 numbers as a tuple with their scales and columns.
     fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let part = self.each().find(|(_, other, _)| *other == name);
@@ -183,18 +191,20 @@ fn float_dense(py: Python<'_>, layers: &[DenseArrays<'_>], products: Products) -
 fn int8_dense(py: Python<'_>, layers: &[DenseArrays<'_>], factors: &[f32]) -> PyResult<Dense> {
     let weights = layers
         .iter()
-        .map(|layer| layer.0.0.extract::<(PyReadonlyArray2<'_, i8>, PyReadonlyArray2<'_, f32>)>())
+        .map(|layer| {
+            layer.0.0.extract::<(PyReadonlyArray2<'_, i8>, PyReadonlyArray2<'_, f32>, PyReadonlyArray2<'_, f32>)>()
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let weights = weights
         .iter()
-        .map(|(values, scales)| Ok((by_rows(values)?, by_rows(scales)?)))
+        .map(|(values, scales, columns)| Ok((by_rows(values)?, by_rows(scales)?, by_rows(columns)?)))
         .collect::<PyResult<Vec<_>>>()?;
     let biases = layers.iter().map(|layer| Ok(pad_to_panels(layer.1.as_slice()?))).collect::<PyResult<Vec<_>>>()?;
     Ok(py.detach(|| Dense::from_parts(PackedWeights::int8(&weights, factors), biases.concat())))
 }
 
-/// Quantize a weight [out, in] whose input j is multiplied by factors[j]: return int8 numbers [out, in] and float32 scales
-/// [out, groups], or None if a number is not finite.
+/// Quantize a weight [out, in] whose input j is multiplied by factors[j]: return int8 numbers [out, in], float32 scales
+/// [out, groups] and the float32 columns of the inputs whose factor is 0, or None if a number is not finite.
 #[pyfunction]
 #[pyo3(signature = (weight, factors))]
 pub fn quantize<'py>(
@@ -207,13 +217,12 @@ pub fn quantize<'py>(
         let (numbers, factors) = (borrowed.numbers()?, factors.as_slice()?);
         let Ok(weight) = py.detach(|| QuantizedWeight::new(numbers, factors)) else { return Ok(None) };
         let rows = numbers.len() / factors.len().max(1);
-        let values = weight.values.into_pyarray(py).reshape([rows, factors.len()])?;
-        Ok(Some((values, weight.scales.into_pyarray(py).reshape([rows, groups(factors.len())])?)))
+        Ok(Some(int8_arrays(py, weight, [rows, factors.len()])?))
     })
 }
 
-/// int8 numbers [out, in] and their scales [out, groups].
-type Int8Arrays<'py> = (Bound<'py, PyArray2<i8>>, Bound<'py, PyArray2<f32>>);
+/// What an observed layer had as inputs: rows, sums of squares and greatest magnitudes.
+type ObservedArrays<'py> = (usize, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f32>>);
 
 /// A packed dense layer and the norm after it.
 type DenseNormArgument<'py> = (PyRef<'py, PackedDense>, NormWithEps<'py>);

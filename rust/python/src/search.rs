@@ -6,8 +6,8 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, P
 use pyo3::prelude::*;
 use wordpiece_kernels::Execution;
 use wordpiece_kernels::search::Hit;
-use wordpiece_kernels::search::floats::{self, Metric};
-use wordpiece_kernels::search::integers::{search_bits, search_bytes};
+use wordpiece_kernels::search::floats::Metric;
+use wordpiece_kernels::search::{bits, bytes, floats};
 
 use crate::engine::kernels_for;
 use crate::error::{self, guarded};
@@ -60,7 +60,7 @@ pub fn search_packed_bits<'py>(
         let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
         let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set)?;
         let top_k = top_k.min(collection.shape()[0]);
-        let found = detached(py, || search_bits(execution, asked, rows, width, top_k))?;
+        let found = detached(py, || bits::search(execution, asked, rows, width, top_k))?;
         arrays(py, found, top_k)
     })
 }
@@ -81,7 +81,7 @@ pub fn search_small_integers<'py>(
         let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
         let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set)?;
         let top_k = top_k.min(collection.shape()[0]);
-        let found = detached(py, || search_bytes(execution, asked, rows, width, are_signed, top_k))?;
+        let found = detached(py, || bytes::search(execution, asked, rows, width, are_signed, top_k))?;
         arrays(py, found, top_k)
     })
 }

@@ -1,15 +1,17 @@
 //! Weights as NumPy arrays, float32 or 16-bit numbers as their bits, read in place and unpacked.
 
-use numpy::{Element, IntoPyArray, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    Element, IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
 use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
-use wordpiece_kernels::gemm::{UnpackedWeights, groups};
+use wordpiece_kernels::gemm::{QuantizedWeight, UnpackedWeights, groups};
 use wordpiece_kernels::numbers::Numbers;
 
 use crate::error;
 
 /// The numbers of a table or weight and the name of their type: float32; float16 or bfloat16 as uint16 bits; or int8 as a
-/// tuple of int8 numbers [rows, columns] and float32 scales [rows, groups].
+/// tuple of int8 numbers [rows, columns], float32 scales [rows, groups] and the float32 columns that are not quantized.
 pub type StoredArray<'py> = (Bound<'py, PyAny>, String);
 
 /// A dense layer of a checkpoint: weight [out, in] and bias [out].
@@ -40,11 +42,25 @@ pub fn stored_array(py: Python<'_>, weights: UnpackedWeights, shape: [usize; 2])
         UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
         UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
         UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
-        UnpackedWeights::Int8(x) => {
-            let scales = x.scales.into_pyarray(py).reshape([shape[0], groups(shape[1])])?;
-            ((x.values.into_pyarray(py).reshape(shape)?, scales).into_pyobject(py)?.into_any(), "int8".into())
-        }
+        UnpackedWeights::Int8(x) => (int8_arrays(py, x, shape)?.into_pyobject(py)?.into_any(), "int8".into()),
     })
+}
+
+/// int8 numbers [out, in], their scales [out, groups] and the columns that are not quantized, [out, n].
+pub type Int8Arrays<'py> = (Bound<'py, PyArray2<i8>>, Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>);
+
+/// Returns an int8 weight [rows, columns] as arrays.
+///
+/// # Errors
+///
+/// If there are not rows·columns numbers.
+pub fn int8_arrays(py: Python<'_>, weight: QuantizedWeight, [rows, columns]: [usize; 2]) -> PyResult<Int8Arrays<'_>> {
+    let kept = weight.columns.len() / rows.max(1);
+    Ok((
+        weight.values.into_pyarray(py).reshape([rows, columns])?,
+        weight.scales.into_pyarray(py).reshape([rows, groups(columns)])?,
+        weight.columns.into_pyarray(py).reshape([rows, kept])?,
+    ))
 }
 
 /// A stored array while it is read.
@@ -66,7 +82,8 @@ impl<'py> BorrowedNumbers<'py> {
         Ok(match dtype {
             "float32" => BorrowedNumbers::F32(array.extract()?),
             "int8" => {
-                let (values, scales) = array.extract()?;
+                // Tables have the factor 1 for all columns, so all are quantized.
+                let (values, scales, _) = array.extract::<(_, _, Bound<'py, PyAny>)>()?;
                 BorrowedNumbers::Int8 { values, scales }
             }
             half => BorrowedNumbers::Bits { array: array.extract()?, is_bf16: half == "bfloat16" },

@@ -84,16 +84,58 @@ class NumpyEncoder:
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Run embeddings and all layers, as `base.Encoder.forward`; masked positions are computed in any case."""
         del visible_only, threads
+        return self.run_layers(inputs, self.embedded(inputs), hidden_states=hidden_states, attentions=attentions)
+
+    def embedded(self, inputs: Inputs) -> Array:
+        """Return the input of the first layer, [B, S, H]."""
+        with np.errstate(under="ignore"):
+            return self._embeddings(inputs)
+
+    def run_layers(
+        self,
+        inputs: Inputs,
+        x: Array,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        hidden_states: bool = False,
+        attentions: bool = False,
+        replaced: Mapping[int, Layer] | None = None,
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Run the layers from number `first` on, to the norm after the last or up to layer `last`.
+
+        Parameters
+        ----------
+        inputs
+            The rows; their ids or word vectors are not read.
+        x
+            The input of that layer, [B, S, H].
+        first
+            The number of the layer.
+        last
+            The number of the first layer that is not run; by default all are, and the norm after them.
+        hidden_states
+            Whether to return the input of each of these layers too.
+        attentions
+            Whether to return the attention weights.
+        replaced
+            Layers by their numbers, in place of those of the model.
+
+        Returns
+        -------
+        tuple of ndarray
+            As `base.Encoder.forward`: hidden states, of which the last is the output, and attention weights.
+        """
         positions = self._position_dependent(inputs)
-        states, weights = [], []
+        embedded = x
+        states: list[Array] = []
+        weights: list[Array] = []
         # The weight of a masked key underflows to the 0 that it should be, whatever np.seterr has been set to.
         with np.errstate(under="ignore"):
-            x = self._embeddings(inputs)  # [B, S, H]
-            embedded = x
-            for index, stored in enumerate(self._layers):
+            for index in range(first, len(self._layers) if last is None else last):
                 if hidden_states:
                     states.append(x)
-                layer: Layer = _widened(stored) if self._half else stored
+                layer = self.layer(index) if replaced is None or index not in replaced else replaced[index]
                 # [B, S, H], and [B, N, S, S] if it is returned
                 x, p = self._run_layer(x, index, layer, inputs.mask, positions, attentions=attentions)
                 if index == 0 and self._convolution is not None:
@@ -102,9 +144,15 @@ class NumpyEncoder:
                     weights.append(p)
             if self._config.rms_norm and hidden_states:
                 states.append(x)
-            if self._last_norm is not None:
+            if self._last_norm is not None and last in (None, len(self._layers)):
                 x = _norm(self._config)(x, **_widened(self._last_norm), eps=self._config.layer_norm_eps)
         return (*states, x), tuple(weights)
+
+    def layer(self, index: int) -> Layer:
+        """Return the weights of a layer in float32."""
+        stored = self._layers[index]
+        widened: Layer = _widened(stored) if self._half else stored
+        return widened
 
     def pooler(self, x: Array) -> Array | None:
         """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
 
-    #: For each packed layer the number of rows of inputs that were observed, and the sums of the squares of each input.
-    Observations = Mapping[str, tuple[int, npt.NDArray[np.float64]]]
+    #: For each packed layer the number of rows of inputs that were observed, and of each input the sum of the squares
+    #: and the greatest magnitude.
+    Observations = Mapping[str, tuple[int, npt.NDArray[np.float64], npt.NDArray[np.float32]]]
 
 __all__ = ["DensePacker", "packed_layer", "quantized_table"]
 
@@ -104,9 +105,7 @@ class DensePacker:
             factors = input_factors(*self.observations[key], [widen(weight) for weight in stored_weights])
         layers = []
         for name, weight in zip(names, stored_weights, strict=True):
-            numbers = (
-                (weight.values, weight.scales) if isinstance(weight, Int8Weight) else quantized(name, weight, factors)
-            )
+            numbers = stored(weight)[0] if isinstance(weight, Int8Weight) else quantized(name, weight, factors)
             bias = self._weights.get(f"{name}.bias")
             given = np.zeros(len(numbers[0]), np.float32) if bias is None else np.ascontiguousarray(widen(bias))
             layers.append(((numbers, "int8"), given))
@@ -115,8 +114,8 @@ class DensePacker:
 
 def quantized(
     name: str, weight: AnyArray, factors: npt.NDArray[np.float32]
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """Return a weight as int8 numbers and scales.
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return a weight as int8 numbers, scales, and the columns whose factor is 0.
 
     Raises
     ------
@@ -139,9 +138,9 @@ def quantized_table(table: AnyArray | Int8Weight, name: str = "embeddings.word_e
     start = 0
     for rows in blocks(table):
         part = slice(start, start + len(rows))
-        values[part], scales[part] = quantized(name, rows, factors)
+        values[part], scales[part], _ = quantized(name, rows, factors)
         start += len(rows)
-    return Int8Weight(values, scales, factors)
+    return Int8Weight(values, scales, np.zeros((len(values), 0), np.float32), factors)
 
 
 def packed_layer(

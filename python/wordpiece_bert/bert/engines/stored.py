@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.stored_tensor import Scratch
 
-    #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16, int8 with scales.
-    Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array], str]
+    #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16, int8 with scales and
+    #: columns.
+    Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array, Array], str]
 
 __all__ = ["PackedLayerWeight", "stored", "stored_dense", "stored_norm"]
 
@@ -65,9 +66,9 @@ def stored_norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Arra
 
 
 def stored(weight: AnyArray | Int8Weight) -> Stored:
-    """Return numbers for the kernels, those of 16 bits as uint16, int8 with scales, and the name of their dtype."""
+    """Return numbers for the kernels and the name of their dtype: 16 bits as uint16, int8 with scales and columns."""
     if isinstance(weight, Int8Weight):
-        return (weight.values, weight.scales), "int8"
+        return (weight.values, weight.scales, weight.columns), "int8"
     weight = np.ascontiguousarray(weight)
     if not is_half(weight.dtype):
         return weight, "float32"

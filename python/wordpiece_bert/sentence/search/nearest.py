@@ -116,5 +116,10 @@ def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:
 def merged(first: Found, second: Found, top_k: int) -> Found:
     """Merge two results into the best `top_k`; the rows of `second` come after those of `first`."""
     rows, scores = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
+    return best_first(rows, scores, top_k)
+
+
+def best_first(rows: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], top_k: int) -> Found:
+    """Return the best `top_k` of rows [n, k] by their scores, the best first; of equal ones those that come first."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)

@@ -150,6 +150,21 @@ pub trait Simd: Copy + Send + Sync {
     /// Runs a computation, compiled with the features of this instruction set.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
 
+    /// Runs a computation that counts bits by [`add_differing_bits`](Simd::add_differing_bits), compiled with the instruction
+    /// that counts those of all words of a vector, where the CPU has it.
+    #[inline(always)]
+    fn run_counting<K: Kernel>(self, kernel: K) -> K::Output {
+        self.run(kernel)
+    }
+
+    /// Adds to each sum the number of bits in which its word differs from `y`.
+    #[inline(always)]
+    fn add_differing_bits(self, x: &[u64; 8], y: u64, sums: &mut [u64; 8]) {
+        for (sum, x) in sums.iter_mut().zip(x) {
+            *sum += u64::from((x ^ y).count_ones());
+        }
+    }
+
     /// Runs a computation over a tile of float32 numbers, with the shape that suits the registers as constants.
     ///
     /// It is compiled as a separate function, which all kernels of the crate share.

@@ -18,7 +18,7 @@ use crate::execution::Execution;
 use crate::gemm::{
     ConvertedInputs, Dense, Epilogue, PackedWeights, Products, linear, linear_of_converted, linear_rounded,
 };
-use crate::matrix::{Matrix, PANEL, ViewMut, panels};
+use crate::matrix::{Matrix, PANEL, ViewMut, add_rows, panels};
 use crate::norm::{LayerNorm, layer_norm, rms_norm};
 use crate::pooling::pool_rows;
 use crate::rotary::{Rotation, rotate};
@@ -316,11 +316,7 @@ impl<'a, 's> Task<'a, 's> {
             config.normalize(instruction_set, norm, &mut attended.view_mut());
         }
         if let Some(second) = &layer.second_norm {
-            for (to, x) in attended.data_mut().iter_mut().zip(x.data()) {
-                for (to, x) in to.0.iter_mut().zip(x.0) {
-                    *to += x;
-                }
-            }
+            add_rows(x.data(), attended.data_mut());
             config.normalize(instruction_set, second.with_eps(eps, hidden), &mut attended.view_mut());
         }
     }

@@ -4,7 +4,7 @@ use super::int8::{QuantizeRows, groups};
 use super::pack::PackedWeights;
 use crate::arch::{self, TILE_REGISTER_ROWS, TileUnit};
 use crate::execution::Execution;
-use crate::matrix::{ByteRow, HalfRow, View, panels};
+use crate::matrix::{ByteRow, HalfRow, PANEL, View, panels};
 use crate::rounding::RoundRows;
 
 /// Vectors multiply int8 numbers of up to so many rows where tile registers could: the bits are the same, and reading the
@@ -17,6 +17,7 @@ pub struct ConvertedInputs {
     half: Vec<HalfRow>,
     bytes: Vec<ByteRow>,
     scales: Vec<f32>,
+    unquantized: Vec<f32>,
 }
 
 /// Returns how many rows there are with those that are added for tile registers, which always read whole tiles.
@@ -30,8 +31,20 @@ pub(crate) enum Inputs<'a> {
     F32(View<'a>),
     /// bfloat16 numbers, for the tile registers with whole tiles of rows, or for vectors.
     Bf16(View<'a, HalfRow>, Option<TileUnit>),
-    /// int8 numbers, the scales of all rows, group by group, and what multiplies.
-    Int8(View<'a, ByteRow>, &'a [f32], Option<TileUnit>),
+    /// int8 numbers.
+    Int8(ByteInputs<'a>),
+}
+
+/// Inputs that are quantized to int8.
+#[derive(Clone, Copy)]
+pub(crate) struct ByteInputs<'a> {
+    pub bytes: View<'a, ByteRow>,
+    /// The scales of all rows, group by group.
+    pub scales: &'a [f32],
+    /// The columns that are not quantized: the numbers of all rows, column by column.
+    pub unquantized: &'a [f32],
+    /// What multiplies.
+    pub unit: Option<TileUnit>,
 }
 
 impl ConvertedInputs {
@@ -49,7 +62,12 @@ impl ConvertedInputs {
             let (bytes, scales) = (&mut self.bytes[..len], &mut self.scales[..scales]);
             let is_biased = tiles.is_none();
             arch::run(instruction_set, QuantizeRows { x, k, factors, bytes, rows, is_biased, scales });
-            return Inputs::Int8(View::new(&self.bytes[..len], rows), &self.scales[..groups(k) * x.len()], tiles);
+            self.unquantized.clear();
+            for column in weights.unquantized() {
+                self.unquantized.extend(x.panel(column / PANEL).iter().map(|row| row.0[column % PANEL]));
+            }
+            let (bytes, scales) = (View::new(&self.bytes[..len], rows), &self.scales[..groups(k) * x.len()]);
+            return Inputs::Int8(ByteInputs { bytes, scales, unquantized: &self.unquantized, unit: tiles });
         }
         if weights.is_bf16_pairs() {
             let (to, rows) = self.half_rows(x.len(), k, tiles);

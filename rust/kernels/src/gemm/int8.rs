@@ -6,6 +6,10 @@
 //! That leaves the product as it is. With fⱼ = √(rms(Wⱼ)/rms(Xⱼ)), the root mean squares of the weights and of the values of
 //! input j, the few inputs that are much larger than the others in their group do not use up its range (SmoothQuant, Xiao et
 //! al. 2022, which has maxima instead).
+//!
+//! An input with the factor 0 is not quantized: it is multiplied in float32 by its weights, which stay as they are. So the
+//! few inputs that some token has many times larger than all others (such as one column of the vector of `[CLS]`) take no
+//! digits from their group.
 
 use crate::arch::{Kernel, Simd};
 use crate::matrix::{ByteRow, PANEL, QuadRow, Row, SumRow, View, pad_to_panels, panels};
@@ -27,10 +31,12 @@ pub struct QuantizedWeight {
     pub values: Vec<i8>,
     /// The scale of each group [N, ⌈K/64⌉].
     pub scales: Vec<f32>,
+    /// The weights of the inputs whose factor is 0, [N, n] for n of them; their numbers in `values` are 0.
+    pub columns: Vec<f32>,
 }
 
 impl QuantizedWeight {
-    /// Quantizes a weight [N, K], the column of each input divided by its factor.
+    /// Quantizes a weight [N, K], the column of each input divided by its factor, or kept as it is if that is 0.
     ///
     /// # Errors
     ///
@@ -50,6 +56,9 @@ impl QuantizedWeight {
     /// assert_eq!(weight.values, [127, -50, 0]);
     /// assert_eq!(weight.scales, [0.01]);
     /// assert_eq!(QuantizedWeight::new(Numbers::F32(&[1.0, f32::NAN]), &[1.0; 2]), Err(1));
+    ///
+    /// let weight = QuantizedWeight::new(Numbers::F32(&[1.27, -0.5, 0.01]), &[1.0, 0.0, 1.0]).unwrap();
+    /// assert_eq!((weight.values, weight.columns), (vec![127, 0, 1], vec![-0.5]));
     /// ```
     pub fn new(weight: Numbers<'_>, factors: &[f32]) -> Result<QuantizedWeight, usize> {
         let k = factors.len();
@@ -57,12 +66,19 @@ impl QuantizedWeight {
         let mut quantized = QuantizedWeight {
             values: Vec::with_capacity(weight.len()),
             scales: Vec::with_capacity(weight.len() / k.max(1) * groups(k)),
+            columns: Vec::new(),
         };
         let mut line = vec![0.0; k];
         for start in (0..weight.len()).step_by(k.max(1)) {
             weight.read(start, &mut line);
-            for (x, factor) in line.iter_mut().zip(factors) {
-                *x /= factor;
+            for (j, (x, factor)) in line.iter_mut().zip(factors).enumerate() {
+                if *factor != 0.0 {
+                    *x /= factor;
+                } else if x.is_finite() {
+                    quantized.columns.push(std::mem::take(x));
+                } else {
+                    return Err(start + j);
+                }
             }
             for group in line.chunks(GROUP) {
                 let most = f32::from_bits(group.iter().fold(0, |most, x| most.max(magnitude_bits(*x))));
@@ -77,7 +93,8 @@ impl QuantizedWeight {
         Ok(quantized)
     }
 
-    /// Returns the numbers [N, K] as float32, each multiplied by its scale and the factor of its input.
+    /// Returns the numbers [N, K] as float32, each multiplied by its scale and the factor of its input, or its weight if that
+    /// is 0.
     ///
     /// # Examples
     ///
@@ -95,8 +112,21 @@ impl QuantizedWeight {
         let k = factors.len();
         let rows = self.values.chunks(k.max(1)).zip(self.scales.chunks(groups(k).max(1)));
         let number = |(j, q): (usize, &i8), scales: &[f32]| f32::from(*q) * scales[j / GROUP] * factors[j];
-        rows.flat_map(|(row, scales)| row.iter().enumerate().map(move |x| number(x, scales))).collect()
+        let mut widened: Vec<f32> =
+            rows.flat_map(|(row, scales)| row.iter().enumerate().map(move |x| number(x, scales))).collect();
+        let kept = unquantized(factors);
+        for (row, columns) in widened.chunks_mut(k.max(1)).zip(self.columns.chunks(kept.len().max(1))) {
+            for (j, x) in kept.iter().zip(columns) {
+                row[*j] = *x;
+            }
+        }
+        widened
     }
+}
+
+/// Returns the inputs whose factor is 0.
+fn unquantized(factors: &[f32]) -> Vec<usize> {
+    factors.iter().enumerate().filter(|(_, factor)| **factor == 0.0).map(|(j, _)| j).collect()
 }
 
 /// The bits of |x|, whose order is that of the magnitudes, infinity and NaN being the largest.
@@ -131,6 +161,10 @@ pub(super) struct PackedBytes {
     sums: Vec<SumRow>,
     /// What each input is multiplied by, by panels; 0 beyond the last.
     factors: Vec<Row>,
+    /// The inputs that are not quantized.
+    unquantized: Vec<usize>,
+    /// For each panel of outputs, a row of weights for each of `unquantized`.
+    columns: Vec<Row>,
 }
 
 /// One panel of packed int8 weights.
@@ -142,6 +176,8 @@ pub struct BytePanel<'a> {
     pub scales: &'a [Row],
     /// A row for each group: −128 times the sum of the weights.
     pub sums: &'a [SumRow],
+    /// The weights of each input that is not quantized.
+    pub columns: &'a [Row],
 }
 
 impl PackedBytes {
@@ -150,8 +186,10 @@ impl PackedBytes {
     /// # Panics
     ///
     /// If the numbers of values, scales and factors do not agree.
-    pub(super) fn new(layers: &[(&[i8], &[f32])], factors: &[f32]) -> PackedBytes {
+    pub(super) fn new(layers: &[(&[i8], &[f32], &[f32])], factors: &[f32]) -> PackedBytes {
         let k = factors.len();
+        let unquantized = unquantized(factors);
+        let kept = unquantized.len();
         let (groups, rows) = (groups(k), groups(k) * QUADS);
         let count: usize = layers.iter().map(|layer| panels(layer.0.len() / k.max(1))).sum();
         let mut packed = PackedBytes {
@@ -159,11 +197,19 @@ impl PackedBytes {
             scales: vec![Row::ZERO; count * groups],
             sums: vec![SumRow::ZERO; count * groups],
             factors: pad_to_panels(factors),
+            unquantized,
+            columns: vec![Row::ZERO; count * kept],
         };
         let mut panel = 0;
-        for (values, scales) in layers {
+        for (values, scales, columns) in layers {
             let n = values.len() / k.max(1);
-            assert!(values.len() == n * k && scales.len() == n * groups, "{n} outputs, {k} inputs");
+            let fits = values.len() == n * k && scales.len() == n * groups && columns.len() == n * kept;
+            assert!(fits, "{n} outputs, {k} inputs, {kept} of them not quantized");
+            for (i, columns) in columns.chunks(kept.max(1)).enumerate() {
+                for (row, x) in packed.columns[(panel + i / PANEL) * kept..].iter_mut().zip(columns) {
+                    row.0[i % PANEL] = *x;
+                }
+            }
             for (i, (values, scales)) in values.chunks(k.max(1)).zip(scales.chunks(groups.max(1))).enumerate() {
                 let (panel, column) = (panel + i / PANEL, i % PANEL);
                 for (row, quad) in packed.quads[panel * rows..].iter_mut().zip(values.chunks(4)) {
@@ -193,6 +239,7 @@ impl PackedBytes {
             quads: &self.quads[range.start * QUADS..range.end * QUADS],
             scales: &self.scales[range.clone()],
             sums: &self.sums[range],
+            columns: &self.columns[panel * self.unquantized.len()..][..self.unquantized.len()],
         }
     }
 
@@ -203,8 +250,14 @@ impl PackedBytes {
             let (panel, column) = (self.panel(first_panel + i / PANEL), i % PANEL);
             weight.values.extend(panel.quads.iter().flat_map(|row| row.0[column]).take(k));
             weight.scales.extend(panel.scales.iter().map(|row| row.0[column]));
+            weight.columns.extend(panel.columns.iter().map(|row| row.0[column]));
         }
         weight
+    }
+
+    /// The inputs that are not quantized.
+    pub(super) fn unquantized(&self) -> &[usize] {
+        &self.unquantized
     }
 
     /// What each input is multiplied by, by panels; 0 beyond the last.
@@ -341,5 +394,16 @@ mod tests {
             assert!((x - near).abs() <= 4.0 / 127.0, "{x} {near}");
         }
         assert_eq!(QuantizedWeight::new(Numbers::F32(&[3e38, 1.0]), &[0.1, 1.0]), Err(0));
+    }
+
+    #[test]
+    fn weights_of_inputs_without_a_factor_stay_as_they_are() {
+        let weight = [1.0, 1e30, -4.0, 0.25, -7e-9, 0.5];
+        let quantized = QuantizedWeight::new(Numbers::F32(&weight), &[0.5, 0.0, 4.0]).unwrap();
+        assert_eq!(quantized.values, [127, 0, -64, 127, 0, 32]);
+        assert_eq!(quantized.columns, [1e30, -7e-9]);
+        let widened = quantized.widen(&[0.5, 0.0, 4.0]);
+        assert_eq!((widened[1], widened[4]), (1e30, -7e-9));
+        assert_eq!(QuantizedWeight::new(Numbers::F32(&[1.0, 2.0, f32::NAN, 1.0]), &[0.0, 1.0]), Err(2));
     }
 }

@@ -40,6 +40,8 @@ pub struct ObservedInputs {
     pub rows: usize,
     /// The sum of the squares of each input.
     pub squares: Vec<f64>,
+    /// The greatest magnitude of each input.
+    pub greatest: Vec<f32>,
 }
 
 impl Dense {
@@ -72,7 +74,9 @@ impl Dense {
 
     /// Returns the same layer, which remembers its inputs from now on.
     pub fn observing(mut self) -> Dense {
-        self.observed = Some(Mutex::new(ObservedInputs { rows: 0, squares: vec![0.0; self.weights.k()] }));
+        let k = self.weights.k();
+        let observed = ObservedInputs { rows: 0, squares: vec![0.0; k], greatest: vec![0.0; k] };
+        self.observed = Some(Mutex::new(observed));
         self
     }
 
@@ -85,11 +89,13 @@ impl Dense {
     fn observe(&self, x: View<'_>) {
         let Some(observed) = &self.observed else { return };
         let mut observed = observed.lock().unwrap_or_else(PoisonError::into_inner);
-        observed.rows += x.len();
-        for (p, squares) in observed.squares.chunks_mut(PANEL).enumerate() {
+        let ObservedInputs { rows, squares, greatest } = &mut *observed;
+        *rows += x.len();
+        for (p, (squares, greatest)) in squares.chunks_mut(PANEL).zip(greatest.chunks_mut(PANEL)).enumerate() {
             for row in x.panel(p) {
-                for (sum, x) in squares.iter_mut().zip(row.0) {
+                for ((sum, most), x) in squares.iter_mut().zip(greatest.iter_mut()).zip(row.0) {
                     *sum += f64::from(x) * f64::from(x);
+                    *most = most.max(x.abs());
                 }
             }
         }
@@ -385,7 +391,7 @@ mod tests {
         let (k, n) = (70, 64);
         let factors = vec![1.0; k];
         let weight = QuantizedWeight::new(Numbers::F32(&vec![1.0; n * k]), &factors).expect("finite weights");
-        let packed = PackedWeights::int8(&[(&weight.values, &weight.scales)], &factors);
+        let packed = PackedWeights::int8(&[(&weight.values, &weight.scales, &weight.columns)], &factors);
         let dense = Dense::from_parts(packed, vec![Row::ZERO; panels(n)]);
         let execution =
             Execution { tiles: Some(TileUnit::Emulated), ..Execution::on_this_thread(InstructionSet::detect()) };

@@ -145,24 +145,32 @@ impl PackedWeights {
         PackedWeights { rows: PackedRows::Pairs(rows), k, panels, is_rounded: true }
     }
 
-    /// Packs int8 weights, the values [N, K] and scales [N, ⌈K/64⌉] of [`QuantizedWeight`]s; `factors` `[K]` are those with
-    /// which all were quantized.
+    /// Packs int8 weights, the values [N, K], scales [N, ⌈K/64⌉] and columns [N, n] of [`QuantizedWeight`]s; `factors` `[K]`
+    /// are those with which all were quantized, n of them 0.
     ///
     /// # Panics
     ///
-    /// If the numbers of values, scales and factors do not agree.
-    pub fn int8(weights: &[(&[i8], &[f32])], factors: &[f32]) -> PackedWeights {
+    /// If the numbers of values, scales, columns and factors do not agree.
+    pub fn int8(weights: &[(&[i8], &[f32], &[f32])], factors: &[f32]) -> PackedWeights {
         let k = factors.len();
         let panels = weights.iter().map(|weight| panels(weight.0.len() / k.max(1))).sum();
         PackedWeights { rows: PackedRows::Bytes(PackedBytes::new(weights, factors)), k, panels, is_rounded: false }
     }
 
-    /// Returns what the inputs of int8 weights are multiplied by before they are quantized, by panels, 0 beyond the last;
-    /// `None` for weights of another type.
+    /// Returns what the inputs of int8 weights are multiplied by before they are quantized, by panels, 0 for those that are
+    /// not quantized and beyond the last; `None` for weights of another type.
     pub fn factors(&self) -> Option<&[Row]> {
         match &self.rows {
             PackedRows::Bytes(bytes) => Some(bytes.factors()),
             _ => None,
+        }
+    }
+
+    /// Returns the inputs of int8 weights that are not quantized.
+    pub(super) fn unquantized(&self) -> &[usize] {
+        match &self.rows {
+            PackedRows::Bytes(bytes) => bytes.unquantized(),
+            _ => &[],
         }
     }
 

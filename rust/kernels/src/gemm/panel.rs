@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::epilogue::Epilogue;
-use super::inputs::Inputs;
+use super::inputs::{ByteInputs, Inputs};
 use super::int8::BytePanel;
 use super::pack::WeightPanel;
 #[cfg(target_arch = "x86_64")]
@@ -15,8 +15,8 @@ use crate::arch::{
 };
 use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, Row, View};
 use crate::tile::{
-    Ahead, ByteTile, Meanwhile, PairTile, REGISTER_ROWS, Tile, multiply_bytes_with_registers, multiply_with_registers,
-    tiles,
+    Ahead, ByteTile, Meanwhile, PairTile, REGISTER_ROWS, Tile, Unquantized, multiply_bytes_with_registers,
+    multiply_with_registers, tiles,
 };
 
 /// One panel of the outputs of a dense layer, for all rows.
@@ -92,9 +92,9 @@ impl Kernel for ProductPanel<'_> {
                     TileUnit::Emulated => product.run(simd, &mut EmulatedTiles::<Bfloat16>::default(), out),
                 }
             }
-            (WeightPanel::Bytes(b), Inputs::Int8(x, scales, unit), PanelOutput::Sums(out)) => {
-                let product = ByteProduct { x, x_scales: scales, b, ahead, bias, epilogue, panel };
-                match unit {
+            (WeightPanel::Bytes(b), Inputs::Int8(x), PanelOutput::Sums(out)) => {
+                let product = ByteProduct { x, b, ahead, bias, epilogue, panel };
+                match x.unit {
                     None => product.run(simd, out),
                     #[cfg(target_arch = "x86_64")]
                     Some(TileUnit::Amx(token)) => {
@@ -253,9 +253,7 @@ impl<A: Meanwhile, B: Meanwhile> Meanwhile for Both<A, B> {
 
 /// One panel of the outputs of a dense layer of int8 numbers.
 struct ByteProduct<'a> {
-    x: View<'a, ByteRow>,
-    /// The scales of as many rows as there are outputs, group by group.
-    x_scales: &'a [f32],
+    x: ByteInputs<'a>,
     b: BytePanel<'a>,
     ahead: Ahead,
     bias: &'a Row,
@@ -268,7 +266,7 @@ impl ByteProduct<'_> {
     fn run<S: Simd>(self, simd: S, out: &mut [Row]) {
         let all = out.len();
         for rows in tiles(all, S::BYTE_TILE_ROWS) {
-            let tile = self.tile(all, &rows, self.x.rows(rows.clone()), &mut out[rows.clone()]);
+            let tile = self.tile(all, &rows, self.x.bytes.rows(rows.clone()), &mut out[rows.clone()]);
             simd.run_byte_tile(tile);
             self.epilogue.apply(simd, self.bias, self.panel, rows.clone(), &mut out[rows]);
         }
@@ -284,7 +282,7 @@ impl ByteProduct<'_> {
         let all = out.len();
         for (block, out) in out.chunks_mut(REGISTER_ROWS).enumerate() {
             let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + out.len();
-            let a = self.x.rows(rows.start..rows.end.next_multiple_of(TILE_REGISTER_ROWS));
+            let a = self.x.bytes.rows(rows.start..rows.end.next_multiple_of(TILE_REGISTER_ROWS));
             multiply_bytes_with_registers(simd, registers, self.tile(all, &rows, a, out));
             self.epilogue.apply(simd, self.bias, self.panel, rows, out);
         }
@@ -293,8 +291,10 @@ impl ByteProduct<'_> {
     /// Returns the tile of the rows `rows` of `all` rows, whose inputs are `a`.
     #[inline(always)]
     fn tile<'t>(&'t self, all: usize, rows: &Range<usize>, a: View<'t, ByteRow>, out: &'t mut [Row]) -> ByteTile<'t> {
-        let BytePanel { quads: b, scales: b_scales, sums: b_sums } = self.b;
-        let (a_scales, ahead) = (&self.x_scales[rows.start..], self.ahead.part(rows, all));
-        ByteTile { a, a_scales, a_stride: all, b, b_scales, b_sums, ahead, out }
+        let BytePanel { quads: b, scales: b_scales, sums: b_sums, columns: weights } = self.b;
+        let (a_scales, ahead) = (&self.x.scales[rows.start..], self.ahead.part(rows, all));
+        let x = if weights.is_empty() { &[] } else { &self.x.unquantized[rows.start..] };
+        let unquantized = Unquantized { x, stride: all, weights };
+        ByteTile { a, a_scales, a_stride: all, b, b_scales, b_sums, unquantized, ahead, out }
     }
 }

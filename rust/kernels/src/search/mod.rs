@@ -9,7 +9,8 @@
 //! queries, on the other rows or on the number of threads; of equal scores the lower row comes first.
 //!
 //! - [`floats`]: float32 vectors, by inner product, cosine or distance.
-//! - [`integers`]: packed bits by Hamming distance, 8-bit numbers by inner product.
+//! - [`bytes`]: 8-bit numbers, by inner product.
+//! - [`bits`]: packed bits, by Hamming distance.
 
 use std::ops::Range;
 
@@ -17,8 +18,9 @@ use wordpiece_parallel::{checkpoint, map_with};
 
 use crate::Execution;
 
+pub mod bits;
+pub mod bytes;
 pub mod floats;
-pub mod integers;
 mod top_k;
 
 pub use top_k::{Hit, TopK};
@@ -47,13 +49,13 @@ fn search_parts(
     row_bytes: usize,
     queries: usize,
     top_k: usize,
-    part: &impl Part,
+    part: &dyn Part,
 ) -> Vec<Vec<Hit>> {
     let threads = execution.pool.map_or(1, |pool| pool.count() + 1);
     let row_bytes = row_bytes.max(1);
     let least = (MIN_PART_BYTES / row_bytes / queries.max(1)).max(64);
     let rows = count.div_ceil(threads * PARTS_PER_THREAD).max(least);
-    let step = (CHECKPOINT_BYTES / row_bytes / queries.max(1)).max(16);
+    let step = (CHECKPOINT_BYTES / row_bytes).clamp(16, 1 << 14);
     let parts: Vec<Range<usize>> = (0..count).step_by(rows).map(|start| start..count.min(start + rows)).collect();
     let found = map_with(
         parts,
@@ -76,4 +78,96 @@ fn search_parts(
         checkpoint();
     }
     best.into_iter().map(TopK::into_sorted).collect()
+}
+
+/// Checks that arrays have complete rows of bytes.
+fn check_bytes(queries: &[u8], collection: &[u8], width: usize) {
+    assert!(width > 0, "vectors have at least one byte");
+    assert!(queries.len().is_multiple_of(width) && collection.len().is_multiple_of(width), "rows of {width} bytes");
+}
+
+#[cfg(test)]
+mod integer_tests {
+    use wordpiece_parallel::testing::instruction_sets;
+    use wordpiece_parallel::thread_pool;
+
+    use super::{Hit, bits, bytes};
+    use crate::Execution;
+
+    fn bytes(count: usize, seed: u64) -> Vec<u8> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// Sorts the scores of all rows.
+    fn expected(scores: impl Iterator<Item = i64>, top_k: usize) -> Vec<Hit> {
+        let mut hits: Vec<Hit> = scores.enumerate().map(|(row, score)| Hit { row, score: score as f64 }).collect();
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.row.cmp(&b.row)));
+        hits.truncate(top_k);
+        hits
+    }
+
+    #[test]
+    fn hits_are_those_of_the_definition_for_every_width_and_instruction_set() {
+        let shapes: &[_] = if cfg!(miri) {
+            &[(1, 40, 2), (9, 20, 1)]
+        } else {
+            &[
+                (1, 200, 3),
+                (7, 65, 1),
+                (8, 10, 2),
+                (48, 300, 5),
+                (100, 130, 33),
+                (64, 50, 40),
+                (384, 40, 9),
+                (1100, 30, 4),
+            ]
+        };
+        for &(width, count, queries) in shapes {
+            let (rows, asked) = (bytes(count * width, 1), bytes(queries * width, 2));
+            for set in instruction_sets() {
+                for pool in [None, thread_pool(2)] {
+                    let execution = Execution { pool, ..Execution::on_this_thread(set) };
+                    let by_bits = bits::search(execution, &asked, &rows, width, 12);
+                    for (query, hits) in asked.chunks(width).zip(by_bits) {
+                        let distance = |row: &[u8]| -> i64 {
+                            row.iter().zip(query).map(|(x, y)| i64::from((x ^ y).count_ones())).sum()
+                        };
+                        assert_eq!(hits, expected(rows.chunks(width).map(|row| -distance(row)), 12), "{}", set.name());
+                    }
+                    for are_signed in [false, true] {
+                        let number = |x: u8| if are_signed { i64::from(x as i8) } else { i64::from(x) };
+                        let by_products = bytes::search(execution, &asked, &rows, width, are_signed, 12);
+                        for (query, hits) in asked.chunks(width).zip(by_products) {
+                            let product = |row: &[u8]| -> i64 {
+                                row.iter().zip(query).map(|(x, y)| number(*x) * number(*y)).sum()
+                            };
+                            let expected = expected(rows.chunks(width).map(product), 12);
+                            assert_eq!(hits, expected, "{} {are_signed}", set.name());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "multiplies 40,000 numbers, in safe code")]
+    fn the_largest_and_smallest_products_of_long_vectors_are_exact() {
+        let width = 40_000;
+        let execution = Execution::on_this_thread(*instruction_sets().last().unwrap());
+        for (byte, are_signed, number) in
+            [(255, false, 255.0), (128, true, -128.0), (127, true, 127.0), (0, false, 0.0)]
+        {
+            for queries in [1, 5] {
+                let asked = vec![byte; queries * width];
+                let found = bytes::search(execution, &asked, &asked, width, are_signed, 1);
+                assert_eq!(found[queries - 1][0].score, number * number * width as f64);
+            }
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::matrix::PANEL;
+
 /// A row of the collection, and its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
@@ -54,9 +56,13 @@ impl TopK {
     #[inline(always)]
     pub fn push(&mut self, row: usize, score: f64) {
         // Equal scores are not above: theirs is the higher row. While there are too few, everything counts, NaN included.
-        if score > self.threshold || self.hits.len() < self.most {
+        if score > self.threshold || !self.is_full() {
             self.insert(Hit { row, score });
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.hits.len() >= self.most
     }
 
     #[inline(never)]
@@ -105,6 +111,66 @@ impl TopK {
         self.prune();
         self.hits.sort_unstable_by(Hit::order);
         self.hits
+    }
+}
+
+/// The scores of a row of the collection with the queries of a panel.
+pub(super) type Scores = [f64; PANEL];
+
+/// The best of each query of a panel, to which the scores of one row after the other are added.
+///
+/// Nearly all scores are not among the best, which one comparison of whole vectors shows.
+pub(super) struct PanelOfBest<'a> {
+    best: &'a mut [TopK],
+    /// The threshold of each query; infinite in the columns without one.
+    thresholds: Scores,
+    /// Whether all have as many as they keep: while one has not, everything counts.
+    are_full: bool,
+}
+
+impl<'a> PanelOfBest<'a> {
+    /// Adds to the best of up to 32 queries.
+    #[inline(always)]
+    pub fn new(best: &'a mut [TopK]) -> PanelOfBest<'a> {
+        let mut panel = PanelOfBest { best, thresholds: [f64::INFINITY; PANEL], are_full: false };
+        panel.read_thresholds();
+        panel
+    }
+
+    /// Returns the number of queries.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.best.len()
+    }
+
+    /// Adds the scores of a row, which is higher than those added before; what stands beyond the last query is not read.
+    #[inline(always)]
+    pub fn push(&mut self, row: usize, scores: &Scores) {
+        // Eight flags, because the compiler makes vector instructions of independent ones only.
+        let mut are_better = [0_u64; 8];
+        for (scores, thresholds) in scores.as_chunks::<8>().0.iter().zip(self.thresholds.as_chunks::<8>().0) {
+            for ((is_better, score), threshold) in are_better.iter_mut().zip(scores).zip(thresholds) {
+                *is_better |= u64::from(score > threshold);
+            }
+        }
+        if !self.are_full || are_better != [0; 8] {
+            self.insert(row, scores);
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, row: usize, scores: &Scores) {
+        for (best, score) in self.best.iter_mut().zip(scores) {
+            best.push(row, *score);
+        }
+        self.read_thresholds();
+    }
+
+    fn read_thresholds(&mut self) {
+        self.are_full = self.best.iter().all(TopK::is_full);
+        for (to, best) in self.thresholds.iter_mut().zip(&*self.best) {
+            *to = best.threshold;
+        }
     }
 }
 

@@ -27,14 +27,61 @@ pub struct ByteTile<'a> {
     pub b_scales: &'a [Row],
     /// −128 times the sum of the weights, a row for each group.
     pub b_sums: &'a [SumRow],
+    /// The inputs that are not quantized, whose products come last in a sum.
+    pub unquantized: Unquantized<'a>,
     /// What is requested meanwhile, for the next panel.
     pub ahead: Ahead,
     /// The sums [rows, 32], overwritten.
     pub out: &'a mut [Row],
 }
 
+/// Inputs that are multiplied in float32 beside those that are quantized.
+#[derive(Clone, Copy)]
+pub struct Unquantized<'a> {
+    /// The numbers: that of input i and row r is `x[i * stride + r]`.
+    pub x: &'a [f32],
+    /// The distance of the numbers of an input from those of the next.
+    pub stride: usize,
+    /// The weights of each input.
+    pub weights: &'a [Row],
+}
+
+impl Unquantized<'_> {
+    /// Adds the products to the sums of a tile.
+    #[inline(always)]
+    pub(super) fn add<S: Simd>(self, simd: S, out: &mut [Row]) {
+        for (i, weights) in self.weights.iter().enumerate() {
+            for (row, x) in out.iter_mut().zip(&self.x[i * self.stride..]) {
+                let x = simd.splat(*x);
+                for at in (0..PANEL).step_by(S::LANES) {
+                    simd.store(row, at, simd.fma(x, simd.load(weights, at), simd.load(row, at)));
+                }
+            }
+        }
+    }
+
+    /// Adds the products to the sums of a tile in registers.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "as in `multiply_group`")]
+    fn add_in_registers<S: Simd, const ROWS: usize, const VECTORS: usize>(
+        self,
+        simd: S,
+        totals: &mut [[S::V; VECTORS]; ROWS],
+    ) {
+        for (i, weights) in self.weights.iter().enumerate() {
+            let x: &[f32; ROWS] = self.x[i * self.stride..].first_chunk().expect("a number for each row");
+            for row in 0..ROWS {
+                let x = simd.splat(x[row]);
+                for v in 0..VECTORS {
+                    totals[row][v] = simd.fma(x, simd.load(weights, v * S::LANES), totals[row][v]);
+                }
+            }
+        }
+    }
+}
+
 /// The int32 sums of a group for the columns `at..at + VECTORS * LANES` of a tile.
-type GroupSums<S, D, const ROWS: usize, const VECTORS: usize> = [[<D as ByteDot<S>>::Sums; VECTORS]; ROWS];
+pub(super) type GroupSums<S, D, const ROWS: usize, const VECTORS: usize> = [[<D as ByteDot<S>>::Sums; VECTORS]; ROWS];
 
 /// Returns the products of a group: of `ROWS` rows of inputs, `a` and, widened, `words`, and [`QUADS`] rows of weights `b`,
 /// and requests memory `ahead` meanwhile.
@@ -43,7 +90,7 @@ type GroupSums<S, D, const ROWS: usize, const VECTORS: usize> = [[<D as ByteDot<
     clippy::needless_range_loop,
     reason = "loops over constant ranges are unrolled, so that sums stay in registers"
 )]
-fn multiply_group<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(
+pub(super) fn multiply_group<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     dot: D,
     a: &[ByteRow; ROWS],
@@ -91,7 +138,7 @@ impl ByteTileKernel for ByteTile<'_> {
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "as in `multiply_group`")]
     fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
-        let ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, mut ahead, out } = self;
+        let ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, unquantized, mut ahead, out } = self;
         let out: &mut [Row; ROWS] = out.try_into().expect("ROWS is the length of `out`");
         // If a tile covers a panel, its sums fit into registers beside those of a group. Otherwise they are in `out`.
         let is_whole = VECTORS * S::LANES == PANEL;
@@ -123,13 +170,17 @@ impl ByteTileKernel for ByteTile<'_> {
             }
         }
         if is_whole {
+            unquantized.add_in_registers(simd, &mut totals);
             for row in 0..ROWS {
                 for v in 0..VECTORS {
                     simd.store(&mut out[row], v * S::LANES, totals[row][v]);
                 }
             }
-        } else if b_scales.is_empty() {
-            out.fill(Row::ZERO);
+        } else {
+            if b_scales.is_empty() {
+                out.fill(Row::ZERO);
+            }
+            unquantized.add(simd, out);
         }
     }
 
@@ -171,5 +222,6 @@ impl ByteTileKernel for ByteTile<'_> {
         if self.b.is_empty() {
             out.fill(Row::ZERO);
         }
+        self.unquantized.add(simd, out);
     }
 }

@@ -40,7 +40,7 @@ mod tests {
     use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, QuadRow, Row, SumRow, View};
     use crate::numbers::GROUP;
     use crate::numbers::f32_to_bf16;
-    use crate::tile::{Ahead, BLOCK_PANELS, ByteTile, PairTile, QUADS};
+    use crate::tile::{Ahead, BLOCK_PANELS, ByteTile, PairTile, QUADS, Unquantized};
 
     /// What `smmla` computes, number by number, so that the tile is tested on every CPU.
     #[derive(Clone, Copy)]
@@ -177,8 +177,11 @@ mod tests {
                     (0..groups * stride).map(|_| ByteRow([(); GROUP].map(|()| next(state) as u8))).collect();
                 let a_scales: Vec<_> = (0..groups * stride).map(|i| 0.25 + i as f32).collect();
                 let a = View::new(&x, stride).rows(0..rows);
+                let numbers: Vec<_> = (0..2 * stride).map(|i| i as f32 - 4.0).collect();
+                let weights: Vec<_> = (0..groups.min(2)).map(|i| Row([0.5 - i as f32; PANEL])).collect();
                 let mut expected = vec![Row([f32::NAN; PANEL]); rows];
                 for (row, out) in expected.chunks_mut(1).enumerate() {
+                    let unquantized = Unquantized { x: &numbers[row..], stride, weights: &weights };
                     let (a, a_scales) = (a.rows(row..row + 1), a_scales.get(row..).unwrap_or(&[]));
                     let (b, b_scales, b_sums) = (&b, &b_scales, &b_sums);
                     Scalar.run_byte_tile(ByteTile {
@@ -188,6 +191,7 @@ mod tests {
                         b,
                         b_scales,
                         b_sums,
+                        unquantized,
                         ahead: Ahead::NOTHING,
                         out,
                     });
@@ -201,6 +205,7 @@ mod tests {
                     b,
                     b_scales,
                     b_sums,
+                    unquantized: Unquantized { x: &numbers, stride, weights: &weights },
                     ahead: Ahead::NOTHING,
                     out,
                 };

@@ -11,6 +11,7 @@
 
 mod ahead;
 mod bfloat16;
+mod byte_vectors;
 mod float32;
 mod int8;
 mod matrices;
@@ -18,12 +19,15 @@ mod meanwhile;
 mod outer;
 mod registers;
 mod shape;
+mod vectors;
 
 pub use ahead::Ahead;
 pub use bfloat16::PairTile;
+pub use byte_vectors::{ByteQueries, ByteVectorTile};
 pub use float32::Tile;
-pub use int8::{ByteTile, QUADS};
+pub use int8::{ByteTile, QUADS, Unquantized};
 pub use meanwhile::Meanwhile;
 pub use outer::{OuterTile, PairOuterTile};
 pub use registers::{REGISTER_ROWS, multiply_bytes_with_registers, multiply_with_registers};
 pub use shape::{BLOCK_PANELS, tiles};
+pub use vectors::{Measure, Product, VectorTile, pack_vectors};

@@ -64,7 +64,7 @@ pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     registers: &mut T,
     tile: ByteTile<'_>,
 ) {
-    let ByteTile { a, a_scales, a_stride, b, b_scales, mut ahead, out, .. } = tile;
+    let ByteTile { a, a_scales, a_stride, b, b_scales, unquantized, mut ahead, out, .. } = tile;
     assert!(out.len() <= REGISTER_ROWS && b.len() == QUADS * a.width());
     let (b, _) = b.as_chunks::<QUADS>();
     let has_lower = out.len() > ROWS;
@@ -88,6 +88,7 @@ pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     if b.is_empty() {
         out.fill(Row::ZERO);
     }
+    unquantized.add(simd, out);
 }
 
 /// Sets the sums to 0, those of the upper 16 rows in registers 0 and 1, and those of the lower in 2 and 3.

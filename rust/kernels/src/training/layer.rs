@@ -14,7 +14,7 @@ use crate::activation::{Activation, apply};
 use crate::attention::RelativeBias;
 use crate::execution::Execution;
 use crate::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear};
-use crate::matrix::{Matrix, PANEL, Row, View, panels};
+use crate::matrix::{Matrix, PANEL, Row, View, add_rows, panels};
 use crate::rotary::{Rotation, rotate};
 
 /// The sizes of an encoder that is trained, and what is the same in all its layers.
@@ -190,9 +190,7 @@ impl Pass<'_> {
         linear(self.execution, x, dense, Epilogue::Bias, to.view_mut(), converted);
         self.drop(mask, tokens, to, self.config.hidden, states);
         for panel in 0..panels(self.config.hidden) {
-            for (to, x) in to.view_mut().panel(panel).iter_mut().zip(residual.panel(panel)) {
-                to.0.iter_mut().zip(x.0).for_each(|(to, x)| *to += x);
-            }
+            add_rows(residual.panel(panel), to.view_mut().panel(panel));
         }
     }
 
@@ -357,6 +355,27 @@ impl Pass<'_> {
         add_column_sums(self.execution, dqkv.view(), &mut sums.qkv);
     }
 
+    /// Takes `gradients.doutput`, that with respect to dropout(W·c + b), back through the dense layer and the attention
+    /// c = softmax(q·kᵀ/√d)·v.
+    pub fn project_heads_backward(
+        &self,
+        index: usize,
+        layer: &Backward,
+        tokens: &TaskTokens,
+        kept: &Kept,
+        gradients: &mut Gradients,
+        scratch: &mut LayerScratch,
+    ) {
+        let TrainingConfig { hidden, .. } = self.config;
+        let LayerScratch { dcontext, converted, states, .. } = &mut *scratch;
+        let Gradients { doutput, sums, .. } = &mut *gradients;
+        self.drop(self.mask(Site::AttentionOutput, index), tokens, doutput, hidden, states);
+        add_column_sums(self.execution, doutput.view(), &mut sums.output);
+        let to = dcontext.reshape(tokens.rows, hidden).view_mut();
+        linear(self.execution, doutput.view(), &layer.output, Epilogue::Bias, to, converted);
+        self.attend_backward(index, tokens, kept, gradients, scratch);
+    }
+
     /// Replaces the gradient with respect to the output of layer number `index`, `dx`, by that with respect to its input,
     /// and computes what the gradients of its parameters are made of.
     #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
@@ -377,7 +396,7 @@ impl Pass<'_> {
         let norm = layer.norms.outer.with_eps(eps, hidden);
         let to = gradients.sums.outer_norm.each_mut().map(|x| &mut x[..]);
         normalize_backward(instruction_set, norm, &kept.output, &mut dx.view_mut(), to);
-        let LayerScratch { da, dcontext, converted, states, .. } = scratch;
+        let LayerScratch { da, converted, states, .. } = scratch;
         gradients.douter.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
         self.drop(self.mask(Site::Output, index), tokens, &mut gradients.douter, hidden, states);
         self.hidden_backward(index, layer, tokens, &kept.z, gradients, converted, states);
@@ -390,12 +409,7 @@ impl Pass<'_> {
         let to = sums.output_norm.each_mut().map(|x| &mut x[..]);
         normalize_backward(instruction_set, norm, &kept.attention, &mut da.view_mut(), to);
         doutput.reshape(rows, hidden).data_mut().copy_from_slice(da.data());
-        self.drop(self.mask(Site::AttentionOutput, index), tokens, doutput, hidden, states);
-        add_column_sums(execution, doutput.view(), &mut sums.output);
-        let to = dcontext.reshape(rows, hidden).view_mut();
-        linear(execution, doutput.view(), &layer.output, Epilogue::Bias, to, converted);
-        // c = softmax(q·kᵀ/√d)·v
-        self.attend_backward(index, tokens, kept, gradients, scratch);
+        self.project_heads_backward(index, layer, tokens, kept, gradients, scratch);
         let LayerScratch { da, converted, .. } = scratch;
         let residual = Epilogue::Residual(da.view());
         linear(execution, gradients.dqkv.view(), &layer.qkv, residual, dx.view_mut(), converted);

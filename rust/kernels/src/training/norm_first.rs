@@ -7,9 +7,8 @@ use super::dropout::Site;
 use super::layer::{Gradients, Kept, LayerScratch, Pass, TaskTokens, TrainingConfig};
 use super::norm::{normalize, normalize_backward, scale_and_shift};
 use super::parameters::{Backward, Forward};
-use super::products::add_column_sums;
 use crate::gemm::{Epilogue, linear};
-use crate::matrix::{Matrix, Row};
+use crate::matrix::{Matrix, add_rows};
 
 impl Pass<'_> {
     /// As [`forward_norm_last`](Pass::forward_norm_last).
@@ -63,7 +62,7 @@ impl Pass<'_> {
         let (rows, instruction_set, execution) = (tokens.rows, self.execution.instruction_set, self.execution);
         gradients.sums.clear(self.config);
         // x′ = a + dropout(W₂·h + b₂), h the hidden layer of LN(a)
-        let LayerScratch { da, dcontext, converted, states, .. } = scratch;
+        let LayerScratch { da, converted, states, .. } = scratch;
         gradients.douter.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
         self.drop(self.mask(Site::Output, index), tokens, &mut gradients.douter, hidden, states);
         self.hidden_backward(index, layer, tokens, &kept.z, gradients, converted, states);
@@ -73,14 +72,10 @@ impl Pass<'_> {
         linear(execution, dz.view(), &layer.inner, Epilogue::Bias, da.reshape(rows, hidden).view_mut(), converted);
         let to = sums.outer_norm.each_mut().map(|x| &mut x[..]);
         normalize_backward(instruction_set, norm, &kept.output, &mut da.view_mut(), to);
-        add(da.data(), dx.data_mut());
+        add_rows(da.data(), dx.data_mut());
         // a = x + dropout(W·c + b), c the attention of LN(x)
         doutput.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
-        self.drop(self.mask(Site::AttentionOutput, index), tokens, doutput, hidden, states);
-        add_column_sums(execution, doutput.view(), &mut sums.output);
-        let to = dcontext.reshape(rows, hidden).view_mut();
-        linear(execution, doutput.view(), &layer.output, Epilogue::Bias, to, converted);
-        self.attend_backward(index, tokens, kept, gradients, scratch);
+        self.project_heads_backward(index, layer, tokens, kept, gradients, scratch);
         let LayerScratch { da, converted, .. } = scratch;
         let Gradients { dqkv, x, sums, .. } = gradients;
         linear(execution, dqkv.view(), &layer.qkv, Epilogue::Bias, da.reshape(rows, hidden).view_mut(), converted);
@@ -95,13 +90,6 @@ impl Pass<'_> {
             let to = sums.output_norm.each_mut().map(|x| &mut x[..]);
             normalize_backward(instruction_set, norm, &kept.attention, &mut da.view_mut(), to);
         }
-        add(da.data(), dx.data_mut());
-    }
-}
-
-/// Adds each number of `from` to that of `to`.
-fn add(from: &[Row], to: &mut [Row]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        to.0.iter_mut().zip(from.0).for_each(|(to, x)| *to += x);
+        add_rows(da.data(), dx.data_mut());
     }
 }

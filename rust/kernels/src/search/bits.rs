@@ -1,0 +1,197 @@
+//! Search over packed bits, by their Hamming distance, which is exact.
+//!
+//! Where an instruction counts the bits of all words of a vector, a row is compared with eight queries at once, else with
+//! one after the other.
+
+use std::ops::Range;
+
+use super::top_k::{PanelOfBest, Scores};
+use super::{Hit, Part, TopK, check_bytes, search_parts};
+use crate::Execution;
+use crate::arch::{InstructionSet, Kernel, Simd, run};
+use crate::matrix::PANEL;
+
+/// How many rows stay in the cache while the queries pass by.
+const ROWS: usize = 64;
+
+/// How many queries are compared at once: their words fill a vector of AVX-512.
+const EIGHT: usize = 8;
+
+/// With fewer queries, comparing a row with one after the other is faster.
+const LEAST_AT_ONCE: usize = 4;
+
+/// Returns for each query the `top_k` rows with the smallest Hamming distances, or all rows if there are fewer; the score of
+/// a hit is minus the distance.
+///
+/// Queries and collection have rows of `width` bytes.
+///
+/// # Panics
+///
+/// If `width` is 0, or an array has no complete rows.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::search::bits::search;
+/// use wordpiece_kernels::{Execution, InstructionSet};
+///
+/// let execution = Execution::on_this_thread(InstructionSet::detect());
+/// let found = search(execution, &[0b1010], &[0b0101, 0b1011, 0b0000], 1, 2);
+/// assert_eq!(found[0].iter().map(|hit| (hit.row, hit.score)).collect::<Vec<_>>(), [(1, -1.0), (2, -2.0)]);
+/// ```
+pub fn search(execution: Execution, queries: &[u8], collection: &[u8], width: usize, top_k: usize) -> Vec<Vec<Hit>> {
+    check_bytes(queries, collection, width);
+    let (set, words) = (execution.instruction_set, width.div_ceil(8));
+    let count = queries.len() / width;
+    let found = |part: &dyn Part| search_parts(execution, collection.len() / width, width, count, top_k, part);
+    if count < LEAST_AT_ONCE || !counts_bits_of_vectors(set) {
+        let queries = queries.chunks_exact(width).flat_map(|query| query.chunks(8).map(word)).collect();
+        found(&OneByOne { set, queries, collection, width })
+    } else {
+        let mut packed = vec![[0; EIGHT]; count.div_ceil(EIGHT) * words];
+        for (i, query) in queries.chunks_exact(width).enumerate() {
+            for (to, bytes) in packed[i / EIGHT * words..].iter_mut().zip(query.chunks(8)) {
+                to[i % EIGHT] = word(bytes);
+            }
+        }
+        found(&EightAtOnce { set, queries: packed, collection, width })
+    }
+}
+
+/// Whether an instruction counts the bits of each word of a vector.
+fn counts_bits_of_vectors(set: InstructionSet) -> bool {
+    match set {
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512(token) => token.vpopcnt().is_some(),
+        _ => false,
+    }
+}
+
+/// Up to 8 bytes as a word, padded with zeros.
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    let mut padded = [0; 8];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(padded)
+}
+
+struct OneByOne<'a> {
+    set: InstructionSet,
+    /// [queries, ⌈width / 8⌉], padded with zeros.
+    queries: Vec<u64>,
+    collection: &'a [u8],
+    width: usize,
+}
+
+impl Part for OneByOne<'_> {
+    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
+        run(self.set, SearchOneByOne { part: self, rows, best });
+    }
+}
+
+struct SearchOneByOne<'a> {
+    part: &'a OneByOne<'a>,
+    rows: Range<usize>,
+    best: &'a mut [TopK],
+}
+
+impl Kernel for SearchOneByOne<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let &OneByOne { ref queries, collection, width, .. } = self.part;
+        let words = width.div_ceil(8);
+        for start in self.rows.clone().step_by(ROWS) {
+            let rows = &collection[start * width..self.rows.end.min(start + ROWS) * width];
+            for (query, best) in queries.chunks_exact(words).zip(&mut *self.best) {
+                for (r, row) in rows.chunks_exact(width).enumerate() {
+                    best.push(start + r, -f64::from(distance(query, row)));
+                }
+            }
+        }
+    }
+}
+
+/// The number of bits that differ.
+#[inline(always)]
+fn distance(query: &[u64], row: &[u8]) -> u32 {
+    let (complete, rest) = row.as_chunks::<8>();
+    let mut bits = 0;
+    for (x, y) in query.iter().zip(complete) {
+        bits += (x ^ u64::from_ne_bytes(*y)).count_ones();
+    }
+    if !rest.is_empty() {
+        bits += (query[complete.len()] ^ word(rest)).count_ones();
+    }
+    bits
+}
+
+struct EightAtOnce<'a> {
+    set: InstructionSet,
+    /// Word k of eight queries at a time, [⌈queries / 8⌉, ⌈width / 8⌉], padded with zeros.
+    queries: Vec<[u64; EIGHT]>,
+    collection: &'a [u8],
+    width: usize,
+}
+
+impl Part for EightAtOnce<'_> {
+    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
+        run(self.set, SearchEightAtOnce { part: self, rows, best });
+    }
+}
+
+struct SearchEightAtOnce<'a> {
+    part: &'a EightAtOnce<'a>,
+    rows: Range<usize>,
+    best: &'a mut [TopK],
+}
+
+impl Kernel for SearchEightAtOnce<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        simd.run_counting(CountBits(self));
+    }
+}
+
+/// A search that is compiled with the instruction that counts bits, where the CPU has it.
+struct CountBits<'a>(SearchEightAtOnce<'a>);
+
+impl Kernel for CountBits<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let SearchEightAtOnce { part: EightAtOnce { queries, collection, width, .. }, rows: all, best } = self.0;
+        let words = width.div_ceil(8);
+        let mut scores: Scores = [0.0; PANEL];
+        for start in all.clone().step_by(ROWS) {
+            let rows = &collection[start * width..all.end.min(start + ROWS) * width];
+            for (queries, best) in queries.chunks(words * PANEL / EIGHT).zip(best.chunks_mut(PANEL)) {
+                let mut best = PanelOfBest::new(best);
+                for (r, row) in rows.chunks_exact(*width).enumerate() {
+                    for (queries, to) in queries.chunks_exact(words).zip(scores.as_chunks_mut::<EIGHT>().0) {
+                        *to = distances(simd, queries, row).map(|distance| -(distance as f64));
+                    }
+                    best.push(start + r, &scores);
+                }
+            }
+        }
+    }
+}
+
+/// The numbers of bits of a row that differ from those of eight queries.
+#[inline(always)]
+fn distances<S: Simd>(simd: S, queries: &[[u64; EIGHT]], row: &[u8]) -> [u64; EIGHT] {
+    let (complete, rest) = row.as_chunks::<8>();
+    let mut sums = [0; EIGHT];
+    for (queries, y) in queries.iter().zip(complete) {
+        simd.add_differing_bits(queries, u64::from_ne_bytes(*y), &mut sums);
+    }
+    if !rest.is_empty() {
+        simd.add_differing_bits(&queries[complete.len()], word(rest), &mut sums);
+    }
+    sums
+}

@@ -1,0 +1,205 @@
+//! Search over 8-bit numbers, by inner product, which is exact.
+//!
+//! Queries are packed like int8 weights, rows copied a few at a time to aligned groups. Instructions multiply signed bytes:
+//! of unsigned numbers 128 is subtracted, and what that takes from the product is added at the end.
+
+use std::ops::Range;
+
+use super::top_k::{PanelOfBest, Scores};
+use super::{Hit, Part, TopK, check_bytes, search_parts};
+use crate::Execution;
+use crate::arch::{InstructionSet, Kernel, MAX_TILE_ROWS, Simd, run};
+use crate::matrix::{ByteRow, PANEL, View};
+use crate::numbers::GROUP;
+use crate::tile::{Ahead, ByteQueries, ByteVectorTile, tiles};
+
+/// With fewer queries, comparing a row with one after the other, where it is, is faster than copying it.
+const LEAST_AT_ONCE: usize = 3;
+
+/// The products of this many pairs of 8-bit numbers have a sum below 2³¹.
+const EXACT: usize = 1 << 14;
+
+/// Returns for each query the `top_k` rows with the largest inner products, or all rows if there are fewer.
+///
+/// Queries and collection have rows of `width` bytes, both unsigned, or both signed.
+///
+/// # Panics
+///
+/// If `width` is 0, or an array has no complete rows.
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_kernels::search::bytes::search;
+/// use wordpiece_kernels::{Execution, InstructionSet};
+///
+/// let execution = Execution::on_this_thread(InstructionSet::detect());
+/// let found = search(execution, &[2, 1], &[0, 255, 100, 100], 2, false, 2);
+/// assert_eq!(found[0].iter().map(|hit| (hit.row, hit.score)).collect::<Vec<_>>(), [(1, 300.0), (0, 255.0)]);
+/// let found = search(execution, &[2, 1], &[0, 255, 100, 100], 2, true, 2); // 255 is −1
+/// assert_eq!(found[0].iter().map(|hit| (hit.row, hit.score)).collect::<Vec<_>>(), [(1, 300.0), (0, -1.0)]);
+/// ```
+pub fn search(
+    execution: Execution,
+    queries: &[u8],
+    collection: &[u8],
+    width: usize,
+    are_signed: bool,
+    top_k: usize,
+) -> Vec<Vec<Hit>> {
+    check_bytes(queries, collection, width);
+    let (set, count) = (execution.instruction_set, queries.len() / width);
+    if count < LEAST_AT_ONCE {
+        let queries = queries.iter().map(|&x| if are_signed { i16::from(x as i8) } else { i16::from(x) }).collect();
+        let part = OneByOne { set, queries, collection, width, are_signed };
+        return search_parts(execution, collection.len() / width, width, count, top_k, &part);
+    }
+    // Added modulo 256, 128 makes unsigned bytes signed and the other way round.
+    let offset = if are_signed { 0 } else { 128 };
+    let packed = ByteQueries::new(queries.iter().map(|x| (x ^ offset) as i8), width);
+    let sums = match are_signed {
+        true => vec![0.0; count],
+        false => queries.chunks_exact(width).map(|query| signed_sum(query) as f64 * 128.0).collect(),
+    };
+    let part = Packed { set, queries: packed, sums, collection, width, offset, are_signed };
+    search_parts(execution, collection.len() / width, width, count, top_k, &part)
+}
+
+/// The sum of x − 128 of unsigned bytes.
+#[inline(always)]
+fn signed_sum(bytes: &[u8]) -> i64 {
+    bytes.iter().map(|&x| i64::from(x)).sum::<i64>() - 128 * bytes.len() as i64
+}
+
+struct OneByOne<'a> {
+    set: InstructionSet,
+    /// [queries, width]
+    queries: Vec<i16>,
+    collection: &'a [u8],
+    width: usize,
+    are_signed: bool,
+}
+
+impl Part for OneByOne<'_> {
+    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
+        run(self.set, SearchOneByOne { part: self, rows, best });
+    }
+}
+
+struct SearchOneByOne<'a> {
+    part: &'a OneByOne<'a>,
+    rows: Range<usize>,
+    best: &'a mut [TopK],
+}
+
+impl Kernel for SearchOneByOne<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        if self.part.are_signed { self.search(|x| i32::from(x as i8)) } else { self.search(i32::from) }
+    }
+}
+
+impl SearchOneByOne<'_> {
+    /// Searches with the numbers that `widen` makes of the bytes of a row. The compiler makes vector instructions of it.
+    #[inline(always)]
+    fn search(self, widen: impl Fn(u8) -> i32) {
+        let &OneByOne { ref queries, collection, width, .. } = self.part;
+        for row in self.rows {
+            let numbers = &collection[row * width..(row + 1) * width];
+            for (query, best) in queries.chunks_exact(width).zip(&mut *self.best) {
+                best.push(row, product(query, numbers, &widen) as f64);
+            }
+        }
+    }
+}
+
+/// The inner product of a query and the numbers that `widen` makes of the bytes of a row.
+#[inline(always)]
+fn product(query: &[i16], row: &[u8], widen: &impl Fn(u8) -> i32) -> i64 {
+    let mut total = 0;
+    for (query, row) in query.chunks(EXACT).zip(row.chunks(EXACT)) {
+        let sum: i32 = query.iter().zip(row).map(|(&x, &y)| i32::from(x) * widen(y)).sum();
+        total += i64::from(sum);
+    }
+    total
+}
+
+struct Packed<'a> {
+    set: InstructionSet,
+    queries: ByteQueries,
+    /// For each query 128 times the sum of its numbers less 128, if they are unsigned.
+    sums: Vec<f64>,
+    collection: &'a [u8],
+    width: usize,
+    /// What makes bytes signed.
+    offset: u8,
+    are_signed: bool,
+}
+
+impl Part for Packed<'_> {
+    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
+        run(self.set, SearchPacked { bytes: self, rows, best });
+    }
+}
+
+struct SearchPacked<'a> {
+    bytes: &'a Packed<'a>,
+    rows: Range<usize>,
+    best: &'a mut [TopK],
+}
+
+impl Kernel for SearchPacked<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let SearchPacked { bytes, rows, best } = self;
+        let &Packed { ref queries, collection, width, .. } = bytes;
+        let offset = bytes.offset ^ simd.byte_bias();
+        let mut packed = vec![ByteRow::ZERO; MAX_TILE_ROWS * queries.groups()];
+        let mut products: [Scores; MAX_TILE_ROWS] = [[0.0; PANEL]; MAX_TILE_ROWS];
+        let mut sums = [0.0; MAX_TILE_ROWS];
+        for tile in tiles(rows.len(), S::BYTE_TILE_ROWS) {
+            let first = rows.start + tile.start;
+            let (stored, next) = collection[first * width..].split_at(tile.len() * width);
+            // Rows are read once: without requests, each tile would begin by waiting for them.
+            let mut ahead = Ahead::of(&next[..stored.len().min(next.len())]);
+            let packed = &mut packed[..tile.len() * queries.groups()];
+            for (r, row) in stored.chunks_exact(width).enumerate() {
+                sums[r] = 128.0 * pack_row(row, offset, packed[r..].iter_mut().step_by(tile.len())) as f64;
+            }
+            let a = View::new(packed, tile.len());
+            for ((b, best), of_queries) in queries.panels().zip(best.chunks_mut(PANEL)).zip(bytes.sums.chunks(PANEL)) {
+                let mut best = PanelOfBest::new(best);
+                let out = &mut products[..tile.len()];
+                simd.run_byte_tile(ByteVectorTile { a, b, queries: best.len(), ahead, out: &mut *out });
+                ahead = Ahead::NOTHING;
+                for (r, (scores, of_row)) in out.iter_mut().zip(sums).enumerate() {
+                    if !bytes.are_signed {
+                        scores.iter_mut().zip(of_queries).for_each(|(score, of_query)| *score += of_query + of_row);
+                    }
+                    best.push(first + r, scores);
+                }
+            }
+        }
+    }
+}
+
+/// Copies a row, each byte combined with `offset` by exclusive or, to groups; returns the sum of its bytes, unsigned.
+#[inline(always)]
+fn pack_row<'a>(row: &[u8], offset: u8, groups: impl Iterator<Item = &'a mut ByteRow>) -> u64 {
+    let (complete, rest) = row.as_chunks::<GROUP>();
+    let mut last = [0; GROUP];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut sum = 0;
+    // Whole groups: loops over a constant number of bytes become a few vector instructions.
+    for (bytes, to) in complete.iter().chain((!rest.is_empty()).then_some(&last)).zip(groups) {
+        for (to, x) in to.0.iter_mut().zip(bytes) {
+            *to = x ^ offset;
+        }
+        sum += u64::from(bytes.iter().map(|&x| u32::from(x)).sum::<u32>());
+    }
+    sum
+}
