@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 from pathlib import Path
@@ -96,6 +97,20 @@ def with_tokenizer(name: str, parent: Path) -> Path:
     for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
         shutil.copy(MODELS / "sentence_plain_folder" / file, folder)
     shutil.copytree(MODELS / name, folder, dirs_exist_ok=True)
+    return folder
+
+
+def split_words(text: str) -> list[str]:
+    """Words as runs of characters of one script: a `word_splitter` that needs no dictionary, and can be pickled."""
+    return re.findall(r"[a-zA-Z\[\]]+|[0-9]+|[ぁ-ん]+|[ァ-ン]+|[一-龥]+|[^\s]", text)
+
+
+def make_japanese(folder: Path) -> Path:
+    """Replace the tokenizer of a folder by a Japanese one whose words another program finds."""
+    for file in ("vocab.txt", "tokenizer_config.json"):
+        (folder / file).write_bytes((MODELS / "japanese_wordpiece" / file).read_bytes())
+    for file in ("tokenizer.json", "special_tokens_map.json"):
+        (folder / file).unlink(missing_ok=True)
     return folder
 
 

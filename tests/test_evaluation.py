@@ -226,7 +226,8 @@ def test_retrieval(encoder: SentenceEncoder, chunk: int, tmp_path: Path) -> None
     lines = (tmp_path / "Information-Retrieval_evaluation_toy_predictions_cosine.jsonl").read_text().splitlines()
     predictions = [json.loads(line) for line in lines]
     assert [prediction["query_id"] for prediction in predictions] == ["q1", "q2", "q3"]
-    assert [hit["corpus_id"] for hit in predictions[0]["results"]] == orders["q1"]
+    found_hits = [(-round(hit["score"], 5), hit["corpus_id"]) for hit in predictions[0]["results"]]
+    assert [key for _, key in sorted(found_hits)] == orders["q1"]  # rounding may exchange what `ranked` takes as equal
 
 
 def test_grades_are_gains_and_own_documents_are_no_hits(encoder: SentenceEncoder) -> None:

@@ -20,6 +20,7 @@ from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.passes import PassOptions
+from wordpiece_bert.finetune.rust_encoder import new_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -263,9 +264,14 @@ def test_what_the_kernels_do_not_train_is_trained_in_numpy_with_a_warning(tmp_pa
         found = value_and_grad(model, **batch)
     expected = value_and_grad(random_model(type(model), config, "numpy"), **batch)
     assert found.loss == expected.loss
-    trainer = Trainer(model, settings(tmp_path, bf16=True), rows_of(4))
-    with pytest.raises(InputError, match="bf16=True: DebertaV2ForSequenceClassification is trained in NumPy"):
-        trainer.training_step([batch])
+    for backend in ("rust", "numpy"):
+        other = random_model(type(model), config, backend)
+        with pytest.raises(InputError, match="bf16=True: DebertaV2Model is trained in NumPy, in float32; use bf16=Fal"):
+            Trainer(other, settings(tmp_path, bf16=True), rows_of(4))
+    with pytest.raises(
+        InputError, match="DebertaV2ForSequenceClassification is trained in NumPy alone: the kernels have no backward"
+    ):
+        new_workspace(Network(model), None, "float32")
 
 
 @pytest.mark.parametrize(

@@ -368,9 +368,10 @@ def test_layers_observe_the_same_inputs_alone_as_in_the_whole_model(folder: str)
     assert len(stages) == (2 if folder == "albert_model" else config.encoder_layers)
     found = {name: seen for stage in stages for name, seen in inputs.observe(stage).items()}
     assert found.keys() == expected.keys()
-    for name, (count, squares) in expected.items():
+    for name, (count, squares, greatest) in expected.items():
         assert found[name][0] == count
         np.testing.assert_array_equal(found[name][1], squares, err_msg=name)
+        np.testing.assert_array_equal(found[name][2], greatest, err_msg=name)
 
 
 def unpacked(weight: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import re
 import unicodedata
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model_files import MODELS, copied
+from model_files import MODELS, copied, make_japanese
+from model_files import split_words as split
 from wordpiece_bert import AddedToken, Tokenizer, tasks, vocab_report
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.cli import main
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDERS = ("japanese_wordpiece", "japanese_wordpiece_lower", "japanese_character")
-
-
-def split(text: str) -> list[str]:
-    """Words as runs of characters of one script: a splitter that needs no dictionary, and can be pickled."""
-    return re.findall(r"[a-zA-Z\[\]]+|[0-9]+|[ぁ-ん]+|[ァ-ン]+|[一-龥]+|[^\s]", text)
 
 
 def other_split(text: str) -> list[str]:
@@ -364,7 +359,7 @@ def test_copies_compare_and_pickle() -> None:
     assert tokenizer != loaded(splitter=other_split)
     assert tokenizer != loaded("japanese_character")
     assert tokenizer != Tokenizer.from_vocab(MODELS / "japanese_wordpiece" / "vocab.txt")
-    assert "word_splitter=<function split" in repr(tokenizer)
+    assert "word_splitter=<function split_words" in repr(tokenizer)
     with pytest.raises(InputError, match="no fingerprint"):
         tokenizer.fingerprint  # noqa: B018
 
@@ -381,20 +376,10 @@ def test_what_needs_a_tokenizer_that_finds_words_refuses_by_name() -> None:
         Tokenizer.from_pretrained(MODELS / "japanese_wordpiece")
 
 
-def japanese_model(name: str, parent: Path) -> Path:
-    """A copy of a model's folder with the files of a Japanese tokenizer."""
-    folder = copied(name, parent)
-    for file in ("vocab.txt", "tokenizer_config.json"):
-        (folder / file).write_bytes((MODELS / "japanese_wordpiece" / file).read_bytes())
-    for file in ("tokenizer.json", "special_tokens_map.json"):
-        (folder / file).unlink(missing_ok=True)
-    return folder
-
-
 def test_a_model_is_quantized_and_described_without_its_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = japanese_model("bert_seqcls_single", tmp_path)
+    folder = make_japanese(copied("bert_seqcls_single", tmp_path))
     model: Any = AutoModel.from_pretrained(folder, dtype="int8")
     exact: Any = AutoModel.from_pretrained(folder)
     np.testing.assert_allclose(model([[2, 5, 6, 3]]).logits, exact([[2, 5, 6, 3]]).logits, atol=0.05)
@@ -408,7 +393,7 @@ def test_a_model_is_quantized_and_described_without_its_words(
 
 def test_tasks_take_the_tokenizer_with_their_model(tmp_path: Path) -> None:
     """A classifier of texts with the vocabulary of a Japanese tokenizer."""
-    folder = japanese_model("bert_seqcls_single", tmp_path)
+    folder = make_japanese(copied("bert_seqcls_single", tmp_path))
     with pytest.raises(TokenizerFormatError, match="word_splitter"):
         tasks.load(folder)
     source = tasks.load(folder, word_splitter=split)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = ["CALLING", "ENCODING", "NORMALIZING", "PIECES", "READING"]
+__all__ = ["CALLING", "ENCODING", "NORMALIZING", "PIECES", "READING", "SPLITTING"]
 
 #: How texts are encoded, in the words of all encoding methods.
 ENCODING = Parameters(
@@ -105,6 +105,17 @@ NORMALIZING = Parameters(
         Remove control characters, and replace every white space character by a space.
     tokenize_chinese_chars : bool, default True
         Treat every Chinese ideograph as a word.
+    """
+)
+
+#: What finds the words of a text, where the tokenizer of a folder does not.
+SPLITTING = Parameters(
+    """
+    word_splitter : callable, optional
+        For Japanese models whose words MeCab, Sudachi or Juman++ finds: a function from a text to the list of its
+        words, as with fugashi ``lambda text: [word.surface for word in tagger(text)]``. The text is normalized before,
+        as the folder says, and has no special tokens. Such a tokenizer has no offsets and no word ids, so that what
+        needs places in a text refuses it. It is pickled only if the function can be.
     """
 )
 

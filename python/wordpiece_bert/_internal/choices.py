@@ -9,4 +9,4 @@ SaliencyMethod = Literal["occlusion", "gradient", "input_x_gradient", "integrate
 SALIENCY_METHODS: tuple[SaliencyMethod, ...] = get_args(SaliencyMethod)
 
 #: The views that the command `inspect` makes, in the order of its page: those of `wordpiece_bert.inspect.views`.
-VIEWS = ("tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "positions")
+VIEWS = ("tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "interventions", "positions")

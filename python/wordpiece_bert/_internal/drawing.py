@@ -79,6 +79,10 @@ class Drawing:
         """Add a filled circle."""
         self._shapes.append(_Circle(x, y, radius, fill, opacity))
 
+    def polygon(self, points: Sequence[tuple[float, float]], fill: str, opacity: float = 1) -> None:
+        """Add a filled polygon."""
+        self._shapes.append(_Polygon(list(points), fill, opacity))
+
     def image(self, x: float, y: float, width: float, height: float, pixels: npt.NDArray[np.uint8]) -> None:
         """Add an image, uint8 [rows, columns, 3], each of whose pixels becomes a rectangle."""
         self._shapes.append(_Image(x, y, width, height, pixels))
@@ -270,6 +274,23 @@ class _Circle(NamedTuple):
 
         look = {"facecolor": self.fill, "edgecolor": "none", "alpha": self.opacity}
         axes.add_patch(Circle((self.x, self.y), self.radius, zorder=order, **look))
+
+
+class _Polygon(NamedTuple):
+    points: list[tuple[float, float]]
+    fill: str
+    opacity: float
+
+    def svg(self) -> str:
+        places = " ".join(f"{_n(x)},{_n(y)}" for x, y in self.points)
+        more = f' fill-opacity="{_n(self.opacity)}"' if self.opacity < 1 else ""
+        return f'<polygon points="{places}" fill="{self.fill}"{more}/>'
+
+    def draw(self, axes: Any, order: int) -> None:
+        from matplotlib.patches import Polygon
+
+        look = {"facecolor": self.fill, "edgecolor": "none", "alpha": self.opacity}
+        axes.add_patch(Polygon(self.points, closed=True, zorder=order, **look))
 
 
 class _Image(NamedTuple):

@@ -73,7 +73,7 @@ def check_tokens(
     samples
         The text of each row, [rows]; by default row i is text i.
     """
-    if len(lengths) and not lengths.all():
+    if np.count_nonzero(lengths) < len(lengths):
         row = int(np.argmin(lengths))
         index = row if samples is None else int(samples[row])
         raise InputError(f"texts[{index}] is {texts[index]!r}: it has no token at all, and the tokenizer adds none")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretrained import WordRules
 
 
-__all__ = ["WordCore", "WordEncoding", "WordSplitter", "word_core"]
+__all__ = ["WordCore", "WordEncoding", "WordSplitter", "check_splitter", "word_core"]
 
 #: What finds the words of a text: their surface forms, in order.
 WordSplitter = Callable[[str], list[str]]
@@ -189,6 +189,7 @@ class WordCore:
         """Return the words of a text without added tokens."""
         if not text:
             return []
+        text = text.lower() if self.rules.lowercase_text else text
         text = unicodedata.normalize("NFKC", text) if self.rules.normalize else text
         found = self.splitter(text)
         if not isinstance(found, list):
@@ -292,10 +293,8 @@ class WordCore:
         return WordCore(self._core.with_added_tokens(tokens), self.splitter, self.rules)
 
     def with_lowercase(self) -> WordCore:
-        """Return a core that puts words into lower case."""
-        return (
-            self if self.rules.lowercase else WordCore(self._core, self.splitter, self.rules._replace(lowercase=True))
-        )
+        """Return a core that puts texts into lower case before their words are found; added tokens keep their case."""
+        return WordCore(self._core, self.splitter, self.rules._replace(lowercase_text=True))
 
     def to_json(self) -> NoReturn:
         """Refuse: no tokenizer.json has a function.
@@ -334,6 +333,14 @@ def _items(texts: Any) -> list[Any]:
     if single:
         raise InputError(f"a batch is a list of texts, each a str or a pair of them, not {texts!r:.80}")
     return items
+
+
+def check_splitter(word_splitter: object) -> None:
+    """Raise an `InputError` unless a `word_splitter` is a function, or None."""
+    if word_splitter is not None and not callable(word_splitter):
+        raise InputError(
+            f"word_splitter must be a function from a text to the list of its words, not {word_splitter!r:.80}"
+        )
 
 
 def word_core(core: object) -> WordCore | None:

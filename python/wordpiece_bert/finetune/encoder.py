@@ -17,7 +17,7 @@ from wordpiece_bert.finetune.encoder_layers import NormFirst, NormLast, SubLayer
 from wordpiece_bert.finetune.weights import EncoderWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.dropout import Dropout
@@ -42,6 +42,10 @@ class EncoderPass:
         The batch.
     options
         Dropout, and what is kept for the backward pass.
+    start
+        The number of a layer and its input, [M, H], from which the pass begins; by default the embeddings.
+    inputs_only
+        Whether the backward pass leaves out the gradients of dense layers, which take half of its time.
 
     Attributes
     ----------
@@ -55,17 +59,22 @@ class EncoderPass:
         parameters: Mapping[str, Array],
         tokens: Tokens,
         options: PassOptions,
+        start: tuple[int, Array] | None = None,
+        *,
+        inputs_only: bool = False,
     ) -> None:
         self._network, self._tokens = network, tokens
-        self._weights = EncoderWeights(network, parameters)
+        self._weights = EncoderWeights(network, parameters, trained=not inputs_only)
         self._drop = TokenDropout(network, tokens, options.dropout)
         self._trained_from = options.trained_from
         self._attention = self._attention_of(network, options.dropout)
         self._layers = self._layers_of(network)
         with np.errstate(under="ignore"):
-            x = self._embed()
-            self._kept: list[Any] = []
-            for index in range(network.config.encoder_layers):
+            self._first: int | None = None if start is None else start[0]
+            x = self._embed() if start is None else start[1]
+            #: What each layer keeps; None for those that are not run, or whose gradient is not needed.
+            self._kept: list[Any] = [None] * (self._first or 0)
+            for index in range(len(self._kept), network.config.encoder_layers):
                 y, kept = self._layers.forward(index, x)
                 if self._trained_from is not None and index < self._trained_from:
                     self._kept.append(None)
@@ -122,7 +131,7 @@ class EncoderPass:
             return dy
         return self._weights.linear_backward(_PROJECTION, dy, self._projected, gradient)
 
-    def backward(self, dx: Array, gradient: Gradients) -> Array | None:
+    def backward(self, dx: Array, gradient: Gradients, see: Callable[[int, Array], None] | None = None) -> Array | None:
         """Add the gradients of all trained parameters of the encoder.
 
         Parameters
@@ -131,16 +140,19 @@ class EncoderPass:
             The gradient of the loss with respect to `x`, [M, H].
         gradient
             Receives the gradients.
+        see
+            Is called with the number of each layer and the gradient with respect to its input, [M, H].
 
         Returns
         -------
         array or None
-            The gradient with respect to the word vectors, [M, E]; None if the embeddings are not trained.
+            The gradient with respect to the word vectors, [M, E], or to the `start` of the pass, [M, H]; None if the
+            embeddings are not trained.
         """
         with np.errstate(under="ignore"):
             if "encoder.ln" in self._weights:
                 dx = self._weights.norm_backward("encoder.ln", dx, self._last, gradient)
-            for index in reversed(range(len(self._kept))):
+            for index in reversed(range(self._first or 0, len(self._kept))):
                 kept = self._kept[index]
                 if kept is None:
                     return None
@@ -148,6 +160,10 @@ class EncoderPass:
                     kept = self._layers.forward(index, kept)[1]
                 self._kept[index] = None
                 dx = self._layers.backward(index, dx, kept, gradient)
+                if see is not None:
+                    see(index, dx)
+            if self._first is not None:
+                return dx
             self._attention.finish(gradient)
             return None if self._trained_from is not None else self._embed_backward(dx, gradient)
 

@@ -13,6 +13,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert import functional, gradients
+from wordpiece_bert.bert.families import family_of
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
@@ -22,6 +23,7 @@ from wordpiece_bert.finetune.rust_encoder import RustEncoderPass, new_workspace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.finetune.network import Gradients, Network
     from wordpiece_bert.finetune.passes import PassOptions
@@ -120,14 +122,9 @@ class RustTraining:
         options: PassOptions,
     ) -> Encoded:
         """Run the encoder, as `TrainingEngine.encode`; in NumPy with given masks, or if there are no kernels."""
-        if not network.training.kernels:
-            if self._dtype != "float32":
-                raise InputError(f"bf16=True: {network.model_class.__name__} is trained in NumPy, in float32")
-            if network not in self._warned:
-                self._warned.add(network)
-                warn(
-                    f"{network.model_class.__name__} is trained in NumPy: the kernels do not train it", TrainingWarning
-                )
+        if not network.training.kernels and network not in self._warned:
+            self._warned.add(network)
+            warn(f"{network.model_class.__name__} is trained in NumPy: the kernels do not train it", TrainingWarning)
         given = not (options.dropout is None or isinstance(options.dropout, KeyedDropout))
         if given or not network.training.kernels:
             return EncoderPass(network, parameters, tokens, options)
@@ -160,14 +157,17 @@ class RustTraining:
         return gradient_norm(gradients)
 
 
-def engine_of(backend: str, *, bf16: bool = False) -> TrainingEngine:
+def engine_of(backend: str, *, bf16: bool = False, config: BertConfig | None = None) -> TrainingEngine:
     """Return the engine for the backend of a model, ``"numpy"`` or ``"rust"``.
 
     Raises
     ------
     InputError
-        NumPy is to multiply bfloat16.
+        NumPy is to multiply bfloat16, as it would for a model that the kernels do not train, if `config` is of one.
     """
+    family = None if config is None else family_of(config)
+    if bf16 and family is not None and family.training is not None and not family.training.kernels:
+        raise InputError(f"bf16=True: {family.base_name} is trained in NumPy, in float32; use bf16=False")
     if backend != "numpy":
         return RustTraining(dtype="bfloat16" if bf16 else "float32")
     if bf16:

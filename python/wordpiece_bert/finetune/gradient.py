@@ -12,7 +12,8 @@ from wordpiece_bert.bert.inputs import as_array, check_inputs
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import GivenDropout
 from wordpiece_bert.finetune.engines import NumpyTraining, TrainingEngine, engine_of
-from wordpiece_bert.finetune.heads import Head, HeadInputs, head_of
+from wordpiece_bert.finetune.head_kinds import head_of
+from wordpiece_bert.finetune.heads import Head, HeadInputs
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.passes import PassOptions
 from wordpiece_bert.finetune.tokens import lay_out

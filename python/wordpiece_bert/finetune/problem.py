@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert.finetune.gradient import compute
-from wordpiece_bert.finetune.heads import Head, head_of
+from wordpiece_bert.finetune.head_kinds import head_of
+from wordpiece_bert.finetune.heads import Head
 from wordpiece_bert.finetune.memory import row_sizes
 from wordpiece_bert.finetune.network import Network
 

@@ -14,6 +14,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.rotary import frequencies
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.network import Gradients, Network, dropout_rate
@@ -50,7 +51,16 @@ _LAST_NORM = "encoder.ln"
 
 
 def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> _core.EncoderTraining:
-    """Return the buffers of a pass over a model of these sizes."""
+    """Return the buffers of a pass over a model of these sizes.
+
+    Raises
+    ------
+    InputError
+        The kernels have no backward pass for this family.
+    """
+    if not network.training.kernels:
+        name = network.model_class.__name__
+        raise InputError(f"{name} is trained in NumPy alone: the kernels have no backward pass for it")
     config = network.config
     return _core.EncoderTraining(
         hidden=config.hidden_size,

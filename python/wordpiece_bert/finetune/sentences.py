@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
-__all__ = ["LOSS_PREFIX", "SentenceProblem"]
+__all__ = ["LOSS_PREFIX", "SentenceProblem", "pool_rows", "pool_rows_backward"]
 
 #: The prefix of the names of a loss's own parameters, among those of the encoder.
 LOSS_PREFIX = "loss."
@@ -101,7 +101,7 @@ class SentenceProblem:
         inputs, mask = self._inputs(texts)
         tokens = lay_out(inputs, np.zeros(inputs.shape, np.bool_))
         encoder = engine.encode(self._network, parameters, tokens, options._replace(trained_from=self._trained_from))
-        vectors = [_pool(encoder.x, tokens, mask, self._modes)]  # [rows, D]
+        vectors = [pool_rows(encoder.x, tokens, mask, self._modes)]  # [rows, D]
         for _ in range(self._normalizes):
             vectors.append(normalize(vectors[-1]))
         found = self._loss.value_and_grad(np.split(vectors[-1], len(columns)), batch.get("labels"))
@@ -109,7 +109,7 @@ class SentenceProblem:
         dvectors = np.concatenate(found.embeddings)  # [rows, D]
         for x in reversed(vectors[:-1]):
             dvectors = normalize_backward(dvectors, x)
-        encoder.backward(_pool_backward(dvectors, encoder.x, tokens, self._modes), gradient)
+        encoder.backward(pool_rows_backward(dvectors, encoder.x, tokens, self._modes), gradient)
         return found.loss, gradient
 
     def _inputs(self, texts: list[str]) -> tuple[Inputs, Mask]:
@@ -142,14 +142,14 @@ class SentenceProblem:
         return len(encoder.tokenizer.encode_batch(texts, truncation=True, max_length=encoder.max_seq_length).ids), 0
 
 
-def _pool(x: Array, tokens: Tokens, mask: Mask, modes: Sequence[str]) -> Array:
+def pool_rows(x: Array, tokens: Tokens, mask: Mask, modes: Sequence[str]) -> Array:
     """[M, H] -> [B, modes · H], as `functional.pool`."""
     padded = tokens.padded(x)  # [B, S, H]
     return np.concatenate([pool(padded, mask, mode) for mode in modes], axis=1)
 
 
-def _pool_backward(dy: Array, x: Array, tokens: Tokens, modes: Sequence[str]) -> Array:
-    """Gradients of `_pool`: [B, modes · H] -> [M, H]. The visible tokens of a row come first and in order."""
+def pool_rows_backward(dy: Array, x: Array, tokens: Tokens, modes: Sequence[str]) -> Array:
+    """Gradients of `pool_rows`: [B, modes · H] -> [M, H]. The visible tokens of a row come first and in order."""
     dx = np.zeros_like(x)
     for mode, part in zip(modes, np.split(dy, len(modes), axis=1), strict=True):
         gradient = POOLINGS[mode].gradient

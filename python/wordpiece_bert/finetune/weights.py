@@ -29,10 +29,12 @@ class EncoderWeights:
         The model.
     parameters
         Its parameters, by the names of its checkpoint.
+    trained
+        Whether backward passes compute the gradients of dense layers.
     """
 
-    def __init__(self, network: Network, parameters: Mapping[str, Array]) -> None:
-        self._network, self._parameters = network, parameters
+    def __init__(self, network: Network, parameters: Mapping[str, Array], *, trained: bool = True) -> None:
+        self._network, self._parameters, self._trained = network, parameters, trained
         self._eps = network.config.layer_norm_eps
 
     def __contains__(self, layer: str) -> bool:
@@ -66,6 +68,9 @@ class EncoderWeights:
 
     def linear_backward(self, name: str, dy: Array, x: Array, gradient: Gradients) -> Array:
         """Return dx [M, in] for dy [M, out], and add the gradients of the layer."""
+        if not self._trained:
+            dx_alone: Array = dy @ self.table(name)
+            return dx_alone
         dx, dw, db = gradients.linear_backward(dy, x, self.table(name))
         self.add(gradient, name, dw, db)
         return dx

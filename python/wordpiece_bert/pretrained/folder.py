@@ -76,6 +76,8 @@ class WordRules(NamedTuple):
     never_split: tuple[str, ...]
     #: Whether each character is a token, instead of the WordPiece tokens of a word.
     characters: bool
+    #: Whether texts are put into lower case before anything else, as an encoder may say. No file of a tokenizer does.
+    lowercase_text: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,7 +150,8 @@ class Settings:
         """Raise TokenizerFormatError for words that only a function of the caller can find."""
         raise TokenizerFormatError(
             f"{self.path}: 'word_tokenizer_type' is {quoted(rules.program)}: that program finds the words. Pass "
-            "Tokenizer.from_pretrained(folder, word_splitter=f), where f(text) returns the list of its words"
+            "word_splitter=f, where f(text) returns the list of its words, to Tokenizer.from_pretrained, tasks.load or "
+            "the encoder"
         )
 
     def refuse_splitter(self) -> NoReturn:

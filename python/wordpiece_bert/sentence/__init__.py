@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.static import StaticEncoder as StaticEncoder
     from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier as StaticClassifier
     from wordpiece_bert.sentence.m3.encoder import M3Encoder as M3Encoder
-    from wordpiece_bert.sentence.m3.encoder import M3Vectors as M3Vectors
+    from wordpiece_bert.sentence.m3.vectors import M3Vectors as M3Vectors
     from wordpiece_bert.sentence.metrics import pairwise_similarity as pairwise_similarity
     from wordpiece_bert.sentence.metrics import similarity as similarity
     from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder as MultiVectorEncoder
@@ -49,7 +49,7 @@ _MODULES = {
     "CrossEncoder": "cross_encoder",
     "KeywordHit": "search.keywords",
     "M3Encoder": "m3.encoder",
-    "M3Vectors": "m3.encoder",
+    "M3Vectors": "m3.vectors",
     "MultiVectorEncoder": "multi_vector.encoder",
     "MultiVectors": "multi_vector.vectors",
     "SearchHit": "search.semantic",

@@ -88,6 +88,7 @@ def engine_options(loading: Loading) -> dict[str, Any]:
         "dtype": loading.dtype,
         "keep_half": loading.keep_half,
         "calibrate": calibrate,
+        "word_splitter": loading.word_splitter,
     }
 
 

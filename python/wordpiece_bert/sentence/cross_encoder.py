@@ -22,6 +22,7 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.activations import ActivationFn, identity
 from wordpiece_bert.sentence.arguments import check_tensors, one_of, tensors
 from wordpiece_bert.sentence.base import Encoder, FromPretrained, Settings, engine_options
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.subword import AnyTokenizer
@@ -88,7 +90,7 @@ class ModuleModel:
         return f"{'+'.join(self._pooling.modes)} pooling and {len(self._modules)} modules of {self._encoder!r}"
 
 
-@completed_by(LOADING, SETTINGS)
+@completed_by(LOADING, SPLITTING, SETTINGS)
 class CrossEncoder(Encoder):
     """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to those of the other.
 
@@ -146,16 +148,19 @@ class CrossEncoder(Encoder):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, keep_half, calibrate=calibrate)
+        loading = Loading(
+            backend, dtype, revision, download, keep_half, calibrate=calibrate, word_splitter=word_splitter
+        )
         settings = Settings(prompts, default_prompt_name)
         check_device(device)
         folder = loading.find(model)
         self._folder = settings.of(read_ranking_folder(folder))
         home, modules = self._folder.transformer, self._folder.modules
-        tokenizer = tokenizer_of(home)  # before the weights, which take longer to read
+        tokenizer = tokenizer_of(home, word_splitter=word_splitter)  # before the weights, which take longer to read
         self._tokenizer = with_lowercase(tokenizer) if self._folder.do_lower_case else tokenizer
         self._model = _classifier(home, loading) if modules is None else ModuleModel(home, modules, loading)
         self._num_labels = self._model.config.num_labels if modules is None else modules.num_labels

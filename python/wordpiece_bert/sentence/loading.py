@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.folders.kinds import kind_of
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
     from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
     from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
@@ -37,12 +40,18 @@ def encoder_class(folder: Path) -> type[Encoder]:
     return cast("type[Encoder]", getattr(module, kind.class_name))
 
 
-def load_encoder(name: str | os.PathLike[str]) -> Encoder:
+@completed_by(SPLITTING)
+def load_encoder(name: str | os.PathLike[str], *, word_splitter: WordSplitter | None = None) -> Encoder:
     """Load the encoder of dense, sparse or many vectors that a name or a folder has.
+
+    Parameters
+    ----------
+    name : str or os.PathLike
+        The name or the folder.
 
     Raises
     ------
     ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
         As for `SentenceEncoder`; a ConfigError also for a cross encoder.
     """
-    return encoder_class(find_model(name))(name)
+    return encoder_class(find_model(name))(name, word_splitter=word_splitter)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.model import BertModel
     from wordpiece_bert.subword import AnyTokenizer
     from wordpiece_bert.tokenizer import RaggedBatch
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["check_token_types", "model_tokenizer", "order_of", "passes", "rows_of", "with_lowercase"]
 
 
-def model_tokenizer(folder: Path, *, lowercase: bool) -> AnyTokenizer:
+def model_tokenizer(folder: Path, *, lowercase: bool, word_splitter: WordSplitter | None = None) -> AnyTokenizer:
     """Load the tokenizer of a model, for texts in lower case if the folder says so.
 
     Raises
@@ -33,7 +34,7 @@ def model_tokenizer(folder: Path, *, lowercase: bool) -> AnyTokenizer:
     ConfigError
         It assigns a token type other than 0 to a single text, which rows of several texts do not support.
     """
-    tokenizer = tokenizer_of(folder)
+    tokenizer = tokenizer_of(folder, word_splitter=word_splitter)
     check_token_types(tokenizer, folder)
     return with_lowercase(tokenizer) if lowercase else tokenizer
 

@@ -14,6 +14,7 @@ from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -46,7 +47,7 @@ Source: TypeAlias = "Loaded | tuple[Model, AnyTokenizer] | str | os.PathLike[str
 _FROZEN = "frozen_head.json"
 
 
-@completed_by(LOADING)
+@completed_by(LOADING, SPLITTING)
 def load(
     name: str | os.PathLike[str],
     backend: str = "rust",
@@ -61,12 +62,6 @@ def load(
     word_splitter: WordSplitter | None = None,
 ) -> Loaded:
     """Load a model, as the class that its folder names, and its tokenizer.
-
-    Parameters
-    ----------
-    word_splitter : callable, optional
-        For Japanese models: a function from a text to the list of its words, as for `Tokenizer.from_pretrained`. Tasks
-        that need places in a text, as those of entities and answers, cannot use such a tokenizer.
 
     Returns
     -------
@@ -85,7 +80,7 @@ def load(
     >>> [found[0]["label"] for found in classify(reviews, ["A wonderful film!", "The story was dull."])]
     ['positive', 'negative']
     """
-    loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+    loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate, word_splitter)
     folder = loading.find(name)
     tokenizer = tokenizer_of(folder, word_splitter=word_splitter)  # before the weights, which take longer to read
     return Loaded(load_any(folder, loading), tokenizer)

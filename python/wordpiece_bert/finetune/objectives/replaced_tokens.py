@@ -25,7 +25,6 @@ from wordpiece_bert.bert.variants.electra import ElectraConfig, ElectraForMasked
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.gradient import compute
-from wordpiece_bert.finetune.heads import DiscriminatorTraining, MaskedLMTraining
 from wordpiece_bert.finetune.memory import row_sizes
 from wordpiece_bert.finetune.network import Gradients, Network
 from wordpiece_bert.finetune.objectives.examples import (
@@ -37,6 +36,7 @@ from wordpiece_bert.finetune.objectives.examples import (
 )
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.finetune.start import model_for
+from wordpiece_bert.finetune.token_heads import DiscriminatorTraining, MaskedLMTraining
 from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:

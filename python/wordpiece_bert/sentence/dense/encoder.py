@@ -13,6 +13,7 @@ from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, check_pool, one_of
 from wordpiece_bert.sentence.base import FromPretrained, Settings, engine_options
 from wordpiece_bert.sentence.dense.base import DenseEncoder, Form
@@ -28,6 +29,7 @@ from wordpiece_bert.sentence.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.sentence.dense.late_chunking import Chunks
     from wordpiece_bert.sentence.dense.windows import Combination
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["SentenceEncoder", "sentence_encoder"]
 
 
-@completed_by(LOADING, SETTINGS)
+@completed_by(LOADING, SPLITTING, SETTINGS)
 class SentenceEncoder(DenseEncoder):
     """A sentence encoder: a tokenizer, a BERT model, a pooling, and the modules after it; or a static model.
 
@@ -81,12 +83,15 @@ class SentenceEncoder(DenseEncoder):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
         similarity_fn_name: str | None = None,
         truncate_dim: int | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, keep_half, calibrate=calibrate)
+        loading = Loading(
+            backend, dtype, revision, download, keep_half, calibrate=calibrate, word_splitter=word_splitter
+        )
         settings = Settings(prompts, default_prompt_name, similarity_fn_name, truncate_dim)
         check_device(device)
         found = loading.find(model)

@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.parts import write_files
+from wordpiece_bert._internal.parts import core_of, write_files
 from wordpiece_bert._internal.safe_json import read_json
+from wordpiece_bert._tokenizer.word_splitter import word_core
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.folders.content_files import (
     FileState,
@@ -25,11 +26,13 @@ from wordpiece_bert.sentence.folders.content_files import (
     weight_files,
 )
 from wordpiece_bert.sentence.parts import source_of
+from wordpiece_bert.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wordpiece_bert.sentence.dense.base import DenseEncoder
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["file_digest", "model_digests"]
 
@@ -141,14 +144,20 @@ def _joined(digests: Iterable[bytes]) -> str:
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
-def _tokenizer_digest(tokenizer: Any) -> str:
-    """Return the fingerprint of a tokenizer; of one that has none, the digest of its files."""
-    known = getattr(tokenizer, "fingerprint", None)
-    if known is not None:
-        return str(known)
+def _tokenizer_digest(tokenizer: AnyTokenizer) -> str:
+    """Return the fingerprint of a tokenizer; of one that has none, the digest of its files.
+
+    A function that finds the words of texts cannot be compared, and is left out.
+    """
+    if isinstance(tokenizer, SubwordTokenizer):
+        more: object = tokenizer.lowercase
+    elif (words := word_core(core_of(tokenizer))) is not None:
+        more = words.pipeline
+    else:
+        return tokenizer.fingerprint
     files = _Digests()
     write_files(tokenizer, files)  # type: ignore[arg-type]
-    return _digest([tokenizer.lowercase, files.texts])
+    return _digest([more, files.texts])
 
 
 class _Digests:

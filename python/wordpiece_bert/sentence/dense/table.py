@@ -49,6 +49,7 @@ _NOT_OF_TABLES: dict[str, tuple[object, ...]] = {
     "dtype": ("float32", "auto"),
     "keep_half": (False,),
     "calibrate": (None,),
+    "word_splitter": (None,),
 }
 
 
@@ -64,8 +65,8 @@ def load_table(found: Path, loading: Loading, settings: Settings, threads: int |
         value = getattr(loading, name)
         if value not in without_effect:
             raise InputError(
-                f"{name} must be {without_effect[0]!r} for a static model, which adds rows of its table in float32, "
-                f"not {value!r:.80}"
+                f"{name} must be {without_effect[0]!r} for a static model, which has a tokenizer.json and adds rows "
+                f"of its table in float32, not {value!r:.80}"
             )
     parts = read_static_folder(found)
     return TableBody(parts._replace(folder=settings.of(parts.folder)), threads)

@@ -48,7 +48,7 @@ TOKENS_PER_CALL = 16_384
 def load_transformer(found: Path, loading: Loading, settings: Settings, threads: int | None) -> TransformerBody:
     """Load the model and the tokenizer of a folder."""
     folder = settings.of(read_folder(found))
-    tokenizer = model_tokenizer(folder.transformer, lowercase=folder.do_lower_case)
+    tokenizer = model_tokenizer(folder.transformer, lowercase=folder.do_lower_case, word_splitter=loading.word_splitter)
     model = load_base(folder.transformer, loading)
     return TransformerBody(model, tokenizer, folder, threads)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.functional import Array
 
 __all__ = ["Route", "SparseFolder", "SpladeFolder", "StaticWeights", "read_sparse_folder"]
@@ -88,8 +89,8 @@ class SparseFolder:
     max_active_dims: int | None = None
 
 
-def read_sparse_folder(folder: Path) -> SparseFolder:
-    """Read the settings of a sparse encoder.
+def read_sparse_folder(folder: Path, word_splitter: WordSplitter | None = None) -> SparseFolder:
+    """Read the settings of a sparse encoder; `word_splitter` is for the tokenizers of routes that only weigh tokens.
 
     Raises
     ------
@@ -99,7 +100,9 @@ def read_sparse_folder(folder: Path) -> SparseFolder:
     CheckpointError
         The weights of the tokens of queries are malformed or do not fit the tokenizer.
     TokenizerFormatError
-        The tokenizer of the queries cannot be read.
+        The tokenizer of the queries cannot be read, or needs a `word_splitter`.
+    InputError
+        It needs no `word_splitter`, and there is one.
     """
     listing = folder / "modules.json"
     settings = _model_settings(folder)
@@ -110,12 +113,12 @@ def read_sparse_folder(folder: Path) -> SparseFolder:
         return SparseFolder(routes={"": _splade(folder, None)}, default_route="", **settings)
     modules = list_modules(listing, _MODULES)
     if len(modules) == 1 and modules[0][0] in _ROUTERS:
-        routes, default = _router(modules[0][1])
+        routes, default = _router(modules[0][1], word_splitter)
         return SparseFolder(routes=routes, default_route=default, **settings)
-    return SparseFolder(routes={"": _route(modules, listing)}, default_route="", **settings)
+    return SparseFolder(routes={"": _route(modules, listing, word_splitter)}, default_route="", **settings)
 
 
-def _router(folder: Path) -> tuple[dict[str, Route], str | None]:
+def _router(folder: Path, word_splitter: WordSplitter | None) -> tuple[dict[str, Route], str | None]:
     """Read the routes of a router by name, and the name of the default one."""
     file = folder / "router_config.json"
     if not file.is_file():
@@ -126,7 +129,7 @@ def _router(folder: Path) -> tuple[dict[str, Route], str | None]:
     for name, members in (setting(config, "structure", dict, file) or {}).items():
         if not isinstance(members, list) or not all(isinstance(m, str) and m in types for m in members):
             refuse(file, f"the route {quoted(name)} is {quoted(members)}, expected names of types")
-        routes[name] = _route([_typed(folder, member, types[member], file) for member in members], file)
+        routes[name] = _route([_typed(folder, member, types[member], file) for member in members], file, word_splitter)
     if not routes:
         refuse(file, "has no routes")
     parameters = setting(config, "parameters", dict, file) or {}
@@ -149,11 +152,11 @@ def _typed(folder: Path, member: str, kind: object, file: Path) -> tuple[str, Pa
     return name, inside(folder, member, str(file), ConfigError)
 
 
-def _route(modules: Sequence[tuple[str, Path]], where: Path) -> Route:
+def _route(modules: Sequence[tuple[str, Path]], where: Path, word_splitter: WordSplitter | None) -> Route:
     """Read the modules that turn texts into vectors."""
     kinds = [kind for kind, _ in modules]
     if kinds == ["SparseStaticEmbedding"]:
-        return _static(modules[0][1])
+        return _static(modules[0][1], word_splitter)
     if len(kinds) == 2 and kinds[0] in _TRANSFORMERS and kinds[1] == "SpladePooling":
         return _splade(modules[0][1], modules[1][1])
     refuse(
@@ -188,9 +191,9 @@ def _splade(transformer: Path, pooling: Path | None) -> SpladeFolder:
     )
 
 
-def _static(folder: Path) -> StaticWeights:
+def _static(folder: Path, word_splitter: WordSplitter | None) -> StaticWeights:
     """Read the weights of tokens, from a tensor or by their names."""
-    tokenizer = Tokenizer.from_pretrained(folder)
+    tokenizer = Tokenizer.from_pretrained(folder, word_splitter=word_splitter)
     file = folder / "config.json"
     path = setting(read_object(file, ConfigError) if file.is_file() else {}, "path", str, file)
     if path is not None and path.endswith(".json"):

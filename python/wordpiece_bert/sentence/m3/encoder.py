@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.answers import Answer, SearchResults
 from wordpiece_bert._internal.batching import with_progress
-from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert.bert.auto import load_base
@@ -17,49 +18,37 @@ from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.base import Encoder, FromPretrained, engine_options
 from wordpiece_bert.sentence.m3.heads import greatest_weights, read_heads
-from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim_pairwise
+from wordpiece_bert.sentence.m3.scoring import Hits, best_documents, checked_weights, scores_of_pairs
+from wordpiece_bert.sentence.m3.vectors import M3Rows, M3Vectors, rows_of_vectors
 from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.sentence.rows import model_tokenizer, order_of, passes, rows_of
 from wordpiece_bert.sentence.source import Source
-from wordpiece_bert.sentence.sparse.vectors import SparseVectors, joined, sparse_pairwise_similarity
+from wordpiece_bert.sentence.sparse.vectors import SparseVectors, joined
+from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
+    import numpy.typing as npt
+
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.subword import AnyTokenizer
 
-__all__ = ["M3Encoder", "M3Vectors"]
+__all__ = ["M3Encoder"]
 
 #: The most tokens of a pass.
 _TOKENS_PER_CALL = 16_384
 
-#: Tokens that have no weight in sparse vectors.
+#: Tokens of the tokenizer of XLM-RoBERTa that have no weight in sparse vectors.
 _UNWEIGHED = ("<s>", "</s>", "<pad>", "<unk>")
-
-
-class M3Vectors(NamedTuple):
-    """The outputs of `M3Encoder.encode`: of n texts, or of one.
-
-    Attributes
-    ----------
-    dense : ndarray
-        Vectors of length 1, float32 [n, d], or [d] for one text.
-    sparse : SparseVectors
-        The weights of the tokens that a text has, [n, V], or [V].
-    colbert : MultiVectors or ndarray
-        The vectors of the tokens of each text but the first, of length 1: a sequence of arrays [tokens, c], or one.
-    """
-
-    dense: Array
-    sparse: SparseVectors
-    colbert: MultiVectors | Array
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,7 @@ class _Folder:
     default_prompt_name: str | None = None
 
 
-@completed_by(LOADING)
+@completed_by(LOADING, SPLITTING)
 class M3Encoder(Encoder):
     """BGE-M3: one pass of an encoder gives a dense vector, weights of tokens and a vector for each token.
 
@@ -92,6 +81,14 @@ class M3Encoder(Encoder):
         As for `BertModel` and `Tokenizer`; a ModelNotFoundError also if one of the two files is missing.
     InputError
         The device is not the CPU, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import M3Encoder
+    >>> encoder = M3Encoder("models/m3")
+    >>> hits = encoder.search("bread dough", ["a bicycle wheel", "bread and flour"])
+    >>> [hit["corpus_id"] for hit in hits]
+    [1, 0]
     """
 
     def __init__(
@@ -107,16 +104,20 @@ class M3Encoder(Encoder):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        word_splitter: WordSplitter | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, keep_half, calibrate=calibrate)
+        loading = Loading(
+            backend, dtype, revision, download, keep_half, calibrate=calibrate, word_splitter=word_splitter
+        )
         check_device(device)
         folder = loading.find(model)
         self._folder = _Folder()
         self._threads = threads
+        # The tokenizer comes before the weights, which take longer to read.
+        self._tokenizer = model_tokenizer(folder, lowercase=False, word_splitter=word_splitter)
         self._model = load_base(folder, loading)
         engine = get_engine(self._model.backend, self._model.dtype)
         self._heads = read_heads(folder, self._model.config.hidden_size, engine.linear)
-        self._tokenizer = model_tokenizer(folder, lowercase=False)
         limit = self._tokenizer.model_max_length
         longest = self._model.config.usual_longest_row if limit is None else limit
         longest = min(longest, self._model.config.longest_row)
@@ -125,8 +126,7 @@ class M3Encoder(Encoder):
             least = self._tokenizer.num_special_tokens_to_add() + 1
             most = self._model.config.longest_row
             self._longest = whole_number("max_seq_length", max_seq_length, least, most, meaning="the longest row")
-        found = (self._tokenizer.token_to_id(token) for token in _UNWEIGHED)
-        self._left_out = np.array([index for index in found if index is not None], np.int64)
+        self._left_out = _without_weight(self._tokenizer)
         options = engine_options(loading) | {"max_seq_length": max_seq_length, "threads": threads}
         self._source = Source.of(model, folder, revision, **options)
 
@@ -190,6 +190,16 @@ class M3Encoder(Encoder):
         TruncationWarning
             Texts were truncated, and `return_truncated` is false. The message has their number and the index of the
             first.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.sentence import M3Encoder
+        >>> encoder = M3Encoder("models/m3")
+        >>> outputs = encoder.encode(["a bicycle wheel", "bread and flour"])
+        >>> outputs.dense.shape
+        (2, 67)
+        >>> outputs.sparse, outputs.colbert
+        (SparseVectors([2, 67], 4 values, 2.0 a row), MultiVectors(2 texts, 8 vectors of 67))
         """
         single, items = check_texts(texts)
         size = whole_number("batch_size", batch_size, 1)
@@ -262,40 +272,134 @@ class M3Encoder(Encoder):
         InputError
             A pair is not two texts (the message has its index), or the weights are not three numbers of at least 0
             whose first two do not sum to 0.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.sentence import M3Encoder
+        >>> encoder = M3Encoder("models/m3")
+        >>> pairs = [("bake bread", "bread and flour"), ("bake bread", "a bicycle wheel")]
+        >>> encoder.score(pairs, (0.4, 0.2, 0.4))["colbert+sparse+dense"].round(2)
+        array([0.78, 0.29], dtype=float32)
         """
-        first, second, third = _checked_weights(weights)
+        checked = checked_weights(weights, two=True)
         listed = _checked_pairs(pairs)
         texts = list(dict.fromkeys(text for pair in listed for text in pair))
         vectors = self.encode(texts, batch_size, show_progress_bar)
         number = {text: index for index, text in enumerate(texts)}
         a, b = (np.array([number[pair[side]] for pair in listed], np.int64) for side in (0, 1))
-        dense = np.einsum("ij,ij->i", vectors.dense[a], vectors.dense[b])
-        sparse = sparse_pairwise_similarity(vectors.sparse[a], vectors.sparse[b], "dot")
-        queries = vectors.colbert[a]
-        colbert = maxsim_pairwise(queries, vectors.colbert[b], threads=self._threads) / queries.lengths
-        both = first * dense + second * sparse
-        scores = {
-            "dense": dense,
-            "sparse": sparse,
-            "colbert": colbert,
-            "sparse+dense": both / (first + second),
-            "colbert+sparse+dense": (both + third * colbert) / (first + second + third),
-        }
-        return {name: np.asarray(score, np.float32) for name, score in scores.items()}
+        queries, passages = (M3Rows(vectors.dense[i], vectors.sparse[i], vectors.colbert[i]) for i in (a, b))
+        return scores_of_pairs(queries, passages, checked, self._threads)
+
+    @completed_by(ENCODING)
+    def search(
+        self,
+        queries: str | Texts | M3Vectors,
+        documents: Texts | M3Vectors,
+        weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
+        *,
+        top_k: int = 10,
+        retrieve_top_k: int | None = None,
+        return_documents: bool = False,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+    ) -> SearchResults[Any]:
+        """Find the documents with the highest weighted mean of the dense, the sparse and the multi-vector score.
+
+        The scores are those of `score`. ``(1, 0, 0)`` ranks by dense vectors alone, ``(0, 1, 0)`` by weights of tokens,
+        ``(0, 0, 1)`` by vectors of tokens.
+
+        Parameters
+        ----------
+        queries : str, iterable of str, column of strings or M3Vectors
+            A query, several, or what `encode` returned for them.
+        documents : iterable of str, column of strings or M3Vectors
+            The texts to search, or what `encode` returned for them; its arrays may be memory-mapped.
+        weights : (float, float, float), default (1, 1, 1)
+            What the dense, the sparse and the multi-vector score count in their mean.
+        top_k : int, default 10
+            How many documents to return for each query.
+        retrieve_top_k : int, optional
+            Of how many documents the vectors of tokens are compared with those of a query: the best by the weighted
+            mean of the other two scores. By default of all, so that the result is exact.
+        return_documents : bool, default False
+            Whether to return the texts, too, as ``text``; the documents must be texts.
+
+        Returns
+        -------
+        SearchResults
+            For each query a list of dicts, the highest score first, of equal scores the lower number first:
+            ``corpus_id`` (the number of the document), ``score`` (the weighted mean), and ``dense``, ``sparse`` and
+            ``colbert``, the scores of which it is the mean. For a single query its list. The attribute ``truncated`` of
+            a dict is whether the query or the document was truncated in this call.
+
+        Raises
+        ------
+        InputError
+            A text is not a str, outputs are not those of this model, the weights are not three numbers of at least 0
+            that do not sum to 0, or another argument is wrong.
+
+        Warns
+        -----
+        TruncationWarning
+            Queries or documents were truncated.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.sentence import M3Encoder
+        >>> encoder = M3Encoder("models/m3")
+        >>> documents = encoder.encode(["a bicycle wheel", "bread and flour", "baking in the oven"])
+        >>> hits = encoder.search("bake bread", documents, (0.4, 0.2, 0.4), top_k=2)
+        >>> [(hit["corpus_id"], round(hit["score"], 2), round(hit["sparse"], 2)) for hit in hits]
+        [(1, 0.78, 0.15), (2, 0.71, 0.0)]
+        """
+        checked = checked_weights(weights, two=False)
+        top_k = whole_number("top_k", top_k, 1)
+        if retrieve_top_k is not None:
+            retrieve_top_k = whole_number("retrieve_top_k", retrieve_top_k, 1, others="or None for all")
+        if checked_flag("return_documents", return_documents) and isinstance(documents, M3Vectors):
+            raise InputError("return_documents needs the texts of the documents, not their vectors")
+        if isinstance(documents, str):
+            raise InputError(f"documents must be a list of texts, not one text: {documents!r:.80}")
+        texts = documents if isinstance(documents, M3Vectors) else check_texts(documents)[1]
+        options = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
+        single, asked, cut = self._searched("queries", queries, options)
+        _, rows, cut_documents = self._searched("documents", texts, options)
+        shown: SearchResults[Any] = SearchResults()
+        for number, hits in enumerate(best_documents(asked, rows, checked, top_k, retrieve_top_k, self._threads)):
+            answers: SearchResults[Answer] = SearchResults()
+            for i, row in enumerate(hits.rows.tolist()):
+                answer = {"corpus_id": row} | {name: float(getattr(hits, name)[i]) for name in Hits._fields[1:]}
+                if return_documents:
+                    answer["text"] = texts[row]
+                answers.append(Answer(answer, truncated=bool(cut[number] or cut_documents[row])))
+            shown.append(answers)
+        return shown[0] if single else shown
+
+    def _searched(self, name: str, given: Any, options: dict[str, Any]) -> tuple[bool, M3Rows, npt.NDArray[np.bool_]]:
+        """Return whether an argument of a search is one text, its outputs, and which texts were truncated now."""
+        if not isinstance(given, M3Vectors):
+            single, items = check_texts(given)
+            found, truncated = self.encode(items, **options, return_truncated=True)
+            warn_truncated(truncated, self._longest)
+            return single, M3Rows(*found), truncated
+        widths = (self.dimension, self.vocabulary_size, self.token_dimension)
+        single, rows = rows_of_vectors(name, given, widths)
+        return single, rows, np.zeros(len(rows.dense), np.bool_)
 
     def __repr__(self) -> str:
         return f"M3Encoder({self._model!r})"
 
 
-def _checked_weights(weights: Any) -> tuple[float, float, float]:
-    numbers = np.asarray(weights, dtype=object).reshape(-1).tolist()
-    real = all(isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in numbers)
-    if len(numbers) != 3 or not real or not all(0 <= x < np.inf for x in numbers) or numbers[0] + numbers[1] == 0:
-        raise InputError(
-            "weights must be three finite numbers of at least 0, of dense, sparse and multi-vector scores, and the "
-            f"first two not both 0; not {weights!r}"
-        )
-    return float(numbers[0]), float(numbers[1]), float(numbers[2])
+def _without_weight(tokenizer: AnyTokenizer) -> npt.NDArray[np.int64]:
+    """Return the ids without a weight in sparse vectors: of the first token, the last, padding and unknown words.
+
+    A WordPiece tokenizer names no last token, so that its [SEP] has a weight, as in FlagEmbedding.
+    """
+    if isinstance(tokenizer, Tokenizer):
+        found = [tokenizer.cls_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id]
+    else:
+        found = [tokenizer.token_to_id(token) for token in _UNWEIGHED]
+    return np.array([index for index in found if index is not None], np.int64)
 
 
 def _checked_pairs(pairs: Any) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.arguments import Texts, check_pool, one_of
 from wordpiece_bert.sentence.base import FromPretrained, Settings, VectorEncoder, engine_options
 from wordpiece_bert.sentence.derived import encode_for
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.subword import AnyTokenizer
@@ -56,7 +58,7 @@ _TASKS = (None, "query", "document")
 _QUERY = "one text or its vectors [tokens, d]"
 
 
-@completed_by(LOADING, SETTINGS)
+@completed_by(LOADING, SPLITTING, SETTINGS)
 class MultiVectorEncoder(VectorEncoder):
     """A multi-vector encoder: texts to the vectors of their tokens, which late interaction compares one by one.
 
@@ -104,19 +106,22 @@ class MultiVectorEncoder(VectorEncoder):
         download: bool = False,
         keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
+        word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
         similarity_fn_name: str | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, keep_half, calibrate=calibrate)
+        loading = Loading(
+            backend, dtype, revision, download, keep_half, calibrate=calibrate, word_splitter=word_splitter
+        )
         settings = Settings(prompts, default_prompt_name, similarity_fn_name)
         check_device(device)
         found = loading.find(model)
         self._folder = settings.of(read_multi_vector_folder(found), METRICS)
         folder = self._folder
         self._threads = threads
+        self._tokenizer = marked_tokenizer(folder, word_splitter)  # before the weights, which take longer to read
         self._model, projection = load_encoder(folder, loading)
-        self._tokenizer = marked_tokenizer(folder)
         check_token_types(self._tokenizer, folder.transformer)
         engine = get_engine(self._model.backend, self._model.dtype)
         modules = (*projection, *folder.modules)

@@ -8,7 +8,6 @@ import numpy as np
 
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.bert.auto import base_class, load_base
-from wordpiece_bert.bert.calibration import calibration_rows
 from wordpiece_bert.bert.checkpoint import find_weights
 from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.engines import choose_dtype
@@ -25,6 +24,7 @@ from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.loading import Loading
     from wordpiece_bert.sentence.folders.multi_vector import MultiVectorFolder
     from wordpiece_bert.subword import AnyTokenizer
@@ -48,7 +48,7 @@ def load_encoder(folder: MultiVectorFolder, loading: Loading) -> tuple[BertModel
     config = base.config_class.from_folder(home)
     file = find_weights(home)
     chosen = choose_dtype(loading.backend, loading.dtype)
-    rows = calibration_rows(home, config, loading.calibrate) if chosen == "int8" else None
+    rows = loading.calibration_rows(home, config) if chosen == "int8" else None
     with open_tensors(file, keep_half=loading.keep_half) as tensors:
         weight = tensors.pop("linear.weight", None)
         if weight is None or weight.ndim != 2 or weight.shape[1] != config.hidden_size or not len(weight):
@@ -63,12 +63,12 @@ def load_encoder(folder: MultiVectorFolder, loading: Loading) -> tuple[BertModel
     return model, (projection,)
 
 
-def marked_tokenizer(folder: MultiVectorFolder) -> AnyTokenizer:
+def marked_tokenizer(folder: MultiVectorFolder, word_splitter: WordSplitter | None = None) -> AnyTokenizer:
     """Load the tokenizer; markers that its vocabulary has become special tokens, which it does not split.
 
     A marker is a token with the space after it, as PyLate adds it, or without, as in ColBERT's vocabulary.
     """
-    tokenizer = tokenizer_of(folder.transformer)
+    tokenizer = tokenizer_of(folder.transformer, word_splitter=word_splitter)
     known: list[str] = []
     for marker in folder.markers:
         for form in (marker, *marker.split(None, 1)[:1]):

@@ -164,10 +164,11 @@ def load_route(route: Route, loading: Loading, threads: int | None) -> RunsRoute
     """Load what computes a route."""
     if isinstance(route, StaticWeights):
         return StaticRoute(route, threads)
+    # The tokenizer comes before the weights, which take longer to read.
+    tokenizer = model_tokenizer(route.transformer, lowercase=route.do_lower_case, word_splitter=loading.word_splitter)
     model = load_any(route.transformer, loading)
     if not isinstance(model, MaskedLM):
         raise ConfigError(
             f"{route.transformer}: a sparse encoder is a masked-language model, not {type(model).__name__}"
         )
-    tokenizer = model_tokenizer(route.transformer, lowercase=route.do_lower_case)
     return SpladeRoute(route, model, model.vocabulary_head(), tokenizer, threads)

@@ -12,13 +12,13 @@ from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import normalized, similarity
 from wordpiece_bert.sentence.quantization import quantize_embeddings
-from wordpiece_bert.sentence.search.nearest import best_of_scores, by_groups, check_queries, merged
+from wordpiece_bert.sentence.search.nearest import best_first, best_of_scores, by_groups, check_queries, merged
 from wordpiece_bert.sentence.search.quantized import restored
 from wordpiece_bert.sentence.vector_folder.layout import BINARY, DENSE, INT8, VECTOR
 from wordpiece_bert.sentence.vector_folder.part_files import GROUP_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.loading import Encoder
@@ -78,7 +78,7 @@ def nearest_bits(
     rows = np.sort(candidates, axis=1)
     scores = np.stack([restored(_taken(groups, some, BINARY), layout.dimension, None) @ query
                        for query, some in zip(_scaled(queries, layout), rows, strict=True)])  # fmt: skip
-    return _sorted(rows, scores, top_k)
+    return best_first(rows, scores.astype(np.float64), top_k)
 
 
 def nearest_int8(
@@ -114,12 +114,10 @@ def nearest_int8(
         rows, scores = best_of_scores(np.ascontiguousarray((np.concatenate([*blocks]) + constant).T), count)
         return rows + start, scores
 
-    best: Found | None = None
     with ThreadPoolExecutor(_core.num_threads(threads) if single else 1) as pool:
-        for found in pool.map(of_group, groups):
-            best = found if best is None else merged(best, found, count)
-    if best is None:
-        return np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0))
+        best = _best_of(pool.map(of_group, groups), count, len(queries))
+    if not groups:
+        return best
     return _rescored(queries, best[0], groups, layout.similarity, top_k) if exact else best
 
 
@@ -135,13 +133,7 @@ def _rescored(
     rows = np.sort(candidates, axis=1)
     scores = [similarity(query, _taken(groups, some, VECTOR), metric)[0]
               for query, some in zip(queries, rows, strict=True)]  # fmt: skip
-    return _sorted(rows, np.stack(scores), top_k)
-
-
-def _sorted(rows: npt.NDArray[np.int64], scores: npt.NDArray[Any], top_k: int) -> Found:
-    """Return the best of rows [n, k] by their scores; of equal ones the lower row first, as the rows rise."""
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1).astype(np.float64)
+    return best_first(rows, np.stack(scores).astype(np.float64), top_k)
 
 
 def nearest_scored(queries: Any, groups: Sequence[Group], encoder: Encoder, top_k: int) -> Found:
@@ -155,10 +147,14 @@ def nearest_scored(queries: Any, groups: Sequence[Group], encoder: Encoder, top_
 
 def _best(groups: Sequence[Group], top_k: int, queries: int, search: Callable[[Callable[[str], Any]], Found]) -> Found:
     """Search each group, and return the best rows of all."""
+    each = ((start, search(read)) for start, read in groups)
+    return _best_of(((rows + start, scores) for start, (rows, scores) in each), top_k, queries)
+
+
+def _best_of(each: Iterable[Found], top_k: int, queries: int) -> Found:
+    """Return the best rows of results for `queries` queries, whose rows rise from one to the next."""
     best: Found | None = None
-    for start, read in groups:
-        rows, scores = search(read)
-        found = rows + start, scores
+    for found in each:
         best = found if best is None else merged(best, found, top_k)
     return best or (np.zeros((queries, 0), np.int64), np.zeros((queries, 0)))
 

@@ -1,0 +1,221 @@
+"""The training side of heads with scores of each token: words, labels, answers, and ELECTRA's replaced tokens.
+
+Comments denote shapes by the letters of `wordpiece_bert.bert.functional`; M are the tokens of the batch, n the labels
+that are not ignored, C the classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordpiece_bert.bert import functional, gradients
+from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.bert.variants.electra import DETECTOR_DENSE, DETECTOR_SCORES
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.head_losses import binary_cross_entropy, cross_entropy
+from wordpiece_bert.finetune.heads import HeadLoss, HeadTraining, ScoreHead
+from wordpiece_bert.finetune.network import dropout_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.bert.functional import Array, Ids, Mask
+    from wordpiece_bert.bert.heads.kinds import MaskedLMNames, ScoreLayers
+    from wordpiece_bert.finetune.heads import Back, HeadInputs
+    from wordpiece_bert.finetune.network import Network
+
+__all__ = ["DiscriminatorTraining", "MaskedLMTraining", "QuestionAnsweringHead", "TokenHead"]
+
+
+class MaskedLMTraining(HeadTraining):
+    """logits = decoder(LN(activation(dense(x)))), only at the labelled positions."""
+
+    label_names = ("labels",)
+    scores_vocabulary = True
+
+    def __init__(self, network: Network, names: MaskedLMNames) -> None:
+        super().__init__(network)
+        self._names = names
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        """Return the positions that the head reads."""
+        labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
+        return labelled
+
+    def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
+        return check_labels("labels", value, shape, self._network.config.vocab_size, IGNORED)
+
+    def run(self, given: HeadInputs) -> HeadLoss:
+        """Compute the loss and the gradients."""
+        tokens = given.tokens
+        targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+        chosen = np.flatnonzero(targets != IGNORED)  # [n]
+        if not len(chosen):
+            raise InputError(f"all {targets.size} labels of the batch are ignored ({IGNORED}): the loss is not defined")
+        logits, back = self.scores(given, chosen)
+        self.see(given, chosen, logits)
+        loss, dlogits = given.engine.cross_entropy(logits, targets[chosen])
+        return HeadLoss(loss, back(dlogits))
+
+    def scores(self, given: HeadInputs, chosen: npt.NDArray[np.intp]) -> tuple[Array, Back]:
+        """Compute the scores of the chosen tokens, [n, V], as `Scoring.scores`."""
+        x, parameters, gradient = given.x, given.parameters, given.gradient
+        names, config = self._names, self._network.config
+        name = names.activation or config.head_activation
+        z = self.linear(given, names.dense, x[chosen])  # [n, H]
+        t, kept = self.norm(given, names.norm, functional.ACTIVATIONS[name](z))  # [n, H]
+        decoder = f"{names.decoder}.weight"
+        if decoder not in parameters:  # it is the word table
+            decoder = self._network.name("embeddings.word_embeddings.weight")
+        decoder_bias = f"{names.decoder}.bias" if f"{names.decoder}.bias" in parameters else names.bias
+        bias = parameters.get(decoder_bias)
+
+        def back(dlogits: Array) -> Array:
+            dt, dw, db = given.engine.linear_backward(dlogits, t, parameters[decoder])
+            gradient.add(decoder, dw)
+            if bias is not None:
+                gradient.add(decoder_bias, db)
+            dz = gradients.activation_backward(self.norm_backward(given, names.norm, dt, kept), z, name)
+            dx = np.zeros_like(x)
+            dx[chosen] = self.linear_backward(given, names.dense, dz, x[chosen])
+            return dx
+
+        return given.engine.linear(t, parameters[decoder], bias), back
+
+    def see(self, given: HeadInputs, chosen: npt.NDArray[np.intp], logits: Array) -> None:
+        """Take note of the scores [n, V] of the tokens `chosen` [n] of M; they are overwritten afterwards."""
+
+
+class _TokensHead(ScoreHead):
+    """Scores of each token."""
+
+    #: The rate of dropout before the classifier.
+    _rate: tuple[str, ...]
+
+    def scores(self, given: HeadInputs, chosen: npt.NDArray[np.intp]) -> tuple[Array, Back]:
+        """Compute the scores of the chosen tokens, [n, C], as `Scoring.scores`."""
+        found, back = self._scores(given)
+
+        def through(dscores: Array) -> Array:
+            padded = np.zeros_like(found)
+            padded[chosen] = dscores
+            return back(padded)
+
+        return found[chosen], through
+
+    def _scores(self, given: HeadInputs) -> tuple[Array, Back]:
+        """Return the scores [M, C], with dropout before the classifier, and their backward pass."""
+        rate = self._rate
+        hidden, back = self._hidden(given, given.x)  # [M, H]
+        mask = None
+        if given.dropout is not None and rate:
+            dropped_share = dropout_rate(self._network.config, *rate)
+            mask = given.dropout.tokens("head", given.tokens, hidden.shape[1], dropped_share)
+        dropped = hidden if mask is None else hidden * mask
+        classifier = self._layers.classifier
+
+        def through(dscores: Array) -> Array:
+            dhidden = self.linear_backward(given, classifier, dscores, dropped)
+            return back(dhidden if mask is None else dhidden * mask)
+
+        return self.linear(given, classifier, dropped), through
+
+
+class TokenHead(_TokensHead):
+    """Token classification: scores of every labelled token."""
+
+    label_names = ("labels",)
+
+    def __init__(self, network: Network, layers: ScoreLayers) -> None:
+        super().__init__(network, layers)
+        self._rate = network.training.token_rate
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        """Return the positions that the head reads."""
+        labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
+        return labelled
+
+    def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
+        return check_labels("labels", value, shape, self._network.config.num_labels, IGNORED)
+
+    def run(self, given: HeadInputs) -> HeadLoss:
+        """Compute the loss and the gradients."""
+        tokens = given.tokens
+        targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+        logits, back = self._scores(given)  # [M, C]
+        loss, dlogits = cross_entropy(logits, targets, "labels")
+        return HeadLoss(loss, back(dlogits))
+
+
+class QuestionAnsweringHead(_TokensHead):
+    """Scores of each token as the first and as the last of the answer; the loss is the mean of both."""
+
+    label_names = ("start_positions", "end_positions")
+
+    def __init__(self, network: Network, layers: ScoreLayers) -> None:
+        super().__init__(network, layers)
+        self._rate = network.training.answer_rate
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        """Return the positions that the head reads."""
+        del labels
+        return np.ones_like(mask)  # the softmax runs over all places, padding included
+
+    def run(self, given: HeadInputs) -> HeadLoss:
+        """Compute the loss and the gradients."""
+        tokens = given.tokens
+        flat, back = self._scores(given)  # [M, 2]
+        scores = tokens.padded(flat)  # [B, S, 2]
+        loss, parts = 0.0, []
+        for index, name in enumerate(self.label_names):
+            part, dpart = self._position_loss(np.ascontiguousarray(scores[..., index]), given.labels[name], name)
+            loss += part / 2
+            parts.append(dpart * np.float32(0.5))
+        dscores = np.stack(parts, axis=-1)[tokens.rows, tokens.columns]  # [M, 2]
+        return HeadLoss(loss, back(dscores))
+
+    @staticmethod
+    def _position_loss(logits: Array, value: npt.ArrayLike, name: str) -> tuple[float, Array]:
+        """Cross entropy over the places; positions are clipped to 0 … S, of which S is ignored."""
+        batch, length = logits.shape
+        positions = as_array(name, value)
+        if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
+            raise InputError(
+                f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}"
+            )
+        return cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), name, ignored=length)
+
+
+class DiscriminatorTraining(HeadTraining):
+    """ELECTRA's discriminator: binary cross entropy over the visible tokens, times a weight."""
+
+    label_names = ("labels",)
+
+    def __init__(self, network: Network, weight: float = 1.0) -> None:
+        super().__init__(network)
+        self._weight = weight
+
+    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
+        """Return the positions that the head reads."""
+        del labels
+        return np.zeros_like(mask)
+
+    def run(self, given: HeadInputs) -> HeadLoss:
+        """Compute the loss and the gradients."""
+        x, tokens = given.x, given.tokens
+        targets = check_targets("labels", given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
+        name = self._network.config.hidden_act
+        z = self.linear(given, DETECTOR_DENSE, x)  # [M, H]
+        t = functional.ACTIVATIONS[name](z)
+        logits = self.linear(given, DETECTOR_SCORES, t)  # [M, 1]
+        loss, dlogits = binary_cross_entropy(logits[:, 0], targets)
+        dlogits *= np.float32(self._weight)
+        dt = self.linear_backward(given, DETECTOR_SCORES, dlogits[:, None], t)
+        dz = gradients.activation_backward(dt, z, name)
+        dx = self.linear_backward(given, DETECTOR_DENSE, dz, x)
+        return HeadLoss(self._weight * loss, dx)
