@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,14 +50,19 @@ def path_of(request: str) -> str:
 def hostile_body(request: str, kind: str) -> bytes:
     """Return the body of a kind for a request."""
     if kind == "names of the body":
-        return HOSTILE[kind]().encode()
-    return json.dumps(REQUESTS[request]).replace("null", HOSTILE[kind](), 1).encode()
+        return _value(kind).encode()
+    return json.dumps(REQUESTS[request]).replace("null", _value(kind), 1).encode()
 
 
 def filled(request: str, value: Any) -> dict[str, Any]:
     """Return a request with a value in place of its texts."""
     found: dict[str, Any] = json.loads(json.dumps(REQUESTS[request]).replace("null", json.dumps(value), 1))
     return found
+
+
+@lru_cache(maxsize=1)
+def _value(kind: str) -> str:
+    return HOSTILE[kind]()
 
 
 def _of(size: int, item: str) -> str:

@@ -429,7 +429,8 @@ def test_a_request_beyond_the_drain_time_is_503_in_json_and_counted(folders: Pat
 
 def test_a_request_that_the_server_gives_up_is_counted(folders: Path) -> None:
     app = create_app({"a": SentenceEncoder(folders / "sentences")}, ServerSettings(fill_deadline=30))
-    app.service.models.find("a")._batcher._active = 2  # so that it waits for another request
+    batcher = app.service.models.find("a")._batcher
+    batcher._active, batcher._seconds = 2, 60  # so that it waits for another request
 
     async def given_up() -> tuple[Answer, Answer]:
         task = asyncio.create_task(ask(app, "POST", "/v1/embeddings", b'{"input": "bread"}'))

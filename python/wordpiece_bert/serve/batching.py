@@ -1,13 +1,15 @@
 """Rows of concurrent requests, together through one model: a bounded queue and batches by tokens.
 
-A batch starts when it is full, or when the model is idle and as many requests wait as the last batch had, or the first
-has waited for the fill deadline: a client that is alone waits for nobody. While the model runs, rows collect. Waiting
-requests take turns, so that a long one does not hold up those behind it.
+A batch starts when it is full, or when the model is idle and as many requests wait as there were when the last batch
+ended, in it or in the queue: most clients send the next request when they have the answer. One that is alone waits for
+nobody, and several wait while requests go on coming, each within the fill deadline of the one before. While the model
+runs, rows collect. Waiting requests take turns, so that a long one does not hold up those behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from bisect import bisect_right
 from collections import deque
@@ -38,6 +40,8 @@ Results: TypeAlias = Any
 _TURNS = 4
 # The weight of the last batch in the estimate of tokens per second.
 _LATEST = 0.2
+# An idle model waits for requests for at most this share of the time that the last batch took.
+_WAITING = 0.5
 
 
 class Part(NamedTuple):
@@ -110,8 +114,10 @@ class Batcher:
         self._jobs: deque[_Job] = deque()
         self._tokens = 0
         self._rate = 0.0  # tokens per second
-        self._active = 1  # requests in the last batch: as many may come again
-        self._arrival = asyncio.Event()
+        self._active = 1  # requests when the last batch ended, in it or in the queue: as many may come again
+        self._ended = 0.0  # when it ended
+        self._seconds = 0.0  # how long it took
+        self._enough = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {name}")
         self._task: asyncio.Task[None] | None = None
         metrics.queue_tokens.read(lambda: self._tokens, model=name)
@@ -147,7 +153,8 @@ class Batcher:
             self._task = asyncio.get_running_loop().create_task(self._work())
         self._jobs.append(job)
         self._tokens += tokens
-        self._arrival.set()
+        if len(self._jobs) == 1 or self._is_enough:  # other requests wake nobody
+            self._enough.set()
         try:
             results: Results = await job.future
             return results
@@ -175,7 +182,6 @@ class Batcher:
             jobs, parts = self._take()
             tokens = sum(job.ends[part.stop] - job.ends[part.start] for job, part in zip(jobs, parts, strict=True))
             self._tokens -= tokens
-            self._active = len(set(jobs))
             start = perf_counter()
             for job, part in zip(jobs, parts, strict=True):
                 if part.start == 0:
@@ -185,10 +191,12 @@ class Batcher:
             except Exception as error:  # noqa: BLE001 - the requests of this batch get it, others are not affected
                 self._fail(jobs, error)
                 continue
-            end = perf_counter()
-            seconds = end - start
+            finally:
+                self._ended = perf_counter()
+                self._seconds = seconds = self._ended - start
+                self._active = len({*jobs, *self._jobs})
             if self._metrics.telemetry is not None:
-                self._record(self._metrics.telemetry, jobs, parts, start, end)
+                self._record(self._metrics.telemetry, jobs, parts, start, self._ended)
             self._metrics.inference_seconds.observe(seconds, model=self._name)
             rate = tokens / max(seconds, 1e-6)
             self._rate = rate if not self._rate else (1 - _LATEST) * self._rate + _LATEST * rate
@@ -198,20 +206,25 @@ class Batcher:
             self._hand_out(jobs, parts, results)
 
     async def _fill(self) -> None:
-        """Wait for a first row, and then for a full batch, for as many requests as came before, or for the deadline."""
+        """Wait for a first row, and then for enough requests, as long as they go on coming."""
         while not self._jobs:
-            self._arrival.clear()
-            await self._arrival.wait()
-        deadline = self._jobs[0].arrived + self._settings.fill_deadline
-        while 0 < len(self._jobs) < self._active and self._tokens < self._settings.batch_tokens:
-            left = deadline - perf_counter()
+            self._enough.clear()
+            await self._enough.wait()
+        latest = max(self._ended, self._jobs[0].arrived) + _WAITING * self._seconds
+        while self._jobs and not self._is_enough:
+            due = max(self._ended, self._jobs[-1].arrived) + self._settings.fill_deadline
+            left = min(due, latest) - perf_counter()
             if left <= 0:
                 return
-            self._arrival.clear()
-            try:
-                await asyncio.wait_for(self._arrival.wait(), left)
-            except TimeoutError:
-                return
+            self._enough.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._enough.wait()
+
+    @property
+    def _is_enough(self) -> bool:
+        """Whether a batch is full, or has as many requests as may come."""
+        return len(self._jobs) >= self._active or self._tokens >= self._settings.batch_tokens
 
     def _take(self) -> tuple[list[_Job], list[Part]]:
         """Take rows for a batch, in turns, from the requests with the key of the first."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["encoded"]
 
@@ -36,14 +38,17 @@ async def encoded(value: Any) -> bytes:
     return bytes(buffer)
 
 
+def _is_iterator(value: Any) -> bool:
+    # A fifth of the time of `isinstance` with `collections.abc.Iterator`.
+    return hasattr(value, "__next__")
+
+
 def _has_iterator(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_iterator, value.values()))
-    return isinstance(value, Iterator)
+    return any(map(_has_iterator, value.values())) if isinstance(value, dict) else _is_iterator(value)
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    if isinstance(value, Iterator):
+    if _is_iterator(value):
         yield "["
         separator = ""
         for item in value:

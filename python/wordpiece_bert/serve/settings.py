@@ -20,7 +20,8 @@ LIMITS = Parameters(
     batch_tokens : int, default 4096
         Tokens that go through a model together.
     fill_deadline : float, default 0.002
-        Seconds that an idle model waits for as many requests as its last batch had, after the first row.
+        Seconds that an idle model waits for the next request, while fewer wait than its last batch and the queue had
+        when the batch ended; in all at most half as long as that batch took.
     queue_tokens : int, default 524288
         Tokens that may wait for a model before requests get 429.
     queue_requests : int, default 1024

@@ -99,7 +99,7 @@ class Telemetry:
 
     def passed(self, name: str, within: Any, start: float, end: float, model: str, tokens: int) -> None:
         """Record what a request has passed: a span in its context, between two times of `perf_counter`."""
-        attributes = {"wordpiece_bert.model": model, "wordpiece_bert.tokens": tokens}
+        attributes: dict[str, Any] = {"wordpiece_bert.model": model, "wordpiece_bert.tokens": tokens}
         begun, ended = _nanoseconds(start), _nanoseconds(end)
         self._tracer.start_span(name, within, attributes=attributes, start_time=begun).end(ended)
 

@@ -88,7 +88,7 @@ def options_of(service: Service, fields: dict[str, Any], role: str | None = None
 
 def truncated_rows(service: Service, answer: Answer, model: str) -> list[int]:
     """Return the indices of truncated texts, and count them."""
-    indices: list[int] = np.flatnonzero(answer.truncated).tolist()
+    indices: list[int] = answer.truncated.nonzero()[0].tolist()
     if indices:
         service.metrics.truncated.add(len(indices), model=model)
     return indices
