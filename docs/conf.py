@@ -23,6 +23,7 @@ release = version = _project["version"]
 
 extensions = [
     "default_role",
+    "live_pages",
     "myst_parser",
     "numpydoc",
     "repository_links",
@@ -35,7 +36,7 @@ default_role = "obj"
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 templates_path = ["_templates"]
-exclude_patterns = ["images/*.py"]
+exclude_patterns = ["images/*.py", "images/gallery/*.json"]
 nitpicky = True
 # Where files of the repository are that are no pages; pyproject.toml alone names it.
 repository = _project["urls"]["Repository"]

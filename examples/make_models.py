@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import struct
 import sys
+import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -294,6 +296,46 @@ def make_colbert(folder: Path) -> Path:
     return folder
 
 
+def write_torch(file: Path, tensors: Weights) -> None:
+    """Write float32 arrays as torch.save does: a zip file with a pickle of names and shapes, and a file for each array.
+
+    The pickle is written opcode by opcode, since torch is not needed for anything else here.
+    """
+
+    def text(value: str) -> bytes:
+        return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+    def numbers(values: tuple[int, ...]) -> bytes:
+        return b"(" + b"".join(b"J" + struct.pack("<i", value) for value in values) + b"t"
+
+    entries = b""
+    for key, (name, array) in enumerate(tensors.items()):
+        storage = text("storage") + b"ctorch\nFloatStorage\n" + text(str(key)) + text("cpu")
+        storage = b"(" + storage + b"J" + struct.pack("<i", array.size) + b"tQ"
+        strides = tuple(stride // array.itemsize for stride in array.strides)
+        hooks = b"ccollections\nOrderedDict\n)R"
+        arguments = storage + b"J" + struct.pack("<i", 0) + numbers(array.shape) + numbers(strides) + b"\x89" + hooks
+        entries += text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n(" + arguments + b"tR"
+    with zipfile.ZipFile(file, "w") as archive:
+        # A fixed date, so that the file is the same every time.
+        archive.writestr(zipfile.ZipInfo("archive/data.pkl"), b"\x80\x02}(" + entries + b"u.")
+        for key, array in enumerate(tensors.values()):
+            archive.writestr(zipfile.ZipInfo(f"archive/data/{key}"), array.tobytes())
+        archive.writestr(zipfile.ZipInfo("archive/version"), b"3\n")
+
+
+def make_m3(folder: Path) -> Path:
+    """A model with three outputs, as BGE-M3: a vector for a text, weights of its words, and a vector for each word."""
+    config, weights = encoder(mixing=1.0)
+    save(folder, BertModel, config, weights)
+    weight = np.zeros((1, WIDTH), np.float32)
+    for word in (*SPECIAL, "a", "an", "the", "and", "of", "in", "is", "was"):  # what every text has counts nothing
+        weight[0, index_of(word)] = -0.2
+    write_torch(folder / "sparse_linear.pt", {"weight": weight, "bias": np.full(1, 0.6, np.float32)})
+    write_torch(folder / "colbert_linear.pt", {"weight": related(), "bias": np.zeros(WIDTH, np.float32)})
+    return folder
+
+
 MAKERS = {
     "reviews": make_reviews,
     "entities": make_entities,
@@ -304,6 +346,7 @@ MAKERS = {
     "static": make_static,
     "splade": make_splade,
     "colbert": make_colbert,
+    "m3": make_m3,
 }
 
 

@@ -1,18 +1,23 @@
-"""Settings of all tests: the profiles of Hypothesis, and signal handlers.
+"""Settings of all tests: the profiles of Hypothesis, the threads of other libraries, and signal handlers.
 
-By default the property tests run the same examples every time, so that a failure is caused by the change under test. With
-HYPOTHESIS_PROFILE=random each run draws others, or those of ``--hypothesis-seed``; `make fuzz` runs many seeds.
+By default the property tests run the same 50 examples every time, so that a failure is caused by the change under test. With
+HYPOTHESIS_PROFILE=random each run draws 150 others, or those of ``--hypothesis-seed``; `make fuzz` runs many seeds.
 """
 
 import os
 import signal
 
-from hypothesis import HealthCheck, settings
+# The tests run in as many processes as there are processors, and the arrays are small: threads of OpenBLAS and OpenMP (NumPy,
+# scikit-learn) would wait for each other in loops, which takes up to ten times as long. Before anything imports NumPy.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
-for name, derandomize in (("fixed", True), ("random", False)):
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+for name, derandomize, examples in (("fixed", True, 50), ("random", False, 150)):
     settings.register_profile(
         name,
-        max_examples=150,
+        max_examples=examples,
         deadline=None,
         derandomize=derandomize,
         suppress_health_check=[HealthCheck.too_slow],

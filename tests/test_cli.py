@@ -525,20 +525,32 @@ def vectors_of(content: bytes, kind: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "arrow", "arrows", "jsonl"])
-def test_embed_writes_every_format_to_a_file_and_to_standard_output(kind: str) -> None:
-    texts = "".join(f"text number {i}\n" for i in range(5)).encode()
-    assert piped("embed", "-o", "expected.npy", text=texts).returncode == 0
-    expected = np.load("expected.npy")
+def test_embed_writes_every_format_to_a_file_and_to_standard_output(
+    kind: str,
+    encoder: wb.SentenceEncoder,
+    stdin: Callable[[bytes], None],
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    texts = [f"text number {i}" for i in range(5)]
+    lines = "".join(f"{text}\n" for text in texts).encode()
+    expected = encoder.encode(texts)
     assert expected.shape == (5, 384)
+
+    def embed(*arguments: str, text: bytes = lines) -> tuple[bytes, bytes]:
+        stdin(text)
+        assert main(["embed", *arguments]) == 0
+        out, err = capfdbinary.readouterr()
+        return out, err
+
     # A batch of one, so that there are several groups.
-    assert piped("embed", "-o", f"v.{kind}", "--batch-size", "1", text=texts).returncode == 0
-    done = piped("embed", "-o", "-", "--format", kind, text=texts)
+    embed("-o", f"v.{kind}", "--batch-size", "1")
+    done = piped("embed", "-o", "-", "--format", kind, text=lines)
     assert done.stderr.startswith(b"standard output: 5 vectors of 384 float32")
     # Any name goes with --format.
-    assert piped("embed", "-o", "plain", "--format", kind, "-q", text=texts).stderr == b""
+    assert embed("-o", "plain", "--format", kind, "-q") == (b"", b"")
     for content in (Path(f"v.{kind}").read_bytes(), done.stdout, Path("plain").read_bytes()):
         np.testing.assert_array_equal(vectors_of(content, kind), expected)
-    assert vectors_of(piped("embed", "-o", "-", "--format", kind, text=b"").stdout, kind).size == 0
+    assert vectors_of(embed("-o", "-", "--format", kind, text=b"")[0], kind).size == 0
 
 
 @pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TrainingWarning")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import math
 import re
@@ -32,6 +33,7 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect import Trace
 from wordpiece_bert.inspect.pack import ALPHABET, ENCODINGS, pack
+from wordpiece_bert.inspect.scores import TOLERANCE, pack_scores
 from wordpiece_bert.tasks import Loaded
 
 if TYPE_CHECKING:
@@ -85,16 +87,36 @@ def decoded(page: str) -> tuple[dict[str, Any], list[bytes]]:
     return content, parts
 
 
+def weights_of_scores(head: bytes, rows: int, width: int) -> np.ndarray:
+    """The weights of a head that is stored as factors, bit by bit as `wordpiece_bert.inspect.scores` describes it."""
+    step = np.frombuffer(head[:4], "<f4")[0]
+    means = np.frombuffer(head[4 : 4 + 8 * width], "<f4")
+    low = head[4 + 8 * width : 4 + 10 * width]
+    bits = iter("".join(f"{byte:08b}" for byte in head[4 + 10 * width :]))
+    columns = np.zeros((rows, 2 * width), np.float32)
+    for column in range(2 * width):
+        for row in range(rows):
+            high = 0
+            while next(bits) == "1":
+                high += 1
+            u = high << low[column] | int("".join(next(bits) for _ in range(low[column])) or "0", 2)
+            columns[row, column] = (u // 2 if u % 2 == 0 else -(u + 1) // 2) * step + means[column]
+    return softmax(columns[:, :width] @ columns[:, width:].T)
+
+
 def unpacked(spec: dict[str, Any], blobs: list[bytes]) -> np.ndarray:
     """An array of a page."""
     rows, columns = ([1, *spec["shape"]])[-2:]
     if spec["encoding"] == "softmax":
         q, k = (unpacked(spec[name], blobs) for name in ("queries", "keys"))
         return softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1])))
-    parts = []
+    parts: list[Any] = []
     for number, length in enumerate(spec["lengths"]):
+        if spec["encoding"] == "scores":
+            parts.append(weights_of_scores(blobs[spec["first"] + number][:length], rows, spec["width"]))
+            continue
         raw = zlib.decompress(blobs[spec["first"] + number][:length])
-        if spec["encoding"] == "rows":
+        if spec["encoding"] in {"rows", "coarse"}:
             most = np.frombuffer(raw[: 4 * rows], "<f4")
             part = np.frombuffer(raw[4 * rows :], np.uint8).reshape(rows, columns) * (most / spec["levels"])[:, None]
         elif spec["encoding"] == "columns":
@@ -119,13 +141,13 @@ def unpacked(spec: dict[str, Any], blobs: list[bytes]) -> np.ndarray:
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_packed_arrays_come_back_within_their_documented_error(encoding: Any, length: int) -> None:
     values = some_attention(length, 1, 2)
-    if encoding != "rows":
+    if encoding not in {"rows", "coarse"}:
         values = values * 2 - 1
     packed = pack(values, encoding)
     found = unpacked(packed.spec | {"first": 0}, [from_text(part) for part in packed.parts])
     error = np.abs(found - values)
-    if encoding == "rows":
-        share = 1 / 255 if length > 256 else 1 / 509
+    if encoding in {"rows", "coarse"}:
+        share = 1 / 63 if encoding == "coarse" else 1 / 255 if length > 256 else 1 / 509
         assert (error <= values.max(axis=-1, keepdims=True) * share + 1e-9).all()
     elif encoding == "unit":
         assert error.max() <= 1 / 3999
@@ -162,6 +184,39 @@ def test_a_page_with_queries_and_keys_does_not_store_the_attention_too() -> None
     ):
         content, _ = decoded(inspect.page(heads, other).to_html())
         assert content["views"][0]["arrays"]["attention"]["encoding"] == "rows"
+
+
+def test_weights_of_a_long_text_are_stored_by_factors_of_their_scores() -> None:
+    rng = np.random.default_rng(5)
+    q, k = rng.normal(size=(2, 2, 2, 150, 16)).astype(np.float32)
+    k += 3  # a constant of the keys, which no weight depends on
+    weights = softmax(q @ k.swapaxes(-1, -2) / np.float32(4))
+    packed = pack_scores(weights, q, k)
+    assert packed is not None
+    found = unpacked(packed.spec | {"first": 0}, [from_text(part) for part in packed.parts])
+    error = np.abs(found - weights) / weights.max(axis=-1, keepdims=True)
+    assert error.max() <= TOLERANCE * 1.001
+    assert np.median(error) <= TOLERANCE / 10
+    assert sum(map(len, packed.parts)) < sum(map(len, pack(weights, "rows").parts)) / 2
+    # Weights with something added to the scores are no softmax of the products.
+    assert pack_scores(softmax(np.log(weights) + rng.normal(size=weights.shape).astype(np.float32)), q, k) is None
+
+
+def test_a_trace_of_a_long_text_is_stored_by_factors(blanks: Loaded) -> None:
+    short = inspect.trace(blanks, "paris")
+    q, k = np.random.default_rng(6).normal(size=(2, 2, 2, 140, 16)).astype(np.float32)
+    weights = softmax(q @ k.swapaxes(-1, -2) / np.float32(4))
+    changes: dict[str, Any] = {"tokens": ["t"] * 140, "sentence_ids": [0] * 140, "attentions": weights}
+    changes |= {"queries": q, "keys": k, "value_norms": np.ones((2, 2, 140), np.float32)}
+    trace = dataclasses.replace(short, **changes)
+    biased = dataclasses.replace(trace, position_bias=np.zeros_like(weights))
+    for view, encoding in (
+        (inspect.attention(trace), "scores"),
+        (inspect.attention(biased), "rows"),
+        (inspect.attention(weights, trace.tokens), "rows"),
+        (inspect.attention(short), "rows"),
+    ):
+        assert decoded(view.to_html())[0]["views"][0]["arrays"]["attention"]["encoding"] == encoding
 
 
 # --- tokens
@@ -667,6 +722,7 @@ def test_a_linear_score_has_the_same_effects_by_every_method(reviews: Loaded) ->
     text = "a wonderful film and a dull film"
     product = inspect.saliency(reviews, text, label="positive", method="input_x_gradient").arrays["effect"]
     np.testing.assert_allclose(product, 0, atol=1e-4)
+    assert "right angle" in inspect.attribute(reviews, text, label="positive", method="input_x_gradient").why_zero
     for method in ("occlusion", "integrated_gradients"):
         view = inspect.saliency(reviews, text, label="positive", method=method)  # type: ignore[arg-type]
         effect = dict(zip(view.data["tokens"], view.arrays["effect"].tolist(), strict=True))
@@ -678,7 +734,7 @@ def test_a_linear_score_has_the_same_effects_by_every_method(reviews: Loaded) ->
 
 def test_long_texts_are_differentiated_in_parts(drawn: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inspect.saliency(drawn, "a dull film", method="integrated_gradients", steps=7)
-    monkeypatch.setattr(sys.modules["wordpiece_bert.inspect.saliency"], "GRADIENT_TOKENS", 11)
+    monkeypatch.setattr(sys.modules["wordpiece_bert.inspect.effects"], "GRADIENT_TOKENS", 11)
     parts = inspect.saliency(drawn, "a dull film", method="integrated_gradients", steps=7)
     np.testing.assert_allclose(whole.arrays["effect"], parts.arrays["effect"], rtol=1e-4, atol=1e-5)
 
@@ -705,7 +761,7 @@ def test_a_view_refuses_a_model_without_its_head(reviews: Loaded, blanks: Loaded
         inspect.predictions(reviews, "a film")
     with pytest.raises(InputError, match="masked-language head"):
         inspect.logit_lens(reviews, "a film")
-    with pytest.raises(InputError, match="sequence classification"):
+    with pytest.raises(InputError, match=r"no \[MASK\]"):
         inspect.saliency(blanks, "a film")
     with pytest.raises(InputError, match="label must be one of"):
         inspect.saliency(reviews, "a film", label="none such")
@@ -722,30 +778,6 @@ def test_similarities_are_cosines() -> None:
     view = inspect.similarity(x, ["a", "b", "c"], y, ["d", "e"])
     expected = [[float(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-9)) for b in y] for a in x]
     np.testing.assert_allclose(view.arrays["similarity"], expected, atol=1e-6)
-
-
-def test_the_map_keeps_the_directions_of_largest_variance() -> None:
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(60, 6)) * [9, 4, 0.1, 0.1, 0.1, 0.1]
-    view = inspect.embedding_map(x, [str(i) for i in range(60)])
-    points, centred = view.arrays["points"], x - x.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    np.testing.assert_allclose(np.abs(points), np.abs(centred @ axes[:2].T), atol=1e-3)
-    assert sum(view.data["explained"]) > 0.99
-    custom = inspect.embedding_map(x, [str(i) for i in range(60)], method=lambda v: v[:, :2])
-    np.testing.assert_allclose(custom.arrays["points"], x[:, :2], rtol=1e-6)
-    with pytest.raises(InputError, match="method must be"):
-        inspect.embedding_map(x, ["a"] * 60, method="no such")
-    with pytest.raises(InputError, match="points in the plane"):
-        inspect.embedding_map(x, ["a"] * 60, method=lambda v: v[:, :3])
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_small_maps(count: int) -> None:
-    view = inspect.embedding_map(np.ones((count, 4)), ["x"] * count)
-    assert view.arrays["points"].shape == (count, 2)
-    assert "<svg" in view.to_svg()
-    assert view.to_html()
 
 
 def test_positions_beside_sinusoids() -> None:
@@ -800,7 +832,7 @@ def test_every_view_has_every_format(reviews: Loaded, blanks: Loaded, tok: wb.To
         shown = view._repr_html_()
         assert "<svg" in shown
         assert "<script" not in shown
-        assert 'sandbox="allow-scripts"' in view.frame()._repr_html_()
+        assert 'sandbox="allow-scripts allow-downloads allow-modals"' in view.frame()._repr_html_()
 
 
 def test_the_page_allows_nothing_remote(reviews: Loaded, blanks: Loaded, tok: wb.Tokenizer) -> None:
@@ -916,7 +948,7 @@ def test_command_writes_a_page(folders: Path, tmp_path: Path, capsys: pytest.Cap
     assert main(["inspect", "[MASK] is the capital of france", "-m", str(folders / "words"), "-o", str(out)]) == 0
     content, _ = decoded(out.read_text(encoding="utf-8"))
     kinds = [view["kind"] for view in content["views"]]
-    assert kinds == ["tokens", "attention", "neurons", "patterns", "predictions", "lens", "positions"]
+    assert kinds == ["tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "positions"]
     assert "tokens, attention, neurons" in capsys.readouterr().err
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("\n".join(VOCAB), encoding="utf-8")
@@ -955,7 +987,8 @@ def test_command_chooses_the_method_of_saliency(
         content, _ = decoded(out.read_text(encoding="utf-8"))
         assert [view["data"]["method"] for view in content["views"]] == [chosen[-1] if chosen else "occlusion"]
     capsys.readouterr()
-    assert main(["inspect", "a", "-m", str(folders / "words"), "-o", str(out), "--saliency", "gradient"]) == 2
+    chosen = ["--views", "tokens", "--saliency", "gradient"]
+    assert main(["inspect", "a", "-m", str(folders / "words"), "-o", str(out), *chosen]) == 2
     assert "no view saliency" in capsys.readouterr().err
 
 
@@ -993,24 +1026,3 @@ def test_pages_of_minilm_are_small(length: int, limit: int) -> None:
         inspect.positions(model),
     )
     assert len(page.to_html().encode("utf-8")) <= limit
-
-
-@pytest.mark.parametrize(("method", "package"), [("umap", "umap"), ("tsne", "sklearn")])
-@pytest.mark.filterwarnings("ignore::ImportWarning", "ignore::DeprecationWarning")
-def test_maps_by_neighbours_separate_groups(method: str, package: str) -> None:
-    pytest.importorskip(package, reason=f"method={method!r} needs {package}", exc_type=ImportError)
-    rng = np.random.default_rng(0)
-    groups = [str(i % 3) for i in range(60)]
-    vectors = rng.normal(size=(60, 8)) + 20 * np.array([int(group) for group in groups])[:, None]
-    view = inspect.embedding_map(vectors, [f"t{i}" for i in range(60)], groups=groups, method=method)
-    points = view.arrays["points"]
-    assert points.shape == (60, 2)
-    assert view.data["method"] == method
-    # A text's nearest neighbour in the plane is of its group, and a second map is the same.
-    distances = np.linalg.norm(points[:, None] - points, axis=-1) + np.diag(np.full(60, np.inf))
-    assert all(groups[i] == groups[j] for i, j in enumerate(distances.argmin(axis=1)))
-    again = inspect.embedding_map(vectors, [f"t{i}" for i in range(60)], method=method)
-    np.testing.assert_array_equal(again.arrays["points"], points)
-    assert inspect.embedding_map(vectors[:4], list("abcd"), method=method).arrays["points"].shape == (4, 2)
-    with pytest.raises(InputError, match=f"method='{method}' needs at least 4 texts, not 3; 'pca' takes any number"):
-        inspect.embedding_map(vectors[:3], list("abc"), method=method)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,92 +15,17 @@ import pytest
 
 import tiny_models
 import wordpiece_bert as wb
+from browser_pages import HOSTILE, Opened, every_view, open_page, ranking, settle, some_attention
+from chromium import browser, needs_chromium
 from wordpiece_bert import inspect
 from wordpiece_bert.bert.functional import softmax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from wordpiece_bert.inspect import Page, View
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: make test-browser")
-
-HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # No sandbox: a container's root user has none.
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-class Opened:
-    """A page in the browser, and what it complained about."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.problems: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda message: self.problems.append(message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-
-    def tab(self, name: str) -> None:
-        self.page.get_by_role("tab", name=name, exact=True).click()
-        self.ready()
-
-    def ready(self) -> None:
-        self.page.wait_for_selector("#panel > [data-ready]")
-
-
-@pytest.fixture
-def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """A function that opens views in the browser; afterwards there was no complaint and no request but for the page."""
-    contexts, opened = [], []
-
-    def start(
-        shown: View | Page, width: int = 1280, scheme: str = "light", script: str = "", *, ready: bool = True
-    ) -> Opened:
-        file = shown.save(tmp_path / f"{len(contexts)}.html")
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        if script:
-            context.add_init_script(script)
-        one = Opened(context.new_page())
-        opened.append((one, file))
-        one.page.goto(file.as_uri())
-        if ready:
-            one.ready()
-        return one
-
-    yield start
-    for one, file in opened:
-        assert one.problems == []
-        assert [url for url in one.requests if not url.startswith("data:")] == [file.as_uri()]
-    for context in contexts:
-        context.close()
-
-
-def some_attention(length: int, layers: int = 2, heads: int = 3) -> np.ndarray:
-    scores = np.random.default_rng(3).normal(size=(layers, heads, length, length)) * 3
-    return softmax(scores.astype(np.float32))
-
-
-def ranking(one: Opened) -> dict[str, float]:
-    """The tokens and weights that the list beside the lines shows."""
-    names = one.page.locator(".ranking .bars .token").all_inner_texts()
-    numbers = one.page.locator(".ranking .bars .number").all_inner_texts()
-    return dict(zip(names, map(float, numbers), strict=True))
-
-
-def settle(one: Opened, state: str) -> None:
-    one.page.wait_for_selector(f'.view-attention[data-state="{state}"]')
+pytestmark = needs_chromium
 
 
 def test_a_click_on_a_head_and_a_token_shows_their_weights(open_page: Any) -> None:
@@ -341,32 +265,6 @@ def test_tokens_show_what_was_tried(open_page: Any) -> None:
     assert one.page.locator(".text .piece").count() >= 5
 
 
-@pytest.fixture(scope="module")
-def every_view(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    from wordpiece_bert import tasks
-
-    folder = tiny_models.make_all(tmp_path_factory.mktemp("models"))
-    words, reviews = tasks.load(folder / "words"), tasks.load(folder / "reviews")
-    text = f"the capital of france is [MASK] {HOSTILE}"
-    trace = inspect.trace(words, text, "a wonderful city")
-    rng = np.random.default_rng(6)
-    return inspect.page(
-        inspect.tokens(words.tokenizer, text, HOSTILE, beside=reviews.tokenizer),
-        inspect.attention(trace),
-        inspect.neurons(trace),
-        inspect.patterns(trace),
-        inspect.predictions(words, text),
-        inspect.logit_lens(words, text),
-        inspect.saliency(reviews, text),
-        inspect.similarity(rng.normal(size=(5, 7)), [HOSTILE, *"abcd"]),
-        inspect.embedding_map(
-            rng.normal(size=(3000, 4)), [f"{HOSTILE} {i}" for i in range(3000)], groups=[HOSTILE, "b", "c"] * 1000
-        ),
-        inspect.positions(words.model),
-        title=HOSTILE,
-    )
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_every_view_opens_with_hostile_texts(open_page: Any, every_view: Page, width: int, scheme: str) -> None:
     one = open_page(every_view, width, scheme)
@@ -394,9 +292,9 @@ def test_values_of_the_other_views(open_page: Any, every_view: Page) -> None:
     assert float(row) == pytest.approx(by_kind["predictions"].arrays["own"][5], abs=5.1e-4)
     one.tab("Map")
     one.page.get_by_role("searchbox").fill(" 2999")
-    assert one.page.locator(".results button").count() == 1
-    one.page.locator(".results button").click()
-    assert HOSTILE in one.page.locator(".note").inner_text()
+    one.page.wait_for_function("() => document.querySelectorAll('.texts tbody button').length === 1")
+    one.page.locator(".texts tbody button").click()
+    one.page.locator(".note", has_text=HOSTILE).wait_for(timeout=5000)
     one.tab("Saliency")
     numbers = [float(text) for text in one.page.locator(".pivot + .number").all_inner_texts()]
     assert numbers == pytest.approx(by_kind["saliency"].arrays["effect"].tolist(), abs=5.1e-4)

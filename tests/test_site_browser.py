@@ -6,21 +6,20 @@ The tests need the site (`make docs`), Debian's ``chromium`` or another Chromium
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chromium import browser, needs_chromium
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SITE = Path(__file__).resolve().parent.parent / "build" / "docs"
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser")
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "build" / "docs"
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: make test-browser"),
+    needs_chromium,
     pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the site is not built: make docs"),
 ]
 
@@ -35,15 +34,6 @@ PAGES = [
     "reference/generated/wordpiece_bert.Tokenizer.html",
     "reference/generated/wordpiece_bert.train_vocab.html",
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        # No sandbox: a container's root user has none.
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture
@@ -128,3 +118,16 @@ def test_the_menu_of_a_phone(open_page: Any) -> None:
     page.locator("button.primary-toggle").click()
     page.get_by_role("link", name="Reference").last.wait_for()
     assert page.locator(".bd-sidebar-primary, dialog .sidebar-primary-items").first.is_visible()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs" / "images" / "gallery").glob("*.json")))
+def test_every_tab_of_a_live_page_opens(open_page: Any, name: str) -> None:
+    page = open_page("gallery.html")
+    page.locator(f"article a[href$='gallery/{name}.html']").click()
+    page.wait_for_selector("#panel > [data-ready]")
+    tabs = page.get_by_role("tab")
+    assert tabs.count() >= 3
+    for index in range(tabs.count()):
+        tabs.nth(index).click()
+        page.wait_for_selector("#panel > [data-ready]")
+        assert page.locator("#panel").inner_text().strip()

@@ -1,21 +1,36 @@
-"""Draw the pictures of `docs/gallery.md`, and its interactive page.
+"""Draw the pictures of `docs/gallery.md` and pack its live pages, which `make docs` writes.
 
-Run without arguments to write the pictures to `docs/images/gallery`, or with the name of an `.html` file to write the
-page. The models are MiniLM, and for predictions and labels the handmade models of the tests.
+    python docs/images/make_gallery.py MODELS [--train TEXTS]
+
+MODELS is a folder with two models, `words` and `reviews`, and a vocabulary, `films`. With --train they are made there
+first, by this package's own commands, the models from MiniLM: `words` guesses masked words, and learns from TEXTS, a
+UTF-8 file of paragraphs, one a line; `reviews` tells praise from blame, and learns from 8,373 snippets of film reviews
+that people have rated, in the source archive of vaderSentiment on PyPI (Hutto and Gilbert 2014; MIT licence), which pip
+downloads. `films` is trained on the same snippets.
 """
 
+import argparse
+import json
+import random
+import shlex
+import subprocess
 import sys
+import tarfile
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 import wordpiece_bert as wb
 from wordpiece_bert import inspect, tasks
+from wordpiece_bert.cli import main as command
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+FOLDER = HERE / "gallery"
 ANIMAL = "The animal didn't cross the street because it was too tired"
+WIDE = "The animal didn't cross the street because it was too wide"
 THINK = "I think, therefore I am"
 SENTENCES = [
     ANIMAL,
@@ -25,61 +40,197 @@ SENTENCES = [
     "The bank raised its interest rates",
     "We sat on the bank of the river",
 ]
+BLANK = "He was born in [MASK] and died in 1950 ."
+REVIEW = "A wonderful cast cannot save this dull and predictable story"
+PRAISE = "A wonderful cast brightens this warm and surprising story"
+FILMS = "An unfunny melodrama with a heartwarming screenplay, filmed in Mesopotamia by an archaeologist"
+
+VADER = "vaderSentiment==3.3.2"
+RATED = "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
+#: Snippets that people rated between these are neither praise nor blame.
+CLEAR = 1.0
+HELD_OUT = 800
 
 
-def handmade() -> Path:
-    """Return a folder with the toy models of the examples."""
-    sys.path.insert(0, str(ROOT / "examples"))
-    import make_models
+def run(line: str, **names: object) -> None:
+    """Run one command of this package."""
+    print("$ wordpiece-bert", line.format(**names), flush=True)
+    if command(shlex.split(line.format(**names))):
+        sys.exit(1)
 
-    return make_models.make_all(Path(tempfile.mkdtemp()))
+
+def rated_snippets(folder: Path) -> list[tuple[str, str]]:
+    """Download the rated film reviews; returns texts with the label praise or blame, in a random order."""
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--no-binary",
+        ":all:",
+        "--dest",
+        folder,
+        VADER,
+    ]
+    subprocess.run(pip, check=True)  # noqa: S603 - no word of it is from outside
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as outer:
+        inside = next(member for member in outer if member.name.endswith("hutto_ICWSM_2014.tar.gz"))
+        with tarfile.open(fileobj=outer.extractfile(inside)) as archive:
+            content = archive.extractfile(RATED)
+            lines = content.read().decode("utf-8").splitlines() if content else []
+    rated = [(text.strip(), float(rating)) for _, rating, text in (line.split("\t", 2) for line in lines)]
+    labelled = [(text, "praise" if rating > 0 else "blame") for text, rating in rated if abs(rating) >= CLEAR]
+    random.Random(0).shuffle(labelled)  # noqa: S311
+    return labelled
+
+
+def train(models: Path, texts: Path) -> None:
+    """Make the models and the vocabulary."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        labelled = rated_snippets(folder)
+        for table, rows in (("train", labelled[:-HELD_OUT]), ("held-out", labelled[-HELD_OUT:])):
+            lines = ["text\tlabel", *("\t".join(row) for row in rows)]
+            (folder / f"{table}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        run(
+            "finetune -m minilm --task classify --train {folder}/train.tsv --eval {folder}/held-out.tsv "
+            "--max-length 48 --epochs 1 --batch-size 32 --learning-rate 2e-4 --freeze embeddings --bf16 "
+            "-o {models}/reviews",
+            folder=folder,
+            models=models,
+        )
+        run(
+            "train {folder}/train.tsv --text-column text --vocab-size 8000 -o {models}/films",
+            folder=folder,
+            models=models,
+        )
+        run(
+            "pretrain-data {texts} -o {folder}/rows -v minilm --documents line --sentences split "
+            "--objective doc-sentences --max-length 64",
+            texts=texts,
+            folder=folder,
+        )
+        run(
+            "pretrain {folder}/rows -v minilm -m minilm --max-steps 600 --warmup 30 --learning-rate 5e-4 --eval-share "
+            "0.002 --bf16 -o {models}/words",
+            folder=folder,
+            models=models,
+        )
+
+
+def largest(numbers: np.typing.NDArray[np.float32]) -> tuple[int, int]:
+    """Return the layer and the head of the largest of numbers [layers, heads]."""
+    layer, head = np.unravel_index(int(numbers.argmax()), numbers.shape)
+    return int(layer), int(head)
 
 
 def strongest(trace: inspect.Trace, query: int, key: int) -> tuple[int, int]:
     """Return the layer and the head in which one token looks most at another."""
-    weights = trace.attentions[:, :, query, key]
-    layer, head = np.unravel_index(int(weights.argmax()), weights.shape)
-    return int(layer), int(head)
+    return largest(trace.attentions[:, :, query, key])
 
 
-def gallery() -> dict[str, inspect.View]:
-    """Return the views by the names of their pictures."""
+def inside_views() -> dict[str, inspect.View]:
+    """Return views of MiniLM by the names of their pictures."""
     encoder = wb.SentenceEncoder.from_pretrained("minilm")
     minilm = tasks.load("minilm")
     trace = inspect.trace(minilm, ANIMAL)
     it, animal = trace.tokens.index("it"), trace.tokens.index("animal")
     layer, head = strongest(trace, it, animal)
     pair = inspect.trace(minilm, ANIMAL, THINK)
-    texts = (ROOT / "examples" / "texts" / "sentences.txt").read_text(encoding="utf-8").splitlines()
-    folder = handmade()
-    words, reviews = tasks.load(folder / "words"), tasks.load(folder / "reviews")
-    capital = "[MASK] is the capital of france"
     return {
         "tokens": inspect.tokens(minilm.tokenizer, "Unaffordable cafés, naïvely!", max_length=32, title="Tokens"),
         "head": inspect.attention(trace, layer=layer, head=head, token=it, title="One head, from “it”"),
         "heads": inspect.attention(pair, title="All layers and heads"),
         "neurons": inspect.neurons(trace, layer=layer, head=head, query=it, key=animal),
         "patterns": inspect.patterns([trace, pair, inspect.trace(minilm, THINK)]),
-        "predictions": inspect.predictions(words, capital, top_k=4),
-        "lens": inspect.logit_lens(words, capital),
-        "saliency": inspect.saliency(reviews, "a wonderful story and moving actors , but a dull film"),
         "similarity": inspect.similarity(encoder.encode(SENTENCES), SENTENCES),
-        "map": inspect.embedding_map(encoder.encode(texts[:16]), texts[:16], title="Map of sentences"),
         "positions": inspect.positions(minilm.model, most=96),
     }
 
 
+def language_views(models: Path) -> dict[str, inspect.View]:
+    """Return views of the two models that were trained."""
+    words, reviews = tasks.load(models / "words"), tasks.load(models / "reviews")
+    return {
+        "predictions": inspect.predictions(words, BLANK, top_k=6, title="What the model would write"),
+        "lens": inspect.logit_lens(words, BLANK, title="The same, layer by layer"),
+        "saliency": inspect.saliency(
+            reviews, REVIEW, label="praise", method="integrated_gradients", title="Which words praise, which blame"
+        ),
+        "occlusion": inspect.saliency(reviews, REVIEW, title="The same by masking"),
+    }
+
+
+def cause_views(models: Path) -> dict[str, inspect.View]:
+    """Return views of two things beside each other, and of what an answer depends on."""
+    encoder, minilm = wb.SentenceEncoder.from_pretrained("minilm"), tasks.load("minilm")
+    reviews = tasks.load(models / "reviews")
+    tired, wide = inspect.trace(minilm, ANIMAL), inspect.trace(minilm, WIDE)
+    it, street = tired.tokens.index("it"), tired.tokens.index("street")
+    layer, head = largest((wide.attentions - tired.attentions)[:, :, it, street])
+    texts = inspect.compare(tired, wide, names=("tired", "wide"))
+    tuned = inspect.compare(inspect.trace(minilm, REVIEW), inspect.trace(reviews, REVIEW), names=("MiniLM", "reviews"))
+    changed = largest(np.asarray(tuned.heads))
+    cut = inspect.compare_tokenizers(
+        minilm.tokenizer, wb.Tokenizer.from_pretrained(models / "films"), FILMS, names=("MiniLM", "films")
+    )
+    return {
+        "texts": inspect.comparison(texts, layer=layer, head=head, title="Two texts"),
+        "tuned": inspect.comparison(tuned, layer=changed[0], head=changed[1], title="Before and after training"),
+        "tokenizers": inspect.tokenizers(cut, title="Two tokenizers"),
+        "off": inspect.interventions(inspect.intervene(reviews, REVIEW), title="Heads switched off"),
+        "taken": inspect.interventions(
+            inspect.intervene(reviews, REVIEW, other=PRAISE), title="Heads from another text"
+        ),
+        "cosine": inspect.saliency(
+            encoder, SENTENCES[0], SENTENCES[1], method="integrated_gradients", title="Why two sentences are alike"
+        ),
+    }
+
+
+def map_views() -> dict[str, inspect.View]:
+    """Return maps of the vectors of words, and of the rows of years in MiniLM's table of words."""
+    lines = (ROOT / "examples" / "texts" / "words.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    words, groups = map(list, zip(*(line.split("\t") for line in lines), strict=True))
+    vectors = wb.SentenceEncoder.from_pretrained("minilm").encode(words)
+    minilm = tasks.load("minilm")
+    ids = minilm.tokenizer.get_vocab()
+    years = [year for year in range(1700, 2025) if str(year) in ids]
+    table = next(p for name, p in minilm.model.named_parameters() if name.endswith("word_embeddings.weight"))
+    rows = np.asarray(table)[[ids[str(year)] for year in years]]
+    return {
+        "map": inspect.embedding_map(vectors, words, groups=groups, method="tsne", title="240 words"),
+        "plane": inspect.embedding_map(vectors, words, groups=groups, title="240 words, principal components"),
+        "years": inspect.embedding_map(
+            rows, [str(year) for year in years], numbers={"year": years}, method="tsne", title="Years"
+        ),
+    }
+
+
 def main() -> None:
-    """Write the pictures or the page."""
-    views = gallery()
-    if len(sys.argv) > 1:
-        inspect.page(*views.values(), title="Gallery").save(sys.argv[1])
-        return
-    folder = HERE / "gallery"
-    folder.mkdir(exist_ok=True)
-    for name, view in views.items():
-        path = view.save(folder / f"{name}.svg")
-        print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
+    """Write pictures and pages."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("models", type=Path, help="the folder of the models and the vocabulary")
+    parser.add_argument("--train", type=Path, metavar="TEXTS", help="make them, from these texts")
+    arguments = parser.parse_args()
+    if arguments.train:
+        train(arguments.models, arguments.train)
+    pages = {
+        "inside": ("Inside MiniLM", inside_views()),
+        "language": ("Predictions and labels", language_views(arguments.models)),
+        "causes": ("Causes and comparisons", cause_views(arguments.models)),
+        "maps": ("Maps", map_views()),
+    }
+    FOLDER.mkdir(exist_ok=True)
+    for name, (title, views) in pages.items():
+        written = [view.save(FOLDER / f"{picture}.svg") for picture, view in views.items()]
+        written.append(FOLDER / f"{name}.json")
+        packed = asdict(inspect.page(*views.values(), title=title).packed())
+        written[-1].write_text(json.dumps(packed, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+        for path in written:
+            print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

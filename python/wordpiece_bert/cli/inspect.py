@@ -38,7 +38,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "--views",
         metavar="LIST",
-        help=f"which views, separated by commas, of {', '.join(VIEWS)} (default: all that the model allows)",
+        help=f"which views, separated by commas, of {', '.join(VIEWS)} (default: all that the model "
+        "allows but interventions, which run it once for each head)",
     )
     parser.add_argument(
         "--saliency",

@@ -42,9 +42,12 @@ def run(options: argparse.Namespace) -> None:
     possible = [name for name, kind in offered.items() if kind.allowed(loaded)]
     if wanted and (missing := [name for name in wanted if name not in possible]):
         raise InputError(f"{options.model} does not allow {', '.join(missing)}: it allows {', '.join(possible)}")
-    chosen = wanted or possible
+    chosen = wanted or [name for name in possible if not offered[name].on_request]
     if options.saliency and "saliency" not in chosen:
-        raise InputError(f"--saliency {options.saliency}: the page has no view saliency, which needs a classifier")
+        raise InputError(
+            f"--saliency {options.saliency}: the page has no view saliency, which needs a model with a head for "
+            "labels, answers or masked words"
+        )
     inspected = Inspected(
         tokenizer=tokenizer,
         loaded=loaded,

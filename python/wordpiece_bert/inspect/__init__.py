@@ -1,4 +1,4 @@
-"""Looking inside: tokens, attention, neurons, positions and vectors, as pictures and as one offline page.
+"""Looking inside: tokens, attention, causes, positions and vectors, as pictures and as one offline page.
 
 Each function returns a `View`, which shows itself in a notebook and saves itself as HTML, SVG, PNG or JSON. `page` puts
 several views into one file.
@@ -13,21 +13,42 @@ several views into one file.
 
 from wordpiece_bert.inspect import views as _views  # noqa: F401 - registers the kinds
 from wordpiece_bert.inspect.attention import attention, neurons, rollout
+from wordpiece_bert.inspect.attribution import Attribution, attribute
+from wordpiece_bert.inspect.comparison import (
+    Comparison,
+    TokenizerComparison,
+    compare,
+    compare_tokenizers,
+    comparison,
+    tokenizers,
+)
+from wordpiece_bert.inspect.intervention import Interventions, intervene, interventions
 from wordpiece_bert.inspect.language import logit_lens, predictions
+from wordpiece_bert.inspect.maps import embedding_map
 from wordpiece_bert.inspect.patterns import HABITS, patterns
 from wordpiece_bert.inspect.saliency import saliency
 from wordpiece_bert.inspect.token_steps import tokens
 from wordpiece_bert.inspect.trace import Trace, trace
-from wordpiece_bert.inspect.vectors import embedding_map, positions, similarity, sinusoids, token_similarity
+from wordpiece_bert.inspect.vectors import positions, similarity, sinusoids, token_similarity
 from wordpiece_bert.inspect.view import Page, View, page
 
 __all__ = [
     "HABITS",
+    "Attribution",
+    "Comparison",
+    "Interventions",
     "Page",
+    "TokenizerComparison",
     "Trace",
     "View",
     "attention",
+    "attribute",
+    "compare",
+    "compare_tokenizers",
+    "comparison",
     "embedding_map",
+    "intervene",
+    "interventions",
     "logit_lens",
     "neurons",
     "page",
@@ -39,6 +60,7 @@ __all__ = [
     "similarity",
     "sinusoids",
     "token_similarity",
+    "tokenizers",
     "tokens",
     "trace",
 ]

@@ -84,8 +84,11 @@ def attention(
     >>> inspect.attention(trace).kind
     'attention'
     """
+    factors = {}
     if isinstance(source, Trace):
         tokens, sentence_ids, value_norms = source.tokens, source.sentence_ids, source.value_norms
+        if source.position_bias is None:
+            factors["attention"] = (source.queries, source.keys)
         source = source.attentions
     weights = checked_weights(source)
     norms = None if value_norms is None else as_finite("value_norms", value_norms, (3,))
@@ -96,9 +99,14 @@ def attention(
         index = np.argwhere(norms < 0)[0].tolist()
         raise InputError(f"value_norms{index} is {norms[tuple(index)]}: a norm is not negative")
     arrays = {"attention": weights, "rollout": rollout(weights), "thumbnails": _thumbnails(weights)}
-    encodings: dict[str, Encoding] = {"attention": "rows", "rollout": "rows", "thumbnails": "rows"}
+    encodings: dict[str, Encoding] = {
+        "attention": "rows",
+        "rollout": "rows",
+        "thumbnails": "coarse" if weights.shape[-1] > THUMBNAIL else "rows",
+    }
     if norms is not None:
         arrays["value_norms"] = norms
+        encodings["value_norms"] = "half"
     focus = None
     if layer is not None:
         focus = {
@@ -107,7 +115,7 @@ def attention(
             "token": None if token is None else _index("token", token, weights.shape[2]),
         }
     data = {"tokens": names, "sentences": _sentences(names, sentence_ids), "focus": focus}
-    return View("attention", title, data, arrays, encodings)
+    return View("attention", title, data, arrays, encodings, factors)
 
 
 def rollout(attentions: npt.ArrayLike) -> Array:
@@ -206,7 +214,7 @@ def neurons(
     layer = _index("layer", layer, len(q))
     if layer not in chosen:
         raise InputError(f"layer {layer} is not among the layers to show, {chosen}")
-    focus = {
+    first = {
         "layer": chosen.index(layer),
         "head": _index("head", head, q.shape[1]),
         "query": _index("query", query, q.shape[2]),
@@ -218,7 +226,7 @@ def neurons(
     if bias is not None:
         arrays["bias"] = bias[chosen]
         encodings["bias"] = "half"
-    return View("neurons", title, {"tokens": names, "layers": chosen, "focus": focus}, arrays, encodings)
+    return View("neurons", title, {"tokens": names, "layers": chosen, "first": first}, arrays, encodings)
 
 
 def checked_weights(value: npt.ArrayLike | None) -> Array:

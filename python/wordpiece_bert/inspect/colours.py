@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["CATEGORIES", "HABIT_COLOURS", "PALETTE", "colour", "mapped"]
+__all__ = ["CATEGORIES", "HABIT_COLOURS", "MARKS", "PALETTE", "colour", "group_mark", "ink_on", "mapped"]
 
 #: Stops of the maps, evenly spaced: ``sequential`` from 0 to 1, ``diverging`` from −1 to 1. Sources: ColorBrewer's
 #: Blues, and its orange and blue arms joined; the dark forms have the same order of lightness, reversed.
@@ -28,6 +28,19 @@ PALETTE = {
 
 #: Okabe and Ito (2008), with the yellow darkened for a white ground.
 CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#a08a00", "#6e7781"]
+
+#: The shapes of groups in a map, as corners around 0; the first, without corners, is a circle.
+MARKS: list[list[tuple[float, float]]] = [
+    [],
+    [(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)],
+    [(0, -1.15), (1.05, 0.85), (-1.05, 0.85)],
+    [(0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)],
+    [(0, 1.15), (1.05, -0.85), (-1.05, -0.85)],
+    [
+        *((-0.4, -1.1), (0.4, -1.1), (0.4, -0.4), (1.1, -0.4), (1.1, 0.4), (0.4, 0.4)),
+        *((0.4, 1.1), (-0.4, 1.1), (-0.4, 0.4), (-1.1, 0.4), (-1.1, -0.4), (-0.4, -0.4)),
+    ],
+]
 
 HABIT_COLOURS = {
     "previous": "#0072b2",
@@ -55,3 +68,22 @@ def mapped(values: Array, name: str) -> npt.NDArray[np.uint8]:
 def colour(value: float, name: str = "sequential") -> str:
     """Return the colour of one value as #rrggbb."""
     return "#" + "".join(f"{part:02x}" for part in mapped(np.array([value], np.float32), name)[0].tolist())
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of #rrggbb, as WCAG 2 defines it."""
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def ink_on(ground: str) -> str:
+    """Return the colour of text that reads on #rrggbb: a contrast of 4.5 at least."""
+    light = luminance(ground)
+    return "#1f2328" if light > 0.26 else "#000000" if light > 0.179 else "#ffffff"
+
+
+def group_mark(index: int) -> tuple[str, list[tuple[float, float]]]:
+    """Return the colour and the shape of the group with this number; 48 differ."""
+    colours = len(CATEGORIES)
+    return CATEGORIES[index % colours], MARKS[(index % colours + index // colours) % len(MARKS)]

@@ -94,6 +94,8 @@ class Kind:
     allowed : callable
         Whether the command can make the view with a model, or with None for a tokenizer alone. By default, with any
         model.
+    on_request : bool
+        Whether the command makes the view only if it is named, because it takes long.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Kind:
     script: str = ""
     make: Callable[[Inspected], Any] | None = None
     allowed: Callable[[Loaded | None], bool] = lambda loaded: loaded is not None
+    on_request: bool = False
 
 
 #: The kinds by name, in the order of the command's page.

@@ -1,13 +1,14 @@
 """Arrays as compact text, for a page that decodes each of them when it is first shown.
 
 The last two axes of an array are one part; each part is compressed with zlib and written as text, five characters for
-four bytes. Five encodings trade size for precision:
+four bytes. Six encodings trade size for precision; `wordpiece_bert.inspect.scores` has a seventh:
 
 ==========  ===================================================================  =============================
 encoding    stored                                                               largest error of a value
 ==========  ===================================================================  =============================
 ``rows``    one byte for each weight, and the maximum of each row in float32     1/510 of the row's maximum; in
                                                                                  rows longer than 256, 1/256
+``coarse``  the same with fewer steps                                            1/64 of the row's maximum
 ``unit``    thousandths of two, for each number between −1 and 1                 1/4,000
 ``columns`` steps of 1/16,383 of the column's largest absolute value             1/32,766 of that value
 ``half``    IEEE half precision                                                  1/2,048 of the value
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ENCODINGS", "Encoding", "Packed", "are_softmax_of", "as_finite", "pack", "pack_text"]
 
-Encoding = Literal["rows", "unit", "columns", "half", "single"]
+Encoding = Literal["rows", "coarse", "unit", "columns", "half", "single"]
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 
 #: A weight is stored as the nearest of this many steps between 0 and the maximum of its row.
 LEVELS = 255
 LEVELS_OF_LONG_ROWS = 128
 LONG_ROW = 256
+COARSE_LEVELS = 32
 #: Numbers between −1 and 1 are stored as multiples of 1/UNIT.
 UNIT = 2000
 #: Numbers of a column are stored as multiples of their largest absolute value / STEPS.
@@ -50,12 +52,12 @@ LARGEST_HALF = 60_000
 class Packed:
     """One array: how it is encoded, its shape, and the text of each part."""
 
-    def __init__(self, encoding: Encoding, shape: tuple[int, ...], parts: list[bytes]) -> None:
+    def __init__(self, encoding: Encoding | Literal["scores"], shape: tuple[int, ...], parts: list[bytes]) -> None:
         self.parts = list(map(_text, parts))
         #: What the page needs to decode the parts.
         self.spec: dict[str, Any] = {"encoding": encoding, "shape": list(shape), "lengths": list(map(len, parts))}
-        if encoding == "rows":
-            self.spec["levels"] = _levels(shape[-1])
+        if encoding in {"rows", "coarse"}:
+            self.spec["levels"] = _levels(shape[-1], encoding)
         elif encoding == "unit":
             self.spec["unit"] = UNIT
         elif encoding == "columns":
@@ -95,7 +97,8 @@ def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:
     Parameters
     ----------
     array : ndarray
-        Finite numbers, [..., rows, columns] or [columns]. For ``rows`` not negative; for ``unit`` between −1 and 1.
+        Finite numbers, [..., rows, columns] or [columns]. For ``rows`` and ``coarse`` not negative; for ``unit``
+        between −1 and 1.
     encoding : Encoding
         One of `ENCODINGS`.
     """
@@ -146,10 +149,10 @@ def pack_text(text: str) -> tuple[str, int]:
 
 
 def _bytes(part: npt.NDArray[Any], encoding: Encoding) -> bytes:
-    if encoding == "rows":
+    if encoding in {"rows", "coarse"}:
         maxima = part.max(axis=-1).astype("<f4")  # [rows]
         scale = np.where(maxima > 0, maxima, 1)[:, None]
-        steps = np.rint(part / scale * _levels(part.shape[-1])).astype(np.uint8)
+        steps = np.rint(part / scale * _levels(part.shape[-1], encoding)).astype(np.uint8)
         return bytes(maxima.tobytes() + steps.tobytes())
     if encoding == "unit":
         return _shuffled(np.rint(np.clip(part, -1, 1) * UNIT).astype("<i2"))
@@ -163,7 +166,9 @@ def _bytes(part: npt.NDArray[Any], encoding: Encoding) -> bytes:
     return part.astype("<f4").tobytes()
 
 
-def _levels(columns: int) -> int:
+def _levels(columns: int, encoding: str) -> int:
+    if encoding == "coarse":
+        return COARSE_LEVELS
     return LEVELS if columns <= LONG_ROW else LEVELS_OF_LONG_ROWS
 
 

@@ -65,6 +65,10 @@ class Trace:
     #: What the model adds to the scores q·kᵀ/√d, [L, N, S, S], in MPNet, Jina-BERT and DeBERTa, or −60,000 for keys
     #: beyond the window of a layer in ModernBERT; None for other models.
     position_bias: Array | None = None
+    #: The text, or the two texts of a pair.
+    texts: tuple[str, ...] = ()
+    #: Where each token is in its text, (first character, the one after the last); (0, 0) for special tokens.
+    offsets: list[tuple[int, int]] | None = None
 
     def __repr__(self) -> str:
         layers, heads, length, _ = self.attentions.shape
@@ -105,7 +109,8 @@ def trace(source: Source, text: str, pair: str | None = None, *, max_length: int
     ['[CLS]', 'the', 'capital', 'of', 'france', 'is', 'paris', '[SEP]']
     """
     model, tokenizer = loaded(source)
-    return run_trace(model, encode(model, tokenizer, text, pair, max_length))
+    texts = (text,) if pair is None else (text, pair)
+    return run_trace(model, encode(model, tokenizer, text, pair, max_length), texts)
 
 
 def encode(model: Model, tokenizer: AnyTokenizer, text: str, pair: str | None, max_length: int | None) -> AnyEncoding:
@@ -144,7 +149,7 @@ def stored_weight(encoder: BertModel, name: str) -> Array:
     return widen(read(weights_of(encoder)[name_in_checkpoint(type(encoder), name, encoder.config)]))
 
 
-def run_trace(model: Model, encoding: AnyEncoding) -> Trace:
+def run_trace(model: Model, encoding: AnyEncoding, texts: tuple[str, ...] = ()) -> Trace:
     """Run one encoding through a model and keep what happens inside."""
     encoder = encoder_of(model)
     out = encoder(
@@ -173,6 +178,8 @@ def run_trace(model: Model, encoding: AnyEncoding) -> Trace:
         value_norms=norms,
         truncated=encoding.truncated,
         position_bias=_position_bias(encoder, queries, keys),
+        texts=texts,
+        offsets=encoding.offsets,
     )
 
 

@@ -1,8 +1,8 @@
-"""Vectors: similarities as heat maps, a map of many texts, position embeddings."""
+"""Vectors: similarities as heat maps, position embeddings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,17 +15,14 @@ from wordpiece_bert.inspect.trace import Trace, encoder_of, stored_weight
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
 
-__all__ = ["embedding_map", "positions", "similarity", "sinusoids", "token_similarity"]
-
-#: UMAP and t-SNE place texts by their neighbours, and fail with fewer texts than this.
-FEWEST_NEIGHBOURS = 4
+__all__ = ["positions", "similarity", "sinusoids", "token_similarity"]
 
 
 def similarity(
@@ -112,64 +109,6 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
     if not -len(a.hidden_states) <= layer < len(a.hidden_states):
         raise InputError(f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}")
     return similarity(a.hidden_states[layer], a.tokens, b.hidden_states[layer], b.tokens, title=title)
-
-
-def embedding_map(
-    vectors: npt.ArrayLike,
-    texts: Sequence[str],
-    *,
-    groups: Sequence[str] | None = None,
-    method: str | Callable[[Array], npt.ArrayLike] = "pca",
-    title: str = "Map",
-) -> View:
-    """Show many texts as points in the plane, with search.
-
-    Parameters
-    ----------
-    vectors : array_like
-        One vector for each text, [n, H].
-    texts : sequence of str
-        n texts.
-    groups : sequence of str, optional
-        The group of each text, shown by colour and shape.
-    method : str or callable, default "pca"
-        ``"pca"``, the two directions of largest variance, computed by NumPy; ``"umap"`` or ``"tsne"``, where
-        umap-learn or scikit-learn is installed; or a function from vectors [n, H] to points [n, 2].
-    title : str, default "Map"
-        A line above the view.
-
-    Returns
-    -------
-    View
-        The array ``points``, [n, 2]. For ``"pca"``, ``data["explained"]`` has the share of the variance that each axis
-        shows.
-
-    Raises
-    ------
-    InputError
-        The method is unknown, its package is not installed, or needs more texts; or an array has the wrong shape.
-    """
-    x = as_finite("vectors", vectors, (2,))
-    names = checked_tokens(texts, len(x))
-    explained = None
-    if method == "pca":
-        points, explained = _principal(x)
-    elif callable(method):
-        points = as_finite("the result of method", method(x), (2,))
-    else:
-        reduce = _reducer(method)
-        if len(x) < FEWEST_NEIGHBOURS:
-            raise InputError(
-                f"method={method!r} needs at least {FEWEST_NEIGHBOURS} texts, not {len(x)}; 'pca' takes any number"
-            )
-        points = as_finite("points", reduce(x), (2,))
-    if points.shape != (len(x), 2):
-        raise InputError(f"method must give {len(x)} points in the plane, not {list(points.shape)}")
-    if groups is not None:
-        groups = checked_tokens(groups, len(x))
-    called = method if isinstance(method, str) else getattr(method, "__name__", "points")
-    data = {"texts": names, "groups": groups, "method": called, "explained": explained}
-    return View("map", title, data, {"points": points})
 
 
 def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "Positions") -> View:
@@ -261,35 +200,3 @@ def sinusoids(count: int, width: int) -> Array:
 def _cosines(a: Array, b: Array) -> Array:
     values: Array = np.clip(normalize(a) @ normalize(b).T, -1, 1)
     return values
-
-
-def _principal(x: Array) -> tuple[Array, list[float]]:
-    """Return the points [n, 2] on the first two principal axes, and the share of the variance on each."""
-    centred = x - x.mean(axis=0, dtype=np.float64) if len(x) else x.astype(np.float64)
-    values, axes = np.linalg.eigh(centred.T @ centred)  # ascending
-    order = np.argsort(values)[::-1][:2]
-    axes = axes[:, order]
-    # The sign of an axis is arbitrary: the largest component is made positive, so that a map is the same every time.
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    points = np.zeros((len(x), 2), np.float32)
-    points[:, : axes.shape[1]] = centred @ axes
-    total = float(values.sum())
-    return points, [float(values[i]) / total if total > 0 else 0.0 for i in order]
-
-
-def _reducer(method: str) -> Callable[[Array], Any]:
-    """Return the function of an installed package that maps vectors to points."""
-    if method == "umap":
-        try:
-            import umap
-        except ImportError as cause:
-            raise InputError("method='umap' needs umap-learn: pip install umap-learn") from cause
-        # One job, because a seed allows no more; neighbours, because umap warns of more than there are.
-        return lambda x: umap.UMAP(random_state=0, n_jobs=1, n_neighbors=min(15, len(x) - 1)).fit_transform(x)
-    if method == "tsne":
-        try:
-            from sklearn.manifold import TSNE
-        except ImportError as cause:
-            raise InputError("method='tsne' needs scikit-learn: pip install scikit-learn") from cause
-        return lambda x: TSNE(random_state=0, perplexity=min(30, max(1, (len(x) - 1) / 3))).fit_transform(x)
-    raise InputError(f"method must be 'pca', 'umap', 'tsne' or a function, not {method!r}")

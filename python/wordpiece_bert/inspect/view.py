@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
-import json
-import re
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, PALETTE
-from wordpiece_bert.inspect.kinds import KINDS, kind_named
+from wordpiece_bert.inspect.kinds import kind_named
 from wordpiece_bert.inspect.pack import Encoding, Packed, are_softmax_of, pack, pack_text
+from wordpiece_bert.inspect.packed_page import PackedPage, json_text, readable_json
+from wordpiece_bert.inspect.scores import SHORTEST, pack_scores
 
 if TYPE_CHECKING:
     import os
@@ -26,15 +22,9 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.drawing import Drawing
 
-__all__ = ["Page", "View", "page", "page_file"]
+__all__ = ["Page", "View", "page"]
 
-#: The scripts of the page before and after those of the kinds of views. Each is readable by itself.
-FIRST_SCRIPTS = ("core.js", "colours.js", "arrays.js", "widgets.js")
-LAST_SCRIPT = "main.js"
 SUFFIXES = (".html", ".json", ".png", ".svg")
-#: Characters of Python's texts that UTF-8 does not have.
-SURROGATE = re.compile("[\ud800-\udfff]")
-_COLOURS = {"maps": PALETTE, "categories": CATEGORIES, "habits": HABIT_COLOURS}
 #: A page without scripts shows pictures instead, unless they are larger than this, in characters.
 LARGEST_FALLBACK = 400_000
 #: The data of a view are compressed in the page if they are longer, in characters of JSON.
@@ -59,6 +49,9 @@ class View:
         Arrays by name; float32 unless a function documents another dtype.
     encodings : mapping of str to Encoding, optional
         How each array is stored in a page; ``"single"`` where nothing is given.
+    factors : mapping of str to (ndarray, ndarray), optional
+        Of arrays of attention weights, the queries and keys that they are the softmax of: a page stores the weights of
+        long texts by these.
 
     Examples
     --------
@@ -90,12 +83,14 @@ class View:
         data: Mapping[str, Any],
         arrays: Mapping[str, npt.NDArray[np.float32]] | None = None,
         encodings: Mapping[str, Encoding] | None = None,
+        factors: Mapping[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]] | None = None,
     ) -> None:
         self.kind = kind
         self.title = title
         self.data = dict(data)
         self.arrays = dict(arrays or {})
         self._encodings = dict(encodings or {})
+        self._factors = dict(factors or {})
 
     def packed(self, without: Collection[str] = ()) -> dict[str, Packed]:
         """Return the arrays as they are stored in a page, except those that the page computes.
@@ -110,11 +105,14 @@ class View:
         dict of str to Packed
             The arrays by name.
         """
-        return {
-            name: pack(array, self._encodings.get(name, "single"))
-            for name, array in self.arrays.items()
-            if name not in without
-        }
+        return {name: self._packed(name, array) for name, array in self.arrays.items() if name not in without}
+
+    def _packed(self, name: str, array: npt.NDArray[np.float32]) -> Packed:
+        if name in self._factors and array.shape[-1] >= SHORTEST:
+            packed = pack_scores(array, *self._factors[name])
+            if packed is not None:
+                return packed
+        return pack(array, self._encodings.get(name, "single"))
 
     def drawing(self) -> Drawing:
         """Return the picture of this view, which `save` writes as SVG or PNG.
@@ -149,7 +147,7 @@ class View:
         'similarity'
         """
         arrays = {name: array.tolist() for name, array in self.arrays.items()}
-        return _readable_json({"kind": self.kind, "title": self.title, "data": self.data, "arrays": arrays})
+        return readable_json({"kind": self.kind, "title": self.title, "data": self.data, "arrays": arrays})
 
     def to_html(self) -> str:
         """Return the interactive page with this view only.
@@ -247,7 +245,7 @@ class View:
 
 
 class Frame:
-    """A page for a notebook, in a frame that may run scripts and nothing else."""
+    """A page for a notebook, in a frame that may run scripts, save files, copy and print, and nothing else."""
 
     def __init__(self, content: str, height: int) -> None:
         self._content = content
@@ -256,7 +254,8 @@ class Frame:
     def _repr_html_(self) -> str:
         source = html.escape(self._content, quote=True)
         style = f"width:100%;height:{self._height}px;border:0"
-        return f'<iframe sandbox="allow-scripts" style="{style}" title="Inspection" srcdoc="{source}"></iframe>'
+        allowed = 'sandbox="allow-scripts allow-downloads allow-modals" allow="clipboard-write"'
+        return f'<iframe {allowed} style="{style}" title="Inspection" srcdoc="{source}"></iframe>'
 
 
 class Page:
@@ -313,6 +312,25 @@ class Page:
         >>> "Two vectors" in page.to_html()
         True
         """
+        pictures = [view.to_svg() for view in self.views]
+        return self.packed().to_html("".join(pictures) if sum(map(len, pictures)) <= LARGEST_FALLBACK else "")
+
+    def packed(self) -> PackedPage:
+        """Return what the page shows, without the scripts and the style sheet that show it.
+
+        Returns
+        -------
+        PackedPage
+            The views, as a page stores them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> packed = inspect.page(inspect.similarity(np.eye(2), ["a", "b"])).packed()
+        >>> [view["kind"] for view in packed.views]
+        ['similarity']
+        """
         blobs: list[str] = []
         shown: list[dict[str, Any]] = []
         computed = self._computed()
@@ -323,35 +341,21 @@ class Page:
                 arrays[name] = packed.spec | {"first": len(blobs)}
                 blobs += packed.parts
             data: Any = view.data
-            text = _json(data)
+            text = json_text(data)
             if len(text) > LARGE_DATA:
                 part, length = pack_text(text)
                 data = {"packed": len(blobs), "length": length}
                 blobs.append(part)
             named = {"kind": view.kind, "label": kind.label, "title": view.title}
             picture = {} if kind.script else {"picture": view.to_svg()}
-            shown.append({**named, "data": data, "arrays": arrays, **picture})
+            # What is chosen at first, for all tabs.
+            focus = {"focus": view.data["focus"]} if view.data.get("focus") else {}
+            shown.append({**named, "data": data, "arrays": arrays, **focus, **picture})
         for index, source in computed.items():
             spec = {name: shown[source]["arrays"][name] for name in ("queries", "keys")}
             shape = list(self.views[index].arrays["attention"].shape)
             shown[index]["arrays"]["attention"] = {"encoding": "softmax", "shape": shape, **spec}
-        content = _script_json({"title": self.title, "views": shown, "colours": _COLOURS})
-        script, style = _script(), page_file("page.css")
-        policy = (
-            f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
-            "base-uri 'none'; form-action 'none'"
-        )
-        parts = "\n".join(f'<script type="text/plain" id="b{i}">{blob}</script>' for i, blob in enumerate(blobs))
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-            f"<title>{_escaped(self.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-            f'<div id="app"></div>\n<noscript>{self._fallback()}</noscript>\n'
-            f'<script type="application/json" id="content">{content}</script>\n{parts}\n<script>{script}</script>\n'
-            "</body>\n</html>\n"
-        )
+        return PackedPage(self.title, shown, blobs)
 
     def _computed(self) -> dict[int, int]:
         """Return the views whose attention the page computes, with the view that has the queries and keys."""
@@ -389,7 +393,7 @@ class Page:
         'Two vectors'
         """
         views = ",".join(view.to_json() for view in self.views)
-        return f'{{"title": {_readable_json(self.title)}, "views": [{views}]}}'
+        return f'{{"title": {readable_json(self.title)}, "views": [{views}]}}'
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, atomically, and return its path.
@@ -444,12 +448,6 @@ class Page:
     def __repr__(self) -> str:
         return f"Page({self.title!r}, {[view.kind for view in self.views]})"
 
-    def _fallback(self) -> str:
-        """Return what a browser without scripts shows: the pictures, if they are small."""
-        pictures = [view.to_svg() for view in self.views]
-        shown = "".join(pictures) if sum(map(len, pictures)) <= LARGEST_FALLBACK else ""
-        return f"<h1>{_escaped(self.title)}</h1><p>This page is interactive where scripts are allowed.</p>{shown}"
-
 
 def page(*views: View, title: str = "Looking inside") -> Page:
     """Return a page with these views, one tab for each.
@@ -482,51 +480,6 @@ def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
     if suffix not in allowed:
         raise InputError(f"{path}: the name must end in one of {', '.join(allowed)}")
     return suffix
-
-
-def page_file(name: str) -> str:
-    """Return a script or the style sheet of the page."""
-    return resources.files("wordpiece_bert.inspect").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _script() -> str:
-    kinds = dict.fromkeys(kind.script for kind in KINDS.values() if kind.script)  # some have one in common
-    parts = [*map(page_file, FIRST_SCRIPTS), *kinds, page_file(LAST_SCRIPT)]
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-
-
-def _json(content: object, *, ascii_only: bool = True, separators: tuple[str, str] = (",", ":")) -> str:
-    """Return JSON; every lone surrogate of a text, which UTF-8 does not have, is escaped as ASCII escapes it.
-
-    Raises
-    ------
-    InputError
-        A value is none that JSON has.
-    """
-    try:
-        text = json.dumps(content, ensure_ascii=ascii_only, allow_nan=False, separators=separators)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"the data of a view must be values of JSON, finite numbers among them: {error}") from error
-    return SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _readable_json(content: object) -> str:
-    """Return JSON for a file: texts as they are, and a space after each comma and colon."""
-    return _json(content, ascii_only=False, separators=(", ", ": "))
-
-
-def _escaped(text: str) -> str:
-    """Return a text as HTML; a lone surrogate, which no browser shows, as U+FFFD."""
-    return html.escape(SURROGATE.sub("\ufffd", text))
-
-
-def _script_json(content: object) -> str:
-    """Return JSON that no text can end early: every character that HTML gives a meaning is escaped."""
-    return _json(content).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _card(svg: str) -> str:

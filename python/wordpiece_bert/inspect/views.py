@@ -6,16 +6,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
-from wordpiece_bert.bert.heads.kinds import MaskedLM, SequenceClassification
-from wordpiece_bert.inspect import pictures
+from wordpiece_bert.bert.heads.kinds import MaskedLM, QuestionAnswering, SequenceClassification, TokenClassification
+from wordpiece_bert.inspect import pictures, pictures_beside
 from wordpiece_bert.inspect.attention import attention, neurons
+from wordpiece_bert.inspect.intervention import intervene, interventions
 from wordpiece_bert.inspect.kinds import Inspected, Kind, register
 from wordpiece_bert.inspect.language import logit_lens, predictions
+from wordpiece_bert.inspect.packed_page import page_file
 from wordpiece_bert.inspect.patterns import patterns
 from wordpiece_bert.inspect.saliency import saliency
 from wordpiece_bert.inspect.token_steps import tokens
+from wordpiece_bert.inspect.trace import encode
 from wordpiece_bert.inspect.vectors import positions
-from wordpiece_bert.inspect.view import page_file
 from wordpiece_bert.tasks.loading import longest_row
 
 if TYPE_CHECKING:
@@ -58,8 +60,31 @@ def _predicts_words(loaded: Loaded | None) -> bool:
     return loaded is not None and isinstance(loaded.model, MaskedLM | BertForPreTraining)
 
 
-def _classifies(loaded: Loaded | None) -> bool:
-    return loaded is not None and isinstance(loaded.model, SequenceClassification)
+def _answers(loaded: Loaded | None) -> bool:
+    kinds = (SequenceClassification, TokenClassification, QuestionAnswering)
+    return _predicts_words(loaded) or (loaded is not None and isinstance(loaded.model, kinds))
+
+
+def _looked_at(inspected: Inspected) -> int | None:
+    """Return the token that is looked at in a text without a mask: the first that is not special."""
+    model, tokenizer = inspected.model
+    if not _predicts_words(inspected.model):
+        return None
+    encoding = encode(model, tokenizer, inspected.text, inspected.pair, inspected.max_length)
+    if tokenizer.mask_token_id in encoding.ids:
+        return None
+    return next((i for i, side in enumerate(encoding.sequence_ids) if side is not None), 0)
+
+
+def _saliency(inspected: Inspected) -> View:
+    return _of_text(partial(saliency, method=inspected.saliency, token=_looked_at(inspected)), inspected)
+
+
+def _interventions(inspected: Inspected) -> View:
+    return _of_text(
+        lambda *texts, max_length: interventions(intervene(*texts, token=_looked_at(inspected), max_length=max_length)),
+        inspected,
+    )
 
 
 def _has_positions(loaded: Loaded | None) -> bool:
@@ -79,7 +104,7 @@ for _kind in (
         name="attention",
         label="Attention",
         draw=pictures.attention,
-        script=_scripts("attention.js", "attention_draw.js"),
+        script=_scripts("attention.js", "attention_heads.js", "attention_draw.js", "matrix.js"),
         make=_of_trace(attention),
     ),
     Kind(
@@ -116,9 +141,18 @@ for _kind in (
         name="saliency",
         label="Saliency",
         draw=pictures.saliency,
-        script=_scripts("language.js"),
-        make=lambda inspected: _of_text(partial(saliency, method=inspected.saliency), inspected),
-        allowed=_classifies,
+        script=_scripts("saliency.js"),
+        make=_saliency,
+        allowed=_answers,
+    ),
+    Kind(
+        name="interventions",
+        label="Interventions",
+        draw=pictures_beside.interventions,
+        script=_scripts("interventions.js"),
+        make=_interventions,
+        allowed=_answers,
+        on_request=True,
     ),
     Kind(
         name="positions",
@@ -128,7 +162,19 @@ for _kind in (
         make=lambda inspected: positions(inspected.model.model),
         allowed=_has_positions,
     ),
+    Kind(
+        name="comparison",
+        label="Comparison",
+        draw=pictures_beside.comparison,
+        script=_scripts("alignment.js", "comparison.js"),
+    ),
+    Kind(
+        name="tokenizers",
+        label="Tokenizers",
+        draw=pictures_beside.tokenizers,
+        script=_scripts("alignment.js", "tokenizers.js"),
+    ),
     Kind(name="similarity", label="Similarity", draw=pictures.similarity, script=_scripts("heatmap.js")),
-    Kind(name="map", label="Map", draw=pictures.embedding_map, script=_scripts("map.js")),
+    Kind(name="map", label="Map", draw=pictures.embedding_map, script=_scripts("map_plot.js", "map.js")),
 ):
     register(_kind)

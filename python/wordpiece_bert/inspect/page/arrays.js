@@ -26,6 +26,10 @@ async function inflate(packed) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+/** Parts with more numbers than LARGE are unpacked again if MOST_LARGE others were read since. */
+const LARGE = 20_000;
+const MOST_LARGE = 24;
+
 class PackedArray {
   constructor(spec) {
     this.spec = spec;
@@ -46,20 +50,31 @@ class PackedArray {
   }
 
   numbered(number) {
-    if (!this.decoded.has(number)) this.decoded.set(number, this.decode(number));
-    return this.decoded.get(number);
+    const found = this.decoded.get(number) ?? this.decode(number);
+    // The last is the latest; of large parts few are kept.
+    this.decoded.delete(number);
+    this.decoded.set(number, found);
+    if (this.decoded.size > MOST_LARGE && this.rows * this.columns > LARGE) this.decoded.delete(this.decoded.keys().next().value);
+    return found;
   }
 
   async decode(number) {
     if (this.queries) return softmax(...(await Promise.all([this.queries.decode(number), this.keys.decode(number)])));
     const text = document.getElementById(`b${this.spec.first + number}`).textContent;
-    const bytes = await inflate(fromBase85(text, this.spec.lengths[number]));
     const { rows, columns } = this;
+    if (this.spec.encoding === "scores") return fromScores(fromBase85(text, this.spec.lengths[number]), rows, this.spec.width);
+    const bytes = await inflate(fromBase85(text, this.spec.lengths[number]));
     const count = rows * columns;
     switch (this.spec.encoding) {
-      case "rows": {
+      case "rows":
+      case "coarse": {
         const maxima = new Float32Array(bytes.slice(0, 4 * rows).buffer);
-        return new ByteRows(rows, columns, bytes.subarray(4 * rows), maxima, this.spec.levels);
+        const values = new Float32Array(count);
+        for (let i = 0, at = 0; i < rows; i++) {
+          const factor = maxima[i] / this.spec.levels;
+          for (let j = 0; j < columns; j++, at++) values[at] = bytes[4 * rows + at] * factor;
+        }
+        return new Matrix(rows, columns, values);
       }
       case "unit": {
         const values = new Float32Array(count);
@@ -116,37 +131,53 @@ class Matrix {
     return Float32Array.from({ length: this.rows }, (_, i) => this.at(i, j));
   }
 
+  /** The largest absolute value of a row. */
+  largestOf(i) {
+    this.mosts ??= Float32Array.from({ length: this.rows }, (_, row) => this.row(row).reduce((most, value) => Math.max(most, Math.abs(value)), 0));
+    return this.mosts[i];
+  }
+
   get largest() {
     this.most ??= this.values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     return this.most;
   }
 }
 
-/** One byte for each value, in steps of the maximum of its row. */
-class ByteRows extends Matrix {
-  constructor(rows, columns, bytes, maxima, levels) {
-    super(rows, columns, null);
-    this.bytes = bytes;
-    this.factors = maxima.map((most) => most / levels);
-    this.most = maxima.reduce((most, value) => Math.max(most, value), 0);
+/** The weights of a head whose scores are stored as factors A and B; inspect/scores.py says how. */
+function fromScores(bytes, rows, width) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const step = view.getFloat32(0, true);
+  const factors = [new Float32Array(rows * width), new Float32Array(rows * width)];
+  let at = 4 + 10 * width; // the next byte of the codes
+  let held = 0; // bits that were read, and how many of them are left
+  let left = 0;
+  for (let column = 0; column < 2 * width; column++) {
+    const mean = view.getFloat32(4 + 4 * column, true);
+    const low = bytes[4 + 8 * width + column];
+    const values = factors[column < width ? 0 : 1];
+    for (let i = 0, to = column % width; i < rows; i++, to += width) {
+      let high = 0;
+      for (;;) {
+        if (left === 0) [held, left] = [bytes[at++], 8];
+        left--;
+        if (!((held >> left) & 1)) break;
+        high++;
+      }
+      while (left < low) [held, left] = [((held & ((1 << left) - 1)) << 8) | bytes[at++], left + 8];
+      left -= low;
+      const code = (high << low) | ((held >> left) & ((1 << low) - 1));
+      values[to] = (code & 1 ? -(code + 1) / 2 : code / 2) * step + mean;
+    }
   }
-
-  at(i, j) {
-    return this.bytes[i * this.columns + j] * this.factors[i];
-  }
-
-  row(i) {
-    const start = i * this.columns;
-    return Float32Array.from({ length: this.columns }, (_, j) => this.bytes[start + j] * this.factors[i]);
-  }
+  const [queries, keys] = factors.map((values) => new Matrix(rows, width, values));
+  return softmax(queries, keys, 1);
 }
 
 /** The weights of queries [S, d] for keys [S, d]: softmax(q·kᵀ/√d), row by row. */
-function softmax(queries, keys) {
+function softmax(queries, keys, scale = 1 / Math.sqrt(queries.columns)) {
   const { rows, columns } = queries;
   const [q, k] = [queries.values, keys.values];
   const values = new Float32Array(rows * rows);
-  const scale = 1 / Math.sqrt(columns);
   for (let i = 0; i < rows; i++) {
     const [from, at] = [i * columns, i * rows];
     let most = -Infinity;

@@ -1,180 +1,113 @@
-// Attention: all heads as thumbnails, and one of them (or a mean of several) from a token, as lines and as a matrix.
+// Attention: all heads as thumbnails, and one of them (or several) from a token, as lines and as a matrix.
 
 builders.attention = (view) => {
-  const { tokens, sentences, focus } = view.data;
-  const { attention, rollout, thumbnails, value_norms: norms } = view.arrays;
+  const { tokens } = view.data;
+  const { attention, value_norms: norms } = view.arrays;
   const [layers, heads, length] = attention.shape;
-  const state = {
-    kind: "weights", layer: focus?.layer ?? 0, heads: new Set([focus?.head ?? 0]), token: focus?.token ?? null,
-    toward: false, filter: "all", special: true, matrix: null, isRead: false,
+  const options = attentionOptions(view);
+  const { isSpecial, passes, scaled, state } = options;
+  const read = attentionReader(view);
+
+  const pick = (layer, head, add) => {
+    if (head === null) return select({ layer, head: "all" });
+    if (!add || layer !== state.layer) return select({ layer, head });
+    const now = new Set(state.heads);
+    if (!now.delete(head)) now.add(head);
+    return select({ layer, head: now.size ? [...now].sort((a, b) => a - b) : head });
   };
-  const isSpecial = (index) => sentences[index] < 0;
-  const pair = sentences.includes(1);
+  const grid = attentionHeads(view, options, pick);
+  const choose = (index) => select({ token: index === null || index === state.token ? "none" : index });
 
-  /** Whether the weight of a query and a key is shown. */
-  function passes(query, key) {
-    if (!state.special && (isSpecial(query) || isSpecial(key))) return false;
-    if (state.filter === "all") return true;
-    const [from, to] = state.filter;
-    return sentences[query] === (from === "A" ? 0 : 1) && sentences[key] === (to === "A" ? 0 : 1);
-  }
-
-  async function read() {
-    if (state.kind === "rollout") return rollout.part(state.layer);
-    const chosen = await Promise.all([...state.heads].map((head) => weightsOf(state.layer, head)));
-    return chosen.length === 1 ? chosen[0] : mean(chosen);
-  }
-
-  async function weightsOf(layer, head) {
-    const weights = await attention.part(layer, head);
-    if (state.kind !== "norms") return weights;
-    const lengths = (await norms.part(layer)).row(head);
-    const values = new Float32Array(length * length);
-    for (let i = 0, at = 0; i < length; i++) {
-      for (let j = 0; j < length; j++, at++) values[at] = weights.at(i, j) * lengths[j];
-    }
-    return new Matrix(length, length, values);
-  }
-
-  // --- controls
-  const kinds = [["weights", "attention weights α"]];
-  if (norms) kinds.push(["norms", "norm-weighted ‖α·f(x)‖"]);
-  kinds.push(["rollout", "rollout through the layers"]);
-  const filters = [["all", "all tokens"], ["AA", "A → A"], ["AB", "A → B"], ["BA", "B → A"], ["BB", "B → B"]];
-  const set = (name) => (value) => {
-    state[name] = value;
-    update();
-  };
-  const direction = segments("Direction", ["from the token", "to the token"], 0, (index) => set("toward")(index === 1));
-  const several = tick("Combine heads", () => {});
-  const controls = make(
-    "div",
-    { class: "controls" },
-    choice("Show", kinds, set("kind")),
-    direction.element,
-    pair ? choice("Sentences", filters, set("filter")) : null,
-    tick("Hide special tokens", (on) => set("special")(!on)),
-  );
-
-  // --- all heads
-  const buttons = [];
-  const grid = make("div", { class: "heads", role: "group", "aria-label": "All layers and heads" });
-  grid.style.gridTemplateColumns = `auto repeat(${heads}, minmax(20px, 1fr))`;
-  grid.append(make("span", { class: "index", "aria-hidden": "true" }), ...range(heads).map((head) => make("span", { class: "index", "aria-hidden": "true" }, String(head))));
-  for (const layer of range(layers)) {
-    const all = () => pick(layer, null, false);
-    grid.append(make("button", { type: "button", class: "index", title: `Mean of the heads of layer ${layer}`, "aria-label": `Layer ${layer}, mean of all heads`, onclick: all }, String(layer)));
-    for (const head of range(heads)) {
-      const canvas = make("canvas", { "aria-hidden": "true" });
-      const click = (event) => pick(layer, head, event.shiftKey || event.ctrlKey || event.metaKey || several.firstChild.checked);
-      const button = make("button", { type: "button", "aria-label": `Layer ${layer}, head ${head}`, "data-head": `${layer}.${head}`, onclick: click }, canvas);
-      button.addEventListener("pointermove", (event) => showTip(event, `layer ${layer}, head ${head}`));
-      button.addEventListener("pointerleave", hideTip);
-      buttons.push(button);
-      grid.append(button);
-    }
-  }
-  arrows(buttons, heads);
-  const beginThumbnails = turns();
-  const drawThumbnails = onRedraw(async () => {
-    const isLast = beginThumbnails();
-    for (const layer of range(layers)) {
-      for (const head of range(heads)) {
-        const small = await thumbnails.part(layer, head);
-        if (!isLast()) return;
-        const most = range(small.rows).map((i) => small.row(i).reduce((a, b) => Math.max(a, b), 1e-12));
-        const canvas = buttons[layer * heads + head].firstChild;
-        paint(canvas, small.rows, small.columns, "sequential", (i, j) => Math.sqrt(small.at(i, j) / most[i]));
-      }
-    }
-  });
-
-  function pick(layer, head, add) {
-    if (head === null) state.heads = new Set(range(heads));
-    else if (add && layer === state.layer) {
-      if (state.heads.has(head) && state.heads.size > 1) state.heads.delete(head);
-      else state.heads.add(head);
-    } else state.heads = new Set([head]);
-    state.layer = layer;
-    update();
-  }
-
-  // --- one head
   const heading = make("h2", { id: "attention-heading" });
   const sub = make("p", { class: "soft small" });
+  const cell = make("p", { class: "small number", "data-cell-shown": "" });
   const line = strip(tokens, "Tokens: choose one", choose, isSpecial);
   const ranking = make("div", { class: "ranking" });
+  const colours = make("div", { class: "legend" });
   const lines = attentionLines(tokens, isSpecial, (index, side) => {
-    if (side === null) return choose(null);
-    state.toward = side === "key";
-    direction.set(state.toward ? 1 : 0, false);
-    choose(index, true);
+    if (side === null) return select({ token: "none" });
+    return select({ token: index, "attention.direction": side === "key" ? "to" : "from" });
   });
-  const map = heat("Attention matrix: query tokens downwards, key tokens to the right");
-  map.choose = (query) => choose(query, true);
-  const scale = legend("sequential", "0", "1", "by square root");
-
-  function choose(index, keep = false) {
-    state.token = index === state.token && !keep ? null : index;
-    update();
-  }
+  const map = tokenMatrix(tokens, (row, column) => select({ token: row, pair: column }));
+  const scale = make("div");
 
   function title() {
     if (state.kind === "rollout") return `Rollout through layers 0 to ${state.layer}`;
-    const list = [...state.heads].sort((a, b) => a - b);
-    if (list.length === heads && heads > 1) return `Layer ${state.layer}, mean of all heads`;
-    return list.length > 1 ? `Layer ${state.layer}, mean of heads ${list.join(", ")}` : `Layer ${state.layer}, head ${list[0]}`;
+    if (state.heads.length === heads && heads > 1) return `Layer ${state.layer}, mean of all heads`;
+    return `Layer ${state.layer}, ${state.heads.length > 1 ? `mean of heads ${state.heads.join(", ")}` : `head ${state.heads[0]}`}`;
   }
 
   const begin = turns();
-  async function update() {
+  view.follow = async () => {
     const isLast = begin();
     state.isRead = false;
-    const matrix = await read();
+    options.follow();
+    const found = await read(state);
     if (!isLast()) return;
-    Object.assign(state, { matrix, isRead: true });
-    buttons.forEach((button, index) => {
-      const same = Math.floor(index / heads) === state.layer;
-      button.setAttribute("aria-pressed", String(same && (state.kind === "rollout" || state.heads.has(index % heads))));
-    });
+    Object.assign(state, found, { isRead: true });
+    grid.press();
     show();
+  };
+
+  /** The weights of the chosen token, of one matrix. */
+  function weightsOf(matrix) {
+    const { token, toward } = state;
+    return (toward ? matrix.column(token) : matrix.row(token)).map((value, other) => (passes(toward ? other : token, toward ? token : other) ? value : 0));
   }
 
-  function values() {
-    const { token, toward, matrix } = state;
-    const raw = toward ? matrix.column(token) : matrix.row(token);
-    return raw.map((value, other) => (passes(toward ? other : token, toward ? token : other) ? value : 0));
+  /** What each token receives on average. */
+  function received(matrix) {
+    const sums = new Float32Array(length);
+    const isAll = state.filter === "all" && state.special;
+    for (let i = 0; i < length; i++) {
+      const row = matrix.row(i);
+      for (let j = 0; j < length; j++) if (isAll || passes(i, j)) sums[j] += row[j] / length;
+    }
+    return sums;
   }
 
   function show() {
     const { token, toward, matrix } = state;
-    const most = state.kind === "norms" ? matrix.largest || 1 : 1;
+    const isAll = state.filter === "all" && state.special;
+    const most = state.scale === "matrix" ? matrix.largest || 1 : null;
     heading.textContent = title();
     line.press(token ?? -1);
-    const word = token === null ? "" : `“${readable(tokens[token])}”`;
-    sub.textContent =
-      token === null
-        ? "Choose a token to see where it looks. Lines are drawn from query tokens (left) to key tokens (right)."
-        : `${toward ? `Which tokens look at ${word}` : `Where ${word} looks`}, position ${token}. The stronger the colour, the larger the weight; choose it again to see all tokens.`;
+    const values = token === null ? received(matrix) : weightsOf(matrix);
+    const largest = most ?? (values.reduce((a, b) => Math.max(a, b), 0) || 1);
+    line.shade("sequential", values.map((value) => Math.sqrt(value / largest)), (i) => (token === null ? `receives ${digits(values[i])} on average` : digits(values[i])));
+    describe(values);
+    showScale(largest);
+    const several = state.matrices.length > 1 ? state.matrices.map((one, i) => ({ matrix: one, colour: seriesColour(state.heads[i], heads), head: state.heads[i] })) : null;
+    colours.replaceChildren(...(several ?? []).map(({ head, colour }) => make("span", {}, make("span", { class: "swatch", style: { backgroundColor: colour } }), `head ${head}`)));
+    lines.set({ matrix, several, token, toward, passes, scaled, most });
+    map.set({
+      matrix, key: `${state.scale} ${state.filter} ${state.special}`, row: token, column: selectedIndex("pair", length),
+      shareOf: (i, j) => (isAll || passes(i, j) ? Math.sqrt(matrix.at(i, j) / (most ?? scaled(matrix, i))) : 0),
+      tell: (i, j) => `${readable(tokens[i])} (${i}) → ${readable(tokens[j])} (${j}): ${digits(matrix.at(i, j))}`,
+    });
+    view.element.dataset.state = `${state.kind} ${state.layer} ${state.heads.join("+")} ${token}`;
+  }
+
+  function describe(values) {
+    const { token, toward, matrix } = state;
+    const word = token === null ? "" : `“${isolated(readable(tokens[token]))}”`;
     if (token === null) {
-      const received = new Float32Array(length);
-      for (let i = 0; i < length; i++) for (let j = 0; j < length; j++) if (passes(i, j)) received[j] += matrix.at(i, j) / length;
-      line.shade("sequential", received.map((value) => Math.sqrt(value / most)), (i) => `receives ${digits(received[i])} on average`);
-      fillRanking("Most looked at, on average", received);
+      sub.textContent = "Choose a token to see where it looks. Lines are drawn from query tokens (left) to key tokens (right).";
+      fillRanking("Most looked at, on average", values);
     } else {
-      const row = values();
-      line.shade("sequential", row.map((value) => Math.sqrt(value / most)), (i) => digits(row[i]));
-      fillRanking(toward ? `Tokens that look at ${word}` : `${word} looks at`, row);
-      const best = ranked(row).slice(0, 3).map((i) => `${tokens[i]} ${digits(row[i])}`);
+      sub.textContent = `${toward ? `Which tokens look at ${word}` : `Where ${word} looks`}, position ${token}. The stronger the colour, the larger the weight; choose it again to see all tokens.`;
+      fillRanking(toward ? `Tokens that look at ${word}` : `${word} looks at`, values);
+      const best = ranked(values).slice(0, 3).map((i) => `${tokens[i]} ${digits(values[i])}`);
       announce(`${title()}: ${toward ? "to" : "from"} ${tokens[token]}: ${best.join(", ")}`);
     }
-    view.element.dataset.state = `${state.kind} ${state.layer} ${[...state.heads].join("+")} ${token}`;
-    lines.set({ matrix, token, toward, passes, most });
-    // A choice of another token leaves the matrix as it is.
-    const drawn = `${state.filter} ${state.special} ${theme()}`;
-    if (state.painted === matrix && state.drawn === drawn) return;
-    Object.assign(state, { painted: matrix, drawn });
-    map.set(length, length, "sequential", (i, j) => (passes(i, j) ? Math.sqrt(matrix.at(i, j) / most) : 0), (i, j) => `${tokens[i]} (${i}) → ${tokens[j]} (${j}): ${digits(matrix.at(i, j))}`);
+    const pair = selectedIndex("pair", length);
+    cell.textContent = token === null || pair === null ? "" : `${isolated(readable(tokens[token]))} (${token}) → ${isolated(readable(tokens[pair]))} (${pair}): ${digits(matrix.at(token, pair))}`;
+  }
+
+  function showScale(largest) {
+    const isRow = state.scale === "row";
+    const high = digits(largest);
+    scale.replaceChildren(legend("sequential", "0", high, isRow ? `by square root; ${high} is the largest ${state.token === null ? "mean" : "weight"} here, and each row of the matrix ends at its own` : "by square root; the largest weight of the matrix", false));
   }
 
   function fillRanking(name, row) {
@@ -183,34 +116,103 @@ builders.attention = (view) => {
     ranking.replaceChildren(make("h3", {}, name), entries.length ? bars(entries, entries[0].value) : make("p", { class: "soft small" }, "No weight passes the filter."));
   }
 
-  const overview = make(
-    "section",
-    { class: "card", "aria-label": "All heads" },
-    make("h3", {}, "All heads"),
-    make("p", { class: "soft small" }, "Rows are layers, columns are heads. Choose a head; the number of a layer is the mean of its heads."),
-    make("div", { class: "controls" }, several),
-    grid,
-  );
-  const detail = make("section", { class: "card", "aria-labelledby": "attention-heading" }, heading, sub, controls, line.element, scale);
+  view.csv = () => {
+    const { token, matrix, matrices } = state;
+    const several = matrices.length > 1 ? matrices : [];
+    const columns = [matrix, ...several].map((one) => (token === null ? received(one) : weightsOf(one)));
+    const name = token === null ? "received on average" : `${state.toward ? "to" : "from"} ${token} ${tokens[token]}`;
+    return [["position", "token", `${title()}: ${name}`, ...several.map((_, i) => `head ${state.heads[i]}`)], ...tokens.map((word, i) => [i, word, ...columns.map((values) => values[i])])];
+  };
+  const detail = make("section", { class: "card", "aria-labelledby": "attention-heading" }, heading, sub, options.element, line.element, scale);
   const drawings = make(
     "div",
     { class: "grid even" },
-    make("section", { class: "card" }, make("h3", {}, "Lines"), lines.element),
+    make("section", { class: "card" }, make("h3", {}, "Lines"), colours, lines.element),
     make("section", { class: "card" }, ranking),
   );
   const matrix = make(
     "section",
-    { class: "card" },
+    { class: "card wide" },
     make("h3", {}, "Matrix"),
-    make("p", { class: "soft small" }, "Query tokens downwards, key tokens to the right. Choose a row."),
-    map.canvas,
+    make("p", { class: "soft small" }, "Query tokens downwards, key tokens to the right. Choose a cell."),
+    cell, map.element,
   );
-  view.element = make("div", { class: "view-attention grid side" }, overview, make("div", { class: "main" }, detail, drawings), matrix);
+  view.element = make("div", { class: "view-attention grid side" }, grid.element, make("div", { class: "main" }, detail, drawings), matrix);
   // While weights are read, those of the choice before are not drawn under the new heading.
   onRedraw(() => state.isRead && show());
   view.start = () => {
-    drawThumbnails();
-    return update();
+    grid.draw(); // not awaited: what is chosen comes first
   };
   return view.element;
 };
+
+/** What is shown of the weights: controls, and what the selection says of them. */
+function attentionOptions(view) {
+  const { sentences } = view.data;
+  const [layers, heads, length] = view.arrays.attention.shape;
+  const state = { isRead: false };
+  const isSpecial = (index) => sentences[index] < 0;
+  const kinds = [["weights", "attention weights α"]];
+  if (view.arrays.value_norms) kinds.push(["norms", "norm-weighted ‖α·f(x)‖"]);
+  kinds.push(["rollout", "rollout through the layers"]);
+  const filters = [["all", "all tokens"], ["AA", "A → A"], ["AB", "A → B"], ["BA", "B → A"], ["BB", "B → B"]];
+  const kind = choice("Show", kinds, (value) => select({ "attention.show": value }));
+  const direction = segments("Direction", ["from the token", "to the token"], 0, (index) => select({ "attention.direction": index ? "to" : "from" }));
+  const scale = segments("Scale", ["by row", "by matrix"], 0, (index) => select({ "attention.scale": index ? "matrix" : "row" }));
+  const sides = choice("Sentences", filters, (value) => select({ "attention.sentences": value }));
+  const hiding = tick("Hide special tokens", (on) => select({ "attention.special": on ? "hidden" : "shown" }));
+  return {
+    state, isSpecial,
+    element: make("div", { class: "controls" }, kind, direction.element, scale.element, sentences.includes(1) ? sides : null, hiding),
+    follow() {
+      Object.assign(state, {
+        kind: selectedOption("attention.show", kinds.map(([name]) => name)),
+        layer: selectedIndex("layer", layers, 0),
+        heads: selectedIndices("head", heads, 0),
+        token: selectedIndex("token", length),
+        toward: selection["attention.direction"] === "to",
+        scale: selectedOption("attention.scale", ["row", "matrix"]),
+        filter: sentences.includes(1) ? selectedOption("attention.sentences", filters.map(([name]) => name)) : "all",
+        special: selection["attention.special"] !== "hidden",
+      });
+      direction.set(state.toward ? 1 : 0, false);
+      scale.set(state.scale === "matrix" ? 1 : 0, false);
+      kind.lastChild.value = state.kind;
+      sides.lastChild.value = state.filter;
+      hiding.firstChild.checked = !state.special;
+    },
+    /** Whether the weight of a query and a key is shown. */
+    passes(query, key) {
+      if (!state.special && (isSpecial(query) || isSpecial(key))) return false;
+      if (state.filter === "all") return true;
+      const [from, to] = state.filter;
+      return sentences[query] === (from === "A" ? 0 : 1) && sentences[key] === (to === "A" ? 0 : 1);
+    },
+    /** The weight that has the strongest colour of a row. */
+    scaled: (matrix, row) => (state.scale === "matrix" ? matrix.largest : matrix.largestOf(row)) || 1,
+  };
+}
+
+/** A function that reads the matrix of a state: one head's, or the mean of several and each of them. */
+function attentionReader(view) {
+  const { attention, rollout, value_norms: norms } = view.arrays;
+  const length = attention.columns;
+  async function weightsOf(kind, layer, head) {
+    const weights = await attention.part(layer, head);
+    if (kind !== "norms") return weights;
+    const lengths = (await norms.part(layer)).row(head);
+    const values = new Float32Array(length * length);
+    for (let i = 0, at = 0; i < length; i++) {
+      for (let j = 0; j < length; j++, at++) values[at] = weights.at(i, j) * lengths[j];
+    }
+    return new Matrix(length, length, values);
+  }
+  return async ({ kind, layer, heads }) => {
+    if (kind === "rollout") {
+      const matrix = await rollout.part(layer);
+      return { matrix, matrices: [matrix] };
+    }
+    const matrices = await Promise.all(heads.map((head) => weightsOf(kind, layer, head)));
+    return { matrix: matrices.length === 1 ? matrices[0] : mean(matrices), matrices };
+  };
+}

@@ -1,14 +1,14 @@
 // Lines from query tokens to key tokens. The canvas is as high as what is seen of it, so any number of tokens is smooth.
 
 const ROW = 24;
-/** With no token chosen, a line needs at least this weight, and no more lines than this are drawn. */
-const FAINTEST = 0.04;
+/** With no token chosen, a line needs this share of its scale's largest weight, and no more lines than this are drawn. */
+const FAINTEST = { row: 0.35, matrix: 0.1 };
 const MOST_LINES = 3000;
 
 function attentionLines(tokens, isSpecial, choose) {
   const canvas = make("canvas", { role: "img", "aria-label": "Lines from query tokens on the left to key tokens on the right; the paragraph of tokens has the same values" });
   const spacer = make("div", { style: { height: "0px" } });
-  const element = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "Lines, scrollable" }, canvas, spacer);
+  const element = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "Lines: up and down choose a token, left and right its side" }, canvas, spacer);
   const total = tokens.length * ROW + 16;
   const height = Math.min(total, 560);
   element.style.height = `${height + 2}px`;
@@ -33,22 +33,27 @@ function attentionLines(tokens, isSpecial, choose) {
   });
 
   function drawLines(context, left, right) {
-    const { matrix, token, toward, passes, most } = shown;
-    context.strokeStyle = variable("--accent");
+    const { matrix, several, token, toward, passes, scaled, most } = shown;
+    const accent = variable("--accent");
     const found = [];
     const add = (query, key, faintest) => {
-      const weight = matrix.at(query, key) / most;
-      if (weight >= faintest && passes(query, key)) found.push([weight, query, key]);
+      if (!passes(query, key)) return;
+      for (const { matrix: one, colour } of several ?? [{ matrix, colour: accent }]) {
+        const weight = one.at(query, key) / largest(query);
+        if (weight >= faintest) found.push([Math.min(1, weight), query, key, colour]);
+      }
     };
+    const largest = (query) => (toward && token !== null ? shown.largest : scaled(matrix, query));
     if (token !== null) {
       for (let other = 0; other < tokens.length; other++) add(toward ? other : token, toward ? token : other, 0.004);
     } else {
       const first = Math.max(0, Math.floor(element.scrollTop / ROW) - 2);
       const last = Math.min(tokens.length, first + Math.ceil(height / ROW) + 4);
-      for (let i = first; i < last; i++) for (let j = 0; j < tokens.length; j++) add(i, j, FAINTEST);
+      for (let i = first; i < last; i++) for (let j = 0; j < tokens.length; j++) add(i, j, most === null ? FAINTEST.row : FAINTEST.matrix);
     }
     found.sort((a, b) => a[0] - b[0]);
-    for (const [weight, query, key] of found.slice(-MOST_LINES)) {
+    for (const [weight, query, key, colour] of found.slice(-MOST_LINES)) {
+      context.strokeStyle = colour;
       const [y1, y2, middle] = [centre(query), centre(key), (left + right) / 2];
       context.globalAlpha = Math.min(1, 0.1 + 0.9 * weight);
       context.lineWidth = 0.7 + 3.3 * weight;
@@ -61,12 +66,12 @@ function attentionLines(tokens, isSpecial, choose) {
   }
 
   function drawTokens(context, left, right, width) {
-    const { matrix, token, toward, passes, most } = shown;
+    const { matrix, token, toward, passes } = shown;
     const ink = variable("--ink");
     context.textBaseline = "middle";
     const weight = (index) => {
       const [query, key] = toward ? [index, token] : [token, index];
-      return passes(query, key) ? matrix.at(query, key) / most : 0;
+      return passes(query, key) ? Math.min(1, matrix.at(query, key) / shown.largest) : 0;
     };
     for (let i = Math.max(0, Math.floor(element.scrollTop / ROW) - 1); i < tokens.length && centre(i) < height + ROW; i++) {
       const y = centre(i);
@@ -82,7 +87,7 @@ function attentionLines(tokens, isSpecial, choose) {
           context.fillStyle = inkOn("sequential", share);
         }
         const strong = token === i && side === chosenSide;
-        context.font = `${strong ? "700 " : isSpecial(i) ? "italic " : ""}13px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace`;
+        context.font = `${strong ? "700 " : isSpecial(i) ? "italic " : ""}13px ${MONOSPACE}`;
         context.textAlign = side === "query" ? "right" : "left";
         context.fillText(fitted(context, readable(tokens[i]), room - 12), side === "query" ? left - 6 : right + 6, y);
       }
@@ -110,23 +115,27 @@ function attentionLines(tokens, isSpecial, choose) {
   });
   canvas.addEventListener("pointerleave", hideTip);
   element.addEventListener("scroll", draw);
+  element.addEventListener("keydown", (event) => {
+    const { token, toward } = shown ?? {};
+    const next = { ArrowDown: (token ?? -1) + 1, ArrowUp: (token ?? 1) - 1, Home: 0, End: tokens.length - 1 }[event.key];
+    if (next !== undefined) choose(clamp(next, 0, tokens.length - 1), toward ? "key" : "query");
+    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") choose(token ?? 0, event.key === "ArrowRight" ? "key" : "query");
+    else return;
+    event.preventDefault();
+  });
   onRedraw(draw);
   return {
     element,
     set(values) {
-      const moved = shown && values.token !== null && values.token !== shown.token;
+      const moved = values.token !== null && values.token !== shown?.token;
       shown = values;
+      const { matrix, token, toward, most } = values;
+      // The weights beside the chosen token share one scale.
+      shown.largest = most ?? (token === null ? 1 : toward ? matrix.column(token).reduce((a, b) => Math.max(a, b), 0) : matrix.largestOf(token)) ?? 1;
+      shown.largest ||= 1;
       const y = values.token === null ? 0 : centre(values.token);
       if (moved && (y < 0 || y > height)) element.scrollTop = values.token * ROW - height / 3;
       draw();
     },
   };
-}
-
-/** A text cut to a width, with an ellipsis. */
-function fitted(context, text, room) {
-  if (context.measureText(text).width <= room) return text;
-  let end = text.length;
-  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > room) end--;
-  return `${text.slice(0, end)}…`;
 }

@@ -23,6 +23,8 @@ function colourTable(name) {
       const low = Math.min(Math.floor(place), stops.length - 2);
       return stops[low].map((part, channel) => Math.round(part + (stops[low + 1][channel] - part) * (place - low)));
     });
+    table.css = table.map((parts) => `rgb(${parts.join(" ")})`);
+    table.ink = table.map(inkOnColour);
     tables.set(name, table);
   }
   return tables.get(name);
@@ -34,16 +36,19 @@ function step(name, value) {
 }
 
 function cssColour(name, value) {
-  return `rgb(${colourTable(name)[step(name, value)].join(" ")})`;
+  return colourTable(name).css[step(name, value)];
 }
 
-/** Black or white, whichever reads better on the colour of a value. */
+/** The ink that reads on the colour of a value: a contrast of 4.5 at least. */
 function inkOn(name, value) {
-  return inkOnColour(colourTable(name)[step(name, value)]);
+  return colourTable(name).ink[step(name, value)];
 }
 
 function inkOnColour([r, g, b]) {
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#1f2328" : "#ffffff";
+  const linear = [r, g, b].map((part) => (part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  const light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  // Black text has 4.5 above a luminance of 0.175, white text below 0.183, the softer dark ink above 0.26.
+  return light > 0.26 ? "#1f2328" : light > 0.179 ? "#000000" : "#ffffff";
 }
 
 function hexParts(hex) {
@@ -63,17 +68,23 @@ function paint(canvas, rows, columns, name, value) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
   const words = new Uint32Array(image.data.buffer);
-  const packed = Uint32Array.from(colourTable(name), ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
+  const packed = colourTable(name).words ??= Uint32Array.from(colourTable(name), ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
   for (let i = 0, at = 0; i < rows; i++) {
     for (let j = 0; j < columns; j++, at++) words[at] = packed[step(name, value(i, j))];
   }
   context.putImageData(image, 0, 0);
 }
 
-/** A ramp with its ends named. */
-function legend(name, low, high, note = "") {
+/** One of `count` colours that differ in hue, for lines. */
+function seriesColour(index, count) {
+  if (count <= content.colours.categories.length && theme() === "light") return content.colours.categories[index];
+  return `hsl(${Math.round((360 * index) / count + 205) % 360} 70% ${(theme() === "dark" ? 68 : 34) + 8 * (index % 2)}%)`;
+}
+
+/** A ramp with its ends named; one that is made anew after each choice is not `lasting`. */
+function legend(name, low, high, note = "", lasting = true) {
   const ramp = make("canvas", { class: "ramp", "aria-hidden": "true" });
-  const draw = onRedraw(() => paint(ramp, 1, 128, name, (_, j) => (name === "sequential" ? j / 127 : (j / 127) * 2 - 1)));
+  const draw = (lasting ? onRedraw : (one) => one)(() => paint(ramp, 1, 128, name, (_, j) => (name === "sequential" ? j / 127 : (j / 127) * 2 - 1)));
   draw();
   return make("div", { class: "legend" }, low, ramp, high, note ? make("span", {}, note) : null);
 }

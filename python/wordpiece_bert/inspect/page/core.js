@@ -33,6 +33,15 @@ function ranked(values) {
   return Array.from(values.keys()).sort((a, b) => values[b] - values[a]);
 }
 
+/** A text as a part of a sentence of another direction of writing. */
+const isolated = (text) => `\u2068${text}\u2069`;
+
+const segmenter = typeof Intl.Segmenter === "function" ? new Intl.Segmenter(undefined, { granularity: "grapheme" }) : null;
+/** What a reader sees as the characters of a text. */
+function graphemes(text) {
+  return segmenter ? Array.from(segmenter.segment(text), (one) => one.segment) : Array.from(text);
+}
+
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 const range = (count) => Array.from({ length: count }, (_, index) => index);
 
@@ -42,10 +51,15 @@ function announce(text) {
   announcer.textContent = text;
 }
 
-/** One line beside the pointer. */
-const tip = make("div", { id: "tip", class: "hidden", role: "presentation" });
-function showTip(event, text) {
+/** A line beside the pointer, with a picture larger than it is, if one is given. */
+const tip = make("div", { id: "tip", class: "hidden", role: "presentation", dir: "auto" });
+function showTip(event, text, picture = null) {
   tip.textContent = text;
+  if (picture?.width) {
+    const large = make("canvas", { width: picture.width, height: picture.height });
+    large.getContext("2d").drawImage(picture, 0, 0);
+    tip.append(large);
+  }
   tip.classList.remove("hidden");
   const { width, height } = tip.getBoundingClientRect();
   tip.style.left = `${clamp(event.clientX + 14, 4, innerWidth - width - 4)}px`;

@@ -14,7 +14,8 @@ builders.similarity = (view) => {
     const row = matrix.row(i);
     const best = ranked(row).filter((j) => !square || j !== i).slice(0, 8);
     const entries = best.map((j) => ({ name: columns[j], value: row[j] }));
-    detail.replaceChildren(make("h3", {}, `Nearest to “${rows[i]}”`), bars(entries, 1, { plain: true }));
+    body.querySelectorAll("button.plain").forEach((button, at) => button.setAttribute("aria-pressed", String(at === i)));
+    detail.replaceChildren(make("h3", { dir: "auto" }, `Nearest to “${isolated(rows[i])}”`), bars(entries, 1, { plain: true }));
   }
 
   function cells(matrix) {
@@ -25,22 +26,26 @@ builders.similarity = (view) => {
         draw();
         return cell;
       });
-    const named = (i) => make("td", {}, make("button", { type: "button", class: "plain", title: rows[i], onclick: () => nearest(matrix, i) }, short(rows[i], 40)));
-    body.replaceChildren(table(["", ...columns.map((text) => make("span", { class: "column", title: text }, short(text, 26)))], range(rows.length).map((i) => [named(i), ...line(i)]), "tight similarity"));
+    const named = (i) => make("td", {}, make("button", { type: "button", class: "plain", dir: "auto", title: rows[i], onclick: () => select({ point: i }) }, short(rows[i], 40)));
+    body.replaceChildren(table(["", ...columns.map((text) => make("span", { class: "column", title: text, dir: "auto" }, short(text, 26)))], range(rows.length).map((i) => [named(i), ...line(i)]), "tight similarity"));
+    arrows([...body.querySelectorAll("button.plain")]);
   }
 
+  let matrix = null;
   async function start() {
     if (!rows.length || !columns.length) return;
-    const matrix = await similarity.part();
+    matrix = await similarity.part();
     if (rows.length <= MOST_CELLS && columns.length <= MOST_CELLS) cells(matrix);
     else {
       const map = heat("Similarities, rows downwards and columns to the right");
       map.set(rows.length, columns.length, "diverging", (i, j) => matrix.at(i, j), (i, j) => `${rows[i]}\n${columns[j]}\n${digits(matrix.at(i, j))}`);
-      map.choose = (i) => nearest(matrix, i);
+      map.choose = (i, j) => select({ point: i, "similarity.column": j });
+      map.keyed(() => [selectedIndex("point", rows.length, 0), selectedIndex("similarity.column", columns.length, 0)]);
       body.replaceChildren(map.canvas);
     }
-    nearest(matrix, 0);
   }
+  view.csv = () => [["", ...columns], ...(matrix ? rows.map((text, i) => [text, ...matrix.row(i)]) : [])];
+  view.follow = () => matrix && nearest(matrix, selectedIndex("point", rows.length, 0));
 
   view.element = make(
     "div",
@@ -53,12 +58,14 @@ builders.similarity = (view) => {
 };
 
 function short(text, most) {
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+  if (text.length <= most) return text;
+  const characters = graphemes(text.slice(0, 8 * most));
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
 }
 
 builders.positions = (view) => {
   const { count, width, columns, scale } = view.data;
-  const state = { position: Math.min(count - 1, Math.floor(count / 4)) };
+  const state = { position: 0 };
   const matrices = {};
   const panels = [
     ["learned", "Learned positions", "Cosine similarity of each position to each", count],
@@ -68,14 +75,18 @@ builders.positions = (view) => {
   ];
   const heats = panels.map(([, name]) => heat(name, "clamp(240px, 32vw, 400px)"));
   const plot = make("canvas", { class: "plot", role: "img", "aria-label": "Similarity of the chosen position to all others" });
-  const slider = make("input", { type: "range", min: "0", max: String(count - 1), value: String(state.position), "aria-label": "Position", style: { width: "min(100%, 420px)" }, oninput: () => pick(Number(slider.value)) });
+  const slider = make("input", { type: "range", min: "0", max: String(count - 1), value: String(state.position), "aria-label": "Position", style: { width: "min(100%, 420px)" }, oninput: () => select({ "positions.at": Number(slider.value) }) });
   const label = make("h2");
 
-  function pick(position) {
-    state.position = position;
-    slider.value = String(position);
+  view.csv = () => [
+    ["position", "learned", "sinusoids"],
+    ...range(count).map((i) => [i, matrices.learned.at(state.position, i), matrices.sinusoid.at(state.position, i)]),
+  ];
+  view.follow = () => {
+    state.position = selectedIndex("positions.at", count, Math.min(count - 1, Math.floor(count / 4)));
+    slider.value = String(state.position);
     draw();
-  }
+  };
 
   const draw = once(() => {
     label.textContent = `Position ${state.position}: similarity to the others`;
@@ -114,7 +125,8 @@ builders.positions = (view) => {
       matrices[name] = matrix;
       const square = i < 2;
       heats[i].set(count, across, "diverging", (a, b) => matrix.at(a, b) / (name === "table" ? scale : 1), (a, b) => square ? `positions ${a} and ${b}: ${digits(matrix.at(a, b))}` : `position ${a}, number ${columns[b]}: ${digits(matrix.at(a, b))}`);
-      heats[i].choose = (a) => pick(a);
+      heats[i].choose = (a, b) => select({ "positions.at": a, "positions.column": b });
+      heats[i].keyed(() => [state.position, selectedIndex("positions.column", across, 0)]);
     }));
     draw();
   }

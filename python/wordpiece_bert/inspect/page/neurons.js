@@ -1,17 +1,15 @@
 // Neurons: query and key of a pair of tokens, their elementwise product, its sum, and the softmax over all keys.
 
 builders.neurons = (view) => {
-  const { tokens, layers, focus } = view.data;
+  const { tokens, layers, first } = view.data;
   const { queries, keys, bias } = view.arrays;
   const [, heads, length, size] = queries.shape;
-  const state = { ...focus };
+  const state = {};
   const root = Math.sqrt(size);
-  const set = (name) => (value) => {
-    state[name] = value;
-    update();
-  };
-  const queryStrip = strip(tokens, "Query token", set("query"));
-  const keyStrip = strip(tokens, "Key token", set("key"));
+  const queryStrip = strip(tokens, "Query token", (token) => select({ token }));
+  const keyStrip = strip(tokens, "Key token", (pair) => select({ pair }));
+  const layerChoice = segments("Layer", layers, 0, (index) => select({ layer: layers[index] }));
+  const headChoice = segments("Head", range(heads), 0, (head) => select({ head }));
   const heading = make("h2");
   const equation = make("p", { class: "equation number", "data-equation": "" });
   const names = ["query q", "key k", "q × k"];
@@ -30,8 +28,7 @@ builders.neurons = (view) => {
     "section",
     { class: "card" },
     make("div", { class: "controls" },
-      segments("Layer", layers, state.layer, set("layer")).element,
-      segments("Head", range(heads), state.head, set("head")).element),
+layerChoice.element, headChoice.element),
     make("h3", { class: "step" }, "Query: which token looks"), queryStrip.element,
     make("h3", { class: "step" }, "Key: which token is looked at"), keyStrip.element,
     make("p", { class: "soft small" }, "Keys are coloured by their weight for this query."),
@@ -40,29 +37,34 @@ builders.neurons = (view) => {
   const begin = turns();
   async function update() {
     const isLast = begin();
+    const layer = layers.includes(selection.layer) ? layers.indexOf(selection.layer) : first.layer;
+    Object.assign(state, { layer, head: selectedIndex("head", heads, first.head), query: selectedIndex("token", length, first.query), key: selectedIndex("pair", length, first.key) });
+    layerChoice.set(state.layer, false);
+    headChoice.set(state.head, false);
     const parts = [queries, keys, ...(bias ? [bias] : [])];
     const [q, k, b] = await Promise.all(parts.map((array) => array.part(state.layer, state.head)));
     if (!isLast()) return;
     const added = b?.row(state.query);
-    const query = q.row(state.query);
-    const sums = Float64Array.from({ length }, (_, j) => k.row(j).reduce((sum, value, c) => sum + value * query[c], 0));
+    const vector = q.row(state.query);
+    const sums = Float64Array.from({ length }, (_, j) => k.row(j).reduce((sum, value, c) => sum + value * vector[c], 0));
     const scores = sums.map((sum, j) => sum / root + (added ? added[j] : 0));
     const most = scores.reduce((a, b) => Math.max(a, b), -Infinity);
     const powers = scores.map((score) => Math.exp(score - most));
     const total = powers.reduce((a, b) => a + b, 0);
     const weights = powers.map((power) => power / total);
-    show(query, k, sums, scores, weights, added);
+    show(vector, k, sums, scores, weights, added);
   }
 
   function show(query, k, sums, scores, weights, added) {
     const { key } = state;
-    heading.textContent = `Layer ${layers[state.layer]}, head ${state.head}: ${readable(tokens[state.query])} → ${readable(tokens[key])}`;
+    heading.textContent = `Layer ${layers[state.layer]}, head ${state.head}: ${isolated(readable(tokens[state.query]))} → ${isolated(readable(tokens[key]))}`;
     const more = added ? ` ${added[key] < 0 ? "−" : "+"} ${Math.abs(added[key]).toFixed(3)} for the distance` : "";
     equation.textContent = `q·k = ${sums[key].toFixed(3)}   ·   q·k / √${size}${more} = ${scores[key].toFixed(3)}   ·   softmax = ${digits(weights[key])}`;
     const vectors = [query, k.row(key), query.map((value, c) => value * k.at(key, c))];
     vectors.forEach((values, i) => stripOf(cells[i], values, names[i]));
     queryStrip.press(state.query);
     keyStrip.press(key);
+    view.csv = () => [["key position", "key", "q·k", "score", "softmax"], ...tokens.map((token, j) => [j, token, sums[j], scores[j], weights[j]])];
     const shades = Float32Array.from(weights, Math.sqrt);
     keyStrip.shade("sequential", shades, (i) => `weight ${digits(weights[i])}`);
     const order = length <= 16 ? range(length) : ranked(weights).slice(0, 16);
@@ -79,7 +81,7 @@ builders.neurons = (view) => {
     stripOf(vector, k.row(j), "key");
     stripOf(product, query.map((value, c) => value * k.at(j, c)), "q × k");
     for (const one of [vector, product]) one.canvas.style.minWidth = "110px";
-    const button = make("button", { type: "button", class: "token", onclick: () => set("key")(j) }, readable(tokens[j]));
+    const button = make("button", { type: "button", class: "token", onclick: () => select({ pair: j }) }, readable(tokens[j]));
     const numbers = [sums[j].toFixed(2), scores[j].toFixed(2), digits(weights[j])].map((text) => make("td", { class: "number" }, text));
     return [button, vector.canvas, product.canvas, ...numbers];
   }
@@ -91,6 +93,7 @@ builders.neurons = (view) => {
 
   onRedraw(() => view.element.isConnected && update());
   view.element = make("div", { class: "grid" }, controls, pairCard, make("section", { class: "card" }, list));
-  view.start = update;
+  view.start = () => {};
+  view.follow = update;
   return view.element;
 };

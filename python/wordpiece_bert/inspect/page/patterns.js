@@ -14,15 +14,15 @@ builders.patterns = (view) => {
   const grid = make("div", { class: "scroll" });
   const whole = make("div", { class: "scroll" });
   const cells = [];
-  const chosen = { layer: 0, head: 0 };
 
   const begin = turns();
-  async function choose(layer, head) {
+  async function follow() {
     const isLast = begin();
-    Object.assign(chosen, { layer, head });
+    const [layer, head] = [selectedIndex("layer", layers, 0), selectedIndex("head", heads, 0)];
     const row = (await measures.part(layer)).row(head);
     if (!isLast()) return;
     cells.forEach((cell, index) => cell.setAttribute("aria-pressed", String(index === layer * heads + head)));
+    stopAt(cells, layer * heads + head);
     detail.replaceChildren(
       make("h2", {}, `Layer ${layer}, head ${head}: ${labels[layer][head]}`),
       make("p", { class: "soft small" }, labels[layer][head] === "mixed" ? "No habit stands out." : `It looks mostly at ${HABIT_NOTES[labels[layer][head]]}.`),
@@ -41,7 +41,6 @@ builders.patterns = (view) => {
     const rows = parts.flatMap((part, layer) =>
       range(heads).map((head) => [layer, head, swatch(labels[layer][head]), ...Array.from(part.row(head), heat)]));
     whole.replaceChildren(table(["layer", "head", "habit", ...habits], rows));
-    await choose(chosen.layer, chosen.head);
   }
 
   const swatch = (name) => make("span", {}, make("span", { class: "swatch", style: { backgroundColor: content.colours.habits[name] } }), name);
@@ -50,7 +49,7 @@ builders.patterns = (view) => {
     ...range(heads).map((head) => {
       const name = labels[layer][head];
       const hex = content.colours.habits[name];
-      const cell = make("button", { type: "button", class: "chip", "aria-label": `Layer ${layer}, head ${head}: ${name}`, "aria-pressed": "false", onclick: () => choose(layer, head) }, name);
+      const cell = make("button", { type: "button", class: "chip", "aria-label": `Layer ${layer}, head ${head}: ${name}`, "aria-pressed": "false", onclick: () => select({ layer, head }) }, name);
       Object.assign(cell.style, { backgroundColor: hex, color: inkOnColour(hexParts(hex)), width: "100%", minWidth: "74px", fontSize: "12px", padding: "5px 3px" });
       cells.push(cell);
       return cell;
@@ -68,5 +67,10 @@ builders.patterns = (view) => {
     make("section", { class: "card" }, make("h3", {}, "All measures"), make("p", { class: "soft small" }, "The mean share of a token's weight that goes there; broad: entropy, 1 for equal weights."), whole),
   );
   view.start = start;
+  view.follow = follow;
+  view.csv = async () => {
+    const parts = await Promise.all(range(layers).map((layer) => measures.part(layer)));
+    return [["layer", "head", "habit", ...habits], ...parts.flatMap((part, layer) => range(heads).map((head) => [layer, head, labels[layer][head], ...part.row(head)]))];
+  };
   return view.element;
 };

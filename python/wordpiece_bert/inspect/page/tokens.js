@@ -7,16 +7,22 @@ const STEP_NAMES = {
 
 builders.tokens = (view) => {
   const { texts, tokenizers } = view.data;
+  const followers = [];
   view.element = make(
     "div",
     { class: tokenizers.length > 1 ? "grid even" : "grid" },
-    tokenizers.map((entry) => tokenizerCard(entry, texts, tokenizers.length > 1)),
+    tokenizers.map((entry, number) => tokenizerCard(entry, texts, tokenizers.length > 1, number, followers)),
   );
   view.start = () => {};
+  view.follow = () => followers.forEach((follow) => follow());
+  view.csv = () => [
+    ["tokenizer", "position", "token", "id", "text", "start", "end", "word", "segment", "mask"],
+    ...tokenizers.flatMap((entry) => entry.tokens.map((token) => [entry.name, token.position, token.token, token.id, token.text === null ? "" : "AB"[token.text], token.start, token.end, token.word ?? "", token.segment, token.mask])),
+  ];
   return view.element;
 };
 
-function tokenizerCard(entry, texts, named) {
+function tokenizerCard(entry, texts, named, place, followers) {
   const count = entry.tokens.length;
   const padding = entry.tokens.filter((token) => !token.mask).length;
   const facts = [`${count} tokens`, `vocabulary of ${entry.vocabulary.toLocaleString("en")}`];
@@ -24,8 +30,8 @@ function tokenizerCard(entry, texts, named) {
   if (entry.cut.length) facts.push(`${entry.cut.length} cut`);
   const unknown = entry.tokens.filter((token) => token.unknown).length;
   if (unknown) facts.push(`${unknown} unknown`);
-  const card = make("section", { class: "card" }, make("h2", {}, named ? entry.name : "From text to ids"), make("p", { class: "soft small" }, facts.join(" · ")));
-  const lit = linked();
+  const card = make("section", { class: "card" }, make("h2", { dir: "auto" }, named ? entry.name : "From text to ids"), make("p", { class: "soft small" }, facts.join(" · ")));
+  const lit = linked(followers);
   let number = 0;
   const step = (title, note, ...parts) => {
     number += 1;
@@ -38,7 +44,7 @@ function tokenizerCard(entry, texts, named) {
   for (const [index, side] of entry.sides.entries()) {
     const suffix = entry.sides.length > 1 ? ` of text ${"AB"[index]}` : "";
     step(`Clean-up${suffix}`, settingsNote(entry.settings), changes(side));
-    step(`Words and pieces${suffix}`, "A text is split at white space and around punctuation. Each word becomes the longest pieces that the vocabulary has, from left to right; pieces inside a word begin with " + `${entry.prefix}.`, pieces(side, entry));
+    step(`Words and pieces${suffix}`, "A text is split at white space and around punctuation. Each word becomes the longest pieces that the vocabulary has, from left to right; pieces inside a word begin with " + `${entry.prefix}.`, pieces(side, entry, `tokens.word${2 * place + index}`, followers));
   }
   step("Ids", "With the special tokens that the model expects. Segment: which text; mask: 1 where the model looks.", chips(entry, lit), idTable(entry));
   if (entry.agrees === false) {
@@ -48,8 +54,20 @@ function tokenizerCard(entry, texts, named) {
 }
 
 /** Elements that belong to one token light up together. */
-function linked() {
+function linked(followers) {
   const groups = new Map();
+  let last = null;
+  followers.push(() => {
+    const index = groups.has(selection.token) ? selection.token : null;
+    if (index === last) return;
+    for (const [one, on] of [[last, false], [index, true]]) {
+      for (const element of groups.get(one) ?? []) {
+        element.classList.toggle("selected", on);
+        if (element.matches("button")) element.setAttribute("aria-pressed", String(on));
+      }
+    }
+    last = index;
+  });
   return (index, element) => {
     if (!groups.has(index)) groups.set(index, []);
     const group = groups.get(index);
@@ -71,43 +89,77 @@ function highlightNote(entry, index) {
   ].join(" ");
 }
 
-/** The text, coloured by token. */
+/**
+ * The text, coloured by token. What a reader sees as one character (a letter with its marks, an emoji of several) is
+ * never divided: it has the colour of the first token that has a part of it.
+ */
 function highlighted(entry, index, text, lit) {
-  const characters = Array.from(text);
-  const owner = new Array(characters.length).fill(null);
+  const owner = ownersOf(entry, index, Array.from(text).length);
+  const changed = new Map((entry.sides[index]?.changes ?? []).map((change) => [change.index, change]));
+  const clusters = clustersOf(text, owner);
+  const box = make("p", { class: "text", dir: "auto" });
+  let last = null;
+  let span = null;
+  for (const { text: cluster, from, to, own } of clusters) {
+    if (own !== last || span === null) {
+      span = own ? pieceSpan(own, lit) : make("span");
+      box.append(span);
+      last = own;
+    }
+    const found = range(to - from).map((i) => changed.get(from + i)).filter(Boolean);
+    span.append(found.length ? changedSpan(cluster, found, to - from) : cluster);
+  }
+  return box;
+}
+
+/** For each code point of a text, the token that it is part of. */
+function ownersOf(entry, index, count) {
+  const owner = new Array(count).fill(null);
   let even = true;
   for (const [list, cut] of [[entry.tokens, false], [entry.cut, true]]) {
     for (const token of list) {
       if (token.text !== index) continue;
       even = !even;
-      for (let i = token.start; i < token.end; i++) owner[i] ??= { token, cut, even };
+      const own = { token, cut, even };
+      for (let i = token.start; i < token.end; i++) owner[i] ??= own;
     }
   }
-  const changed = new Map((entry.sides[index]?.changes ?? []).map((change) => [change.index, change]));
-  const box = make("p", { class: "text" });
-  let last = null;
-  let span = null;
-  characters.forEach((character, i) => {
-    const own = owner[i];
-    if (own !== last || span === null) {
-      const classes = own ? ["piece", own.cut ? "cut" : own.token.unknown ? "unknown" : own.even ? "even" : "odd"] : [];
-      span = make("span", { class: classes.join(" ") });
-      if (own) {
-        const label = own.cut ? `${own.token.token} · cut` : `${own.token.token} · id ${own.token.id} · position ${own.token.position}`;
-        span.addEventListener("pointermove", (event) => showTip(event, label));
-        span.addEventListener("pointerleave", hideTip);
-        if (!own.cut) lit(own.token.position, span);
-      }
-      box.append(span);
-      last = own;
-    }
-    const change = changed.get(i);
-    if (change) {
-      const gone = change.to.trim() === "";
-      span.append(make("span", { class: gone && character.trim() !== "" ? "removed" : "changed", title: `${change.name}: ${change.steps.map((name) => STEP_NAMES[name]).join(", ")}` }, gone ? visible(change) : character));
-    } else span.append(character);
+  return owner;
+}
+
+/** What a reader sees as characters, each with its owner; one that was removed inside of a token belongs to it. */
+function clustersOf(text, owner) {
+  let at = 0;
+  const clusters = graphemes(text).map((cluster) => {
+    const from = at;
+    at += Array.from(cluster).length;
+    return { text: cluster, from, to: at, own: owner.slice(from, at).find(Boolean) ?? null };
   });
-  return box;
+  clusters.forEach((cluster, i) => {
+    const [before, after] = [clusters[i - 1]?.own, clusters.slice(i + 1).find((one) => one.own || one.text.trim() === "")?.own];
+    if (!cluster.own && before && before === after) cluster.own = before;
+  });
+  return clusters;
+}
+
+function pieceSpan(own, lit) {
+  const { token } = own;
+  const span = make("span", { class: `piece ${own.cut ? "cut" : token.unknown ? "unknown" : own.even ? "even" : "odd"}` });
+  const label = own.cut ? `${isolated(token.token)} · cut` : `${isolated(token.token)} · id ${token.id} · position ${token.position}`;
+  span.addEventListener("pointermove", (event) => showTip(event, label));
+  span.addEventListener("pointerleave", hideTip);
+  if (own.cut) return span;
+  span.addEventListener("click", () => select({ token: token.position }));
+  return lit(token.position, span);
+}
+
+/** A character that the clean-up changed; struck if nothing of it is left, a dot if it cannot be seen. */
+function changedSpan(cluster, found, count) {
+  const isGone = found.length === count && found.every((change) => change.to.trim() === "") && cluster.trim() !== "";
+  const title = found.map((change) => `${change.name} (${change.code}): ${change.steps.map((name) => STEP_NAMES[name]).join(", ")}`).join("\n");
+  const isSeen = /[^\p{C}\p{Z}\p{M}]/u.test(cluster);
+  if (isGone && !isSeen) return make("span", { class: "removed unseen", title, role: "img", "aria-label": title }, "·");
+  return make("span", { class: isGone ? "removed" : "changed", title }, cluster);
 }
 
 /** A removed character: itself if it can be seen, otherwise its code. */
@@ -131,7 +183,7 @@ function changes(side) {
     if (!counts.has(key)) counts.set(key, { ...change, count: 0 });
     counts.get(key).count += 1;
   }
-  const result = make("p", { class: "mono small" }, side.normalized.trim() === "" ? "∅" : side.normalized);
+  const result = make("p", { class: "mono small", dir: "auto" }, side.normalized.trim() === "" ? "∅" : side.normalized);
   if (!counts.size) return make("div", {}, make("p", { class: "soft small" }, "No character was changed."), result);
   const rows = [...counts.values()].map((change) => [
     make("span", { class: "mono" }, visible(change)), change.to === "" ? "∅" : make("span", { class: "mono" }, readable(change.to)),
@@ -141,38 +193,42 @@ function changes(side) {
   return make("div", {}, result, list);
 }
 
-function pieces(side, entry) {
+function pieces(side, entry, name, followers) {
   const detail = make("div", { class: "small", "aria-live": "polite" });
-  const buttons = side.words.map((word) => {
+  const buttons = side.words.map((word, index) => {
     const parts = word.unknown ? [entry.unknown] : word.added ? [word.word] : word.pieces.map((piece) => piece.token);
-    const open = () => {
-      buttons.forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
-      detail.replaceChildren(tried(word, entry));
-    };
-    const button = make("button", { type: "button", class: `chip ${word.unknown ? "unknown" : word.added ? "special" : ""}`, "aria-pressed": "false", onclick: open }, make("span", { class: "token" }, readable(word.word)), make("small", {}, parts.join(" ")));
-    return button;
+    return make("button", { type: "button", class: `chip ${word.unknown ? "unknown" : word.added ? "special" : ""}`, "aria-pressed": "false", onclick: () => select({ [name]: index }) }, make("span", { class: "token" }, readable(word.word)), make("small", {}, parts.flatMap((part, i) => [i ? " " : "", make("bdi", {}, part)])));
   });
   arrows(buttons);
   const split = side.words.findIndex((word) => word.pieces.length > 1);
-  queueMicrotask(() => buttons[Math.max(split, 0)]?.click());
+  let last = null;
+  followers.push(() => {
+    const index = selectedIndex(name, buttons.length, Math.max(split, 0));
+    if (!buttons.length || last === index) return;
+    buttons[last]?.setAttribute("aria-pressed", "false");
+    buttons[index].setAttribute("aria-pressed", "true");
+    stopAt(buttons, index);
+    last = index;
+    detail.replaceChildren(tried(side.words[index], entry));
+  });
   return make("div", {}, make("div", { class: "chips scroll", role: "group", "aria-label": "Words: choose one to see what was tried" }, buttons), detail);
 }
 
 /** What the longest match tried for a word. */
 function tried(word, entry) {
-  if (word.added) return make("p", { class: "note" }, `“${word.word}” is a token of its own, found before the text is split.`);
+  if (word.added) return make("p", { class: "note" }, `“${isolated(word.word)}” is a token of its own, found before the text is split.`);
   const characters = Array.from(word.word);
   const lines = word.pieces.map((piece) => {
     const count = characters.length - piece.end;
     const candidate = (end) => (piece.start ? entry.prefix : "") + characters.slice(piece.start, end).join("");
     // Of a long list only the ends are made: the candidates together are as long as the word squared.
     const shown = range(count).filter((i) => count <= 24 || i < 4 || i >= count - 20);
-    const list = shown.map((i) => make("span", { class: "tried mono" }, `${candidate(characters.length - i)} `));
+    const list = shown.map((i) => make("span", {}, make("bdi", { class: "tried mono" }, candidate(characters.length - i)), " "));
     if (count > 24) list.splice(4, 0, `… ${count - 24} more … `);
-    return make("p", {}, ...list, piece.token === null ? make("b", {}, "nothing found") : make("b", { class: "mono" }, piece.token));
+    return make("p", {}, ...list, piece.token === null ? make("b", {}, "nothing found") : make("bdi", { class: "mono found" }, piece.token));
   });
   const why = word.unknown ? make("p", {}, `The word becomes ${entry.unknown}: ${word.unknown}.`) : null;
-  return make("div", { class: "note" }, make("p", { class: "soft" }, `“${word.word}”: tried, longest first`), lines, why);
+  return make("div", { class: "note" }, make("p", { class: "soft" }, `“${isolated(word.word)}”: tried, longest first`), lines, why);
 }
 
 /** All tokens, and of padding the first few. */
@@ -185,7 +241,7 @@ function chips(entry, lit) {
     { class: "chips scroll" },
     entry.tokens.filter((token) => !hidden.has(token)).map((token) => {
       const kind = !token.mask ? "padding" : token.special ? "special" : token.unknown ? "unknown" : `text${token.text ?? 0}`;
-      return lit(token.position, make("span", { class: `chip ${kind}` }, make("span", { class: "token" }, readable(token.token)), make("small", { class: "number" }, String(token.id))));
+      return lit(token.position, make("button", { type: "button", class: `chip ${kind}`, "aria-label": `${token.token}, id ${token.id}, position ${token.position}`, onclick: () => select({ token: token.position }) }, make("span", { class: "token" }, readable(token.token)), make("small", { class: "number" }, String(token.id))));
     }),
     more,
   );

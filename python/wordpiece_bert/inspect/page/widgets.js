@@ -1,28 +1,5 @@
 // Parts that several views share.
 
-/** Move the focus among elements with the arrow keys, Home and End; only one of them is in the tab order. */
-function arrows(elements, columns = 1) {
-  elements.forEach((element, index) => {
-    element.tabIndex = index === 0 ? 0 : -1;
-    element.addEventListener("keydown", (event) => {
-      const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
-      let next = index;
-      if (event.key in steps) next = index + steps[event.key];
-      else if (event.key === "Home") next = 0;
-      else if (event.key === "End") next = elements.length - 1;
-      else return;
-      event.preventDefault();
-      next = clamp(next, 0, elements.length - 1);
-      for (const one of elements) one.tabIndex = -1;
-      elements[next].tabIndex = 0;
-      elements[next].focus();
-    });
-    element.addEventListener("focus", () => {
-      for (const one of elements) one.tabIndex = one === element ? 0 : -1;
-    });
-  });
-}
-
 /** A row of buttons of which one is chosen. */
 function segments(label, names, chosen, choose) {
   const buttons = names.map((name, index) =>
@@ -30,15 +7,16 @@ function segments(label, names, chosen, choose) {
   );
   function set(index, tell) {
     buttons.forEach((button, i) => button.setAttribute("aria-checked", String(i === index)));
+    stopAt(buttons, index);
     if (tell) choose(index);
   }
+  arrows(buttons, 1, true);
   set(chosen, false);
-  arrows(buttons);
   const group = make("span", { class: "segments", role: "radiogroup", "aria-label": label }, buttons);
   return { element: make("span", { class: "choice" }, label, group), set };
 }
 
-/** A list to choose from. */
+/** A list to choose from; its `set` shows a choice. */
 function choice(label, options, choose) {
   const select = make(
     "select",
@@ -63,6 +41,7 @@ function strip(tokens, label, choose, special = () => false) {
         type: "button",
         class: special(index) ? "token special" : "token",
         "aria-label": `${token}, position ${index}`,
+        dir: "auto",
         "aria-pressed": "false",
         onclick: () => choose(index),
         onpointerleave: hideTip,
@@ -101,7 +80,7 @@ function bars(entries, most, { signed = false, plain = false } = {}) {
       bar.style.backgroundColor = cssColour("diverging", value < 0 ? -0.62 : 0.62);
     }
     return [
-      make("span", { class: plain ? "name" : "token", title: name }, plain ? name : readable(name)),
+      make("span", { class: plain ? "name" : "token", title: name, dir: "auto" }, plain ? name : readable(name)),
       signed ? make("div", { class: "pivot" }, bar) : bar,
       make("span", { class: "number" }, digits(value)),
     ];
@@ -120,29 +99,52 @@ function heat(label, height = null, lasting = true) {
     const j = clamp(Math.floor(((event.clientX - box.left) / box.width) * state.columns), 0, state.columns - 1);
     return [i, j];
   };
-  canvas.addEventListener("pointermove", (event) => showTip(event, state.tell(...cell(event))));
+  canvas.addEventListener("pointermove", (event) => state.rows && showTip(event, state.tell(...cell(event))));
   canvas.addEventListener("pointerleave", hideTip);
-  canvas.addEventListener("click", (event) => state.choose(...cell(event)));
+  canvas.addEventListener("click", (event) => state.rows && state.choose(...cell(event))); // no cells, no choice
   state.set = (rows, columns, name, value, tell) => {
     Object.assign(state, { rows, columns, tell });
     state.draw = () => paint(canvas, rows, columns, name, value);
     state.draw();
   };
   if (lasting) onRedraw(() => state.draw?.());
+  /** Let the arrow keys choose cells; the function `place` gives the chosen one. */
+  state.keyed = (place) => {
+    cellKeys(canvas, () => [state.rows, state.columns], place, (i, j) => {
+      state.choose(i, j);
+      announce(state.tell(i, j));
+    });
+  };
   return state;
 }
 
-/** A table: heads, then rows of cells, each a text, a number or an element. */
+/**
+ * A table: heads, then rows of cells, each a text, a number or an element. Numbers, and elements of the class "number",
+ * stand at the right; so does the head of a column that has nothing else.
+ */
 function table(heads, rows, className = "") {
-  const cell = (tag, value) => {
-    const isNumber = typeof value === "number";
+  const isNumber = (value) => typeof value === "number" || (value instanceof Element && value.classList.contains("number"));
+  const isNothing = (value) => ["", "–", null, undefined].includes(value);
+  const cell = (value, atRight) => {
     if (value instanceof HTMLTableCellElement) return value;
-    return make(tag, { class: isNumber ? "number" : null }, isNumber ? String(value) : value ?? "");
+    return make("td", { class: atRight ? "number" : null }, typeof value === "number" ? String(value) : value ?? "");
   };
+  const isRight = heads.map((_, i) => rows.some((row) => isNumber(row[i])) && rows.every((row) => isNumber(row[i]) || isNothing(row[i])));
   return make(
     "table",
     { class: className },
-    make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))),
-    make("tbody", {}, rows.map((row) => make("tr", {}, row.map((value) => cell("td", value))))),
+    make("thead", {}, make("tr", {}, heads.map((head, i) => make("th", { scope: "col", class: isRight[i] ? "number" : null }, head)))),
+    make("tbody", {}, rows.map((row) => make("tr", {}, row.map((value, i) => cell(value, isRight[i] || isNumber(value)))))),
   );
+}
+
+const MONOSPACE = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
+
+/** A text cut to a width, with an ellipsis. */
+function fitted(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  const characters = graphemes(text).slice(0, 60);
+  let end = characters.length;
+  while (end > 1 && context.measureText(`${characters.slice(0, end).join("")}…`).width > room) end--;
+  return `${characters.slice(0, end).join("")}…`;
 }
