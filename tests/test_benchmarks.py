@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
+import threading
+import time
+import tomllib
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -23,15 +27,19 @@ from benchmarks import (
     latency,
     model_data,
     models,
+    pairs,
     process,
     start,
     training,
 )
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
+from benchmarks.engines.padded import PaddedEngine
 from benchmarks.measure import Bench, Effort, Result
 from benchmarks.process import PROGRAMS, Engine, EngineError, MissingError
 from benchmarks.texts import Source, documents, write_texts
 from model_files import MODELS, sentence_folder, with_tokenizer
+from wordpiece_bert import SentenceEncoder, evaluation
+from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from benchmarks.measure import Row
@@ -237,6 +245,34 @@ def test_ratios_are_to_the_fastest_of_the_same_kind() -> None:
     times |= {"OpenVINO float32": contests.Timing(2.0), "OpenVINO int8": contests.Timing(0.5)}
     assert models.best_beside(ours, times) == ("OpenVINO float32", 2.0)
     assert models.best_beside(ours, {"ours float32": contests.Timing(1.0)}) is None
+    times["OpenVINO float32, a stream a thread"] = contests.Timing(1.5)
+    assert models.best_beside(ours, times) == ("OpenVINO float32, a stream a thread", 1.5)
+
+
+def test_engines_run_batches_side_by_side_where_there_are_several_threads() -> None:
+    entries = contests.with_streams(contests.THEIRS)
+    assert {entry.engine for entry in entries if entry.streams} == {"openvino", "onnxruntime", "ctranslate2"}
+    streams = {entry.label for entry in entries if entry.streams}
+    assert streams <= {label for entry in contests.OURS for label in entry.beside} | set(
+        contests.both_ways("ONNX Runtime int8, fused", "CTranslate2 int8")
+    )
+
+    class Sums(PaddedEngine):
+        threads: ClassVar[set[int]] = set()
+
+        def hidden(self, ids: Any, mask: Any) -> Any:
+            self.threads.add(threading.get_ident())
+            time.sleep(0.01)
+            return (ids * mask)[:, :, None].astype(np.float64)
+
+    rows = [list(range(1, 2 + i % 7)) for i in range(40)]
+    engine = Sums()
+    alone = engine.forward(rows, 4)
+    np.testing.assert_allclose(alone[:, 0], [np.mean(row) for row in rows])
+    assert engine.threads == {threading.get_ident()}
+    engine.streams = 3
+    np.testing.assert_array_equal(engine.forward(rows, 4), alone)
+    assert len(engine.threads) == 4
 
 
 def test_texts_and_operations_of_models_are_counted(tmp_path: Path) -> None:
@@ -400,10 +436,7 @@ def test_other_libraries_are_measured_beside_the_plain_call(
 # --- accuracy
 
 
-def test_ranks_and_what_is_made_of_them() -> None:
-    np.testing.assert_array_equal(accuracy.ranks(np.array([3.0, 1.0, 3.0, 2.0])), [2.5, 0, 2.5, 1])
-    assert accuracy.spearman(np.array([1.0, 2.0, 5.0]), np.array([0.1, 7.0, 7.5])) == pytest.approx(1)
-    assert accuracy.spearman(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])) == pytest.approx(-1)
+def test_measures_of_retrieval_and_ranking() -> None:
     scores = np.array([[0.9, 0.1, 0.2], [0.5, 0.4, 0.1], [0.0, 0.1, 0.3]], np.float32)
     assert accuracy.reciprocal_rank(scores) == pytest.approx((1 + 1 / 2 + 1) / 3)
     relevance = np.array([2.0, 0.0, -1.0])
@@ -423,9 +456,72 @@ def test_accuracy_compares_dtypes(tmp_path: Path, capsys: pytest.CaptureFixture[
     results = json.loads(record.read_text())["results"]
     assert {*results} == {"vectors", "labelled", "masked"}
     for title, rows in results.items():
-        assert [*rows] == ["float32", "bfloat16", "int8"]
+        assert [*rows] == ["float32", "bfloat16", "int8", "auto"]
         assert f"## {title.capitalize()}" in out
     exact, found = results["vectors"]["float32"], results["vectors"]["int8"]
     assert exact["lowest cosine"] == pytest.approx(1)
     assert 0.99 < found["lowest cosine"] < found["median"] <= 1
     assert results["labelled"]["int8"]["accuracy"] == 1
+
+
+def pairs_folder(parent: Path) -> Path:
+    """Write two tasks of pairs, one of them compressed."""
+    folder = parent / "pairs"
+    folder.mkdir()
+    (folder / "plain.tsv").write_text("1\ta cat\tthe dog\n5\tthe dog runs\tthe dog runs home\n2.5\ta cat\ta mat\n")
+    lines = "".join(f"{i % 6}\tthe cat {i}\tthe {'dog' if i % 2 else 'cat'} {i}\r\n" for i in range(60))
+    (folder / "packed.tsv.xz").write_bytes(lzma.compress(lines.encode()))
+    return folder
+
+
+def test_pairs_are_read_and_wrong_ones_refused(tmp_path: Path) -> None:
+    folder = pairs_folder(tmp_path)
+    tasks = pairs.read_folder(folder)
+    assert {name: len(task.scores) for name, task in tasks.items()} == {"packed": 60, "plain": 3}
+    assert tasks["plain"].scores.tolist() == [1, 5, 2.5]
+    assert (tasks["plain"].first[1], tasks["packed"].second[59]) == ("the dog runs", "the dog 59")
+    assert len(pairs.read_folder(folder, 2)["packed"].first) == 2
+    with pytest.raises(InputError, match="there is no file of pairs"):
+        pairs.read_folder(tmp_path)
+    for line in ("3\tone text", "high\ta\tb", "3\ta\tb\tc", ""):
+        (folder / "wrong.tsv").write_text(f"1\ta\tb\n{line}\n")
+        with pytest.raises(InputError, match=r"wrong\.tsv, line 2: .* is not a score and two texts"):
+            pairs.read_folder(folder)
+
+
+def test_pairs_of_every_dtype_are_compared_with_what_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(contests, "BUILD", tmp_path)
+    model, folder = sentence_folder("sentence_mean_normalize", tmp_path), pairs_folder(tmp_path)
+    packed = pairs.read_folder(folder)["packed"]
+    given = ["--model", str(model), "--pairs", str(folder), "--only", "pairs", "--engines", "ours"]
+    assert commands.main(["accuracy", *given, "--quick", "--record", str(tmp_path / "records")]) == 0
+    out = capsys.readouterr().out
+    (record,) = (tmp_path / "records").glob("*.json")
+    (found,) = json.loads(record.read_text())["results"].values()
+    assert found["pairs"] == {"packed": 50, "plain": 3}
+    assert found["published"] == {}
+    assert [*found["engines"]] == ["ours float32", "ours bfloat16", "ours int8", "ours auto"]
+    assert found["engines"]["ours float32"]["lowest"] == pytest.approx(1)
+    assert 0.99 < found["engines"]["ours int8"]["lowest"] < 1
+    assert "Spearman, packed" in out
+    assert "to published" not in out
+    # All pairs, with published figures that are right and one that is not.
+    evaluator = evaluation.EmbeddingSimilarityEvaluator(packed.first, packed.second, packed.scores)
+    right = evaluator(SentenceEncoder(model))["spearman_cosine"]
+    for value, status in ((right, 0), (right + 1e-5, 1)):
+        file = tmp_path / "published.toml"
+        file.write_text(f'["{model}"]\npacked = {value}\n')
+        monkeypatch.setattr(pairs, "PUBLISHED", file)
+        assert commands.main(["accuracy", *given, "--dtypes", "int8"]) == status
+        out = capsys.readouterr().out
+        assert ("WRONG: packed: ours float32 has" in out) == bool(status)
+        assert out.count("to published") == 1
+
+
+def test_published_figures_are_correlations_of_models_that_are_found() -> None:
+    table = tomllib.loads(pairs.PUBLISHED.read_text(encoding="utf-8"))
+    assert {"STSBenchmark", "SICK-R"} == {*pairs.published("minilm")}
+    assert all(0 < value < 1 for model in table.values() for value in model.values())
+    assert pairs.published("nobody") == {}

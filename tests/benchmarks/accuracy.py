@@ -2,7 +2,8 @@
 
 Vectors of a sentence encoder: the cosine to those in float32 over paragraphs that calibration has not seen, and Spearman's
 correlation of the similarities of 10,000 pairs of them. Retrieval: the first sentence of each paragraph is a query, the rest
-a document. Labelled texts (`--labelled`, files train.tsv and test.tsv with columns label, rating and text): the accuracy of
+a document. Pairs of texts with scores of people (`--pairs`, see `pairs.py`): the correlation of cosines with the scores,
+beside other engines in int8 and what is published. Labelled texts (`--labelled`, files train.tsv and test.tsv with columns label, rating and text): the accuracy of
 a logistic regression on the vectors, the correlation of a ridge regression with the ratings, and the ranking by it. With
 `--masked` a masked-language model: how many tokens have the same best prediction, and its vectors as a sparse encoder.
 """
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import wordpiece_bert as wb
-from benchmarks import report
+from benchmarks import contests, pairs, report
 from benchmarks.texts import ROOT
 from wordpiece_bert import SparseEncoder, Tokenizer
+from wordpiece_bert._internal.correlation import spearman
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.functional import normalize
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
     Numbers = npt.NDArray[np.floating[Any]]
 
-DTYPES = ("float32", "bfloat16", "int8")
+DTYPES = ("float32", "bfloat16", "int8", "auto")
+SECTIONS = ("vectors", "labelled", "masked", "pairs")
+#: Texts with --quick.
+QUICK = 20
 PAIRS = 10_000
 #: The rank below which a document that was not found counts nothing, in MRR and nDCG.
 TOP = 10
@@ -54,31 +59,48 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model", default="minilm", help="a sentence encoder")
     parser.add_argument("--masked", type=Path, help="the folder of a masked-language model")
     parser.add_argument("--labelled", type=Path, help="a folder with train.tsv and test.tsv")
+    parser.add_argument("--pairs", type=Path, help="a folder of pairs with scores, NAME.tsv or NAME.tsv.xz")
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES[1:])
+    engines = tuple(contests.PROGRAMS)
+    what = "of the engines that compute in int8, compare --pairs only with these"
+    parser.add_argument("--engines", nargs="+", choices=engines, default=engines, help=what)
     parser.add_argument("--paragraphs", type=int, default=1000)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, help="run only these parts")
+    parser.add_argument("--quick", action="store_true", help="few texts and pairs, to check that the command works")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS)
     options = parser.parse_args(arguments)
     wb.set_num_threads(options.threads)
     dtypes = ["float32", *(dtype for dtype in options.dtypes if dtype != "float32")]
-    texts = paragraphs(options.corpora, options.paragraphs)
-    lines = [report.heading("What a dtype costs in accuracy", f"{len(texts)} texts"), ""]
-    encoders = {dtype: wb.SentenceEncoder(options.model, dtype=dtype) for dtype in dtypes}
-    lines += [f"- {encoder.engine}" for encoder in encoders.values()]
-    results = {"vectors": of_vectors(encoders, texts)}
-    if options.labelled:
-        train, test = (read_labelled(options.labelled / f"{part}.tsv") for part in ("train", "test"))
-        results["labelled"] = of_labels(encoders, train, test)
-    if options.masked:
+    texts = paragraphs(options.corpora, QUICK if options.quick else options.paragraphs)
+    # Read before anything is measured, which takes minutes.
+    tasks = pairs.read_folder(options.pairs, pairs.QUICK if options.quick else None) if options.pairs else {}
+    sources = [f"{len(texts)} texts"] * (options.only != ["pairs"])
+    sources += [f"{len(task.scores):,} pairs of {name}" for name, task in tasks.items()]
+    lines = [report.heading("What a dtype costs in accuracy", ", ".join(sources)), ""]
+    results: dict[str, Any] = {}
+    if "vectors" in options.only or (options.labelled and "labelled" in options.only):
+        encoders = {dtype: wb.SentenceEncoder(options.model, dtype=dtype) for dtype in dtypes}
+        lines += [f"- {encoder.engine}" for encoder in encoders.values()]
+        if "vectors" in options.only:
+            results["vectors"] = of_vectors(encoders, texts)
+        if options.labelled and "labelled" in options.only:
+            train, test = (read_labelled(options.labelled / f"{part}.tsv") for part in ("train", "test"))
+            results["labelled"] = of_labels(encoders, train, test)
+    if options.masked and "masked" in options.only:
         results["masked"] = of_predictions(options.masked, dtypes, texts[:256])
     for title, rows in results.items():
         header = ["dtype", *next(iter(rows.values()))]
         cells = [[dtype, *(f"{value:.5g}" for value in row.values())] for dtype, row in rows.items()]
         lines += ["", f"## {title.capitalize()}", "", *report.markdown(header, cells)]
+    wrong = False
+    if options.pairs and "pairs" in options.only:
+        part, results["pairs"], wrong = pairs.run(tasks, options)
+        lines += ["", "## Pairs", "", part]
     print(*lines, sep="\n")
     if options.record:
         print(report.save("accuracy", "\n".join(lines) + "\n", {"results": results}, options.record))
-    return 0
+    return int(wrong)
 
 
 def paragraphs(corpora: Path | None, count: int) -> list[str]:
@@ -169,17 +191,6 @@ def of_predictions(folder: Path, dtypes: Sequence[str], texts: Sequence[str]) ->
             "Spearman, 10,000 dot products": spearman(*products),
         }
     return rows
-
-
-def spearman(x: Numbers, y: Numbers) -> float:
-    """Return Spearman's rank correlation; equal numbers share the mean of their ranks."""
-    return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
-
-
-def ranks(x: Numbers) -> npt.NDArray[np.float64]:
-    """Return the rank of each number, from 0; equal numbers have the mean of their ranks."""
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[inverse])
 
 
 def reciprocal_rank(scores: Vectors) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUILD = ROOT / "build" / "bench"
-GROUP = 64  # rows in a turn
+GROUP = 192  # rows in a turn: several batches for each stream
 PAIRS = 10_000  # whose similarities are ranked
 
 #: An engine in float32 whose vectors differ more than this from ours computes something else.
@@ -40,6 +40,8 @@ class Entry:
     beside: tuple[str, ...] = ()
     goals: tuple[float, float] | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    #: Whether as many batches as there are threads run side by side, each on one thread.
+    streams: bool = False
 
     @property
     def ours(self) -> bool:
@@ -70,13 +72,33 @@ THEIRS = (
     Entry("llama.cpp q8_0", "llama.cpp", "q8_0", "int8"),
 )
 
-_FLOAT32 = tuple(entry.label for entry in THEIRS if entry.dtype == "float32")
-_HALF = ("OpenVINO bfloat16", "OpenVINO int8")
+
+def with_streams(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return engines, and the other way in which they use several threads, often the faster one.
+
+    OpenVINO is compiled for throughput; ONNX Runtime and CTranslate2 have a run or a worker for each thread.
+    """
+    able = [entry for entry in entries if entry.engine in ("openvino", "onnxruntime", "ctranslate2")]
+    return (*entries, *(replace(e, label=streaming(e.label), streams=True) for e in able))
+
+
+def streaming(label: str) -> str:
+    """Return the label of an engine with streams."""
+    return f"{label}, a stream a thread"
+
+
+def both_ways(*labels: str) -> tuple[str, ...]:
+    """Return the labels of engines without and with streams."""
+    return (*labels, *map(streaming, labels))
+
+
+_FLOAT32 = both_ways(*(entry.label for entry in THEIRS if entry.dtype == "float32"))
+_HALF = both_ways("OpenVINO bfloat16", "OpenVINO int8")
 
 OURS = (
     Entry("ours float32", "ours", "float32", "float32", _FLOAT32, (1.4, 3)),
     Entry("ours bfloat16", "ours", "bfloat16", "bfloat16", _HALF),
-    Entry("ours int8", "ours", "int8", "int8", ("OpenVINO int8",), (1.3, 3)),
+    Entry("ours int8", "ours", "int8", "int8", both_ways("OpenVINO int8"), (1.3, 3)),
     Entry("ours auto", "ours", "auto", "bfloat16", _HALF),
 )
 
@@ -126,7 +148,7 @@ class Contest:
     threads
         Threads of each engine.
     entries
-        The engines. Of one that cannot run, `notes` says why.
+        The engines, of which those with streams take part with several threads. Of one that cannot run, `notes` says why.
     calibration
         Rows of ids that are not measured.
     torch
@@ -142,16 +164,16 @@ class Contest:
         torch: Path | None = None,
     ) -> None:
         self.folder, self.threads = folder, threads
-        self.entries = {entry.label: entry for entry in entries}
+        self.entries = {entry.label: entry for entry in entries if threads > 1 or not entry.streams}
         self.engines: dict[str, Engine] = {}
         self.notes: dict[str, str] = {}
         self.loads: dict[str, dict[str, Any]] = {}
         self._place = place_of(folder)
-        if calibration is not None and not (self._place / "calibration.json").exists():
-            (self._place / "calibration.json").write_text(json.dumps(calibration), encoding="utf-8")
+        if calibration is not None:
+            self._calibrate(json.dumps(calibration))
         for label, entry in self.entries.items():
             python = torch if entry.engine == "torch" else None
-            request = {"folder": str(folder), "place": str(self._place), "kind": entry.kind}
+            request = {"folder": str(folder), "place": str(self._place), "kind": entry.kind, "streams": entry.streams}
             try:
                 self._prepare(entry, python, request)
                 engine = Engine(entry.engine, threads, PROGRAMS[entry.engine], python, entry.variables)
@@ -160,7 +182,15 @@ class Contest:
             except (MissingError, EngineError) as error:
                 self.exclude(label, str(error))
 
-    def _prepare(self, entry: Entry, python: Path | None, request: dict[str, str]) -> None:
+    def _calibrate(self, rows: str) -> None:
+        """Write the rows of calibration; models that were quantized with others, as those of --quick, are made again."""
+        path = self._place / "calibration.json"
+        if not path.exists() or path.read_text(encoding="utf-8") != rows:
+            for stamp in self._place.glob("*int8*.stamp"):
+                stamp.unlink()
+            path.write_text(rows, encoding="utf-8")
+
+    def _prepare(self, entry: Entry, python: Path | None, request: dict[str, Any]) -> None:
         """Write the model in the engine's format, by a process of its own; what an interrupted one left is written again."""
         done = self._place / f"{entry.engine}-{entry.kind.replace(' ', '-')}.stamp"
         if done.exists() or (entry.ours and not entry.kind.endswith("stored")):
@@ -214,18 +244,21 @@ class Contest:
                 found[label].cpu_seconds += min(t[1] for t in times)
         return found
 
+    def unit_vectors(self, groups: list[list[int]], **ask: Any) -> dict[str, Any]:
+        """Return the vectors [n, d] that each engine gives for rows or texts, in the order of the groups, with length 1."""
+        units = {}
+        for label, engine in self.engines.items():
+            answers = [engine.ask(rows=group, vectors=True, **ask)["vectors"] for group in groups]
+            x = np.concatenate([np.array(answer, np.float32) for answer in answers])
+            units[label] = x / np.linalg.norm(x, axis=1, keepdims=True)
+        return units
+
     def agreement(self, order: list[int], batch: int = 32) -> dict[str, Agreement]:
         """Compare the vectors of rows, in this order, with those of the first engine.
 
         An engine in float32 that differs is excluded, because it computes something else.
         """
-        units: dict[str, Any] = {}
-        for label, engine in self.engines.items():
-            answers = [
-                engine.ask(do="forward", rows=group, batch=batch, vectors=True)["vectors"] for group in in_groups(order)
-            ]
-            x = np.concatenate([np.array(answer, np.float32) for answer in answers])
-            units[label] = x / np.linalg.norm(x, axis=1, keepdims=True)
+        units = self.unit_vectors(in_groups(order), do="forward", batch=batch)
         first = next(iter(units.values()))
         a, b = np.triu_indices(len(order), 1)
         if len(a) > PAIRS:

@@ -36,7 +36,7 @@ BUDGET = 20.0
 
 #: Sizes of models with random weights: hidden, inner, heads, layers; rows and rows of a batch. With --quick, tiny ones.
 SIZES = {
-    "base": ("BERT-base", (768, 3072, 12, 12), 64, 32),
+    "base": ("BERT-base", (768, 3072, 12, 12), 64, 16),
     "large": ("BERT-large", (1024, 4096, 16, 24), 32, 16),
 }
 QUICK_SIZE = (64, 128, 4, 2)
@@ -175,14 +175,13 @@ def versions(run: Run, contest: Contest) -> None:
 
 
 def of_the_model(run: Run) -> None:
-    """Measure all engines on the model, with half the rows on further numbers of threads."""
-    entries = run.entries((*contests.OURS, *contests.THEIRS))
+    """Measure all engines on the model, with the same rows for any number of threads."""
+    entries = run.entries((*contests.OURS, *contests.with_streams(contests.THEIRS)))
     for place, threads in enumerate(run.options.threads):
         with run.contest(run.folder, threads, entries) as contest:
             if place == 0:
                 versions(run, contest)
-            rows = run.rows[: len(run.rows) // (1 + (place > 0))]
-            throughput(run, Path(run.options.model).name, contest, rows)
+            throughput(run, Path(run.options.model).name, contest, run.rows)
 
 
 def limited(run: Run) -> None:
@@ -203,13 +202,11 @@ def random_weights(run: Run, which: str) -> None:
         name, size = f"{name}, {layers} of its {size[3]} layers", (*size[:3], layers)
     vocabulary = read_config(run.folder)["vocab_size"]
     folder = random_model(contests.BUILD / f"random-{'-'.join(map(str, size))}-{vocabulary}", size, vocabulary)
-    entries = run.entries((*contests.OURS[:3], *contests.THEIRS))
+    entries = run.entries((*contests.OURS[:3], *contests.with_streams(contests.THEIRS)))
     entries = [entry for entry in entries if entry.ours or entry.engine in run.options.large_engines]
-    for place, threads in enumerate(run.options.threads if which == "base" else run.options.threads[:1]):
-        share = 1 + (place > 0)  # half the rows on further numbers of threads
+    for threads in run.options.threads if which == "base" else run.options.threads[:1]:
         with run.contest(folder, threads, entries) as contest:
-            rows = run.rows[: count // share]
-            throughput(run, f"{name}, random weights", contest, rows, batch // share, rounds=2)
+            throughput(run, f"{name}, random weights", contest, run.rows[:count], batch, rounds=2)
 
 
 def texts_to_vectors(run: Run) -> None:

@@ -28,7 +28,7 @@ PROGRAMS = Path(__file__).with_name("engines")
 OWN_ENVIRONMENTS = {
     "tokenizers-rc": ["tokenizers==1.0.0rc3"],
     "tensorflow-text": ["tensorflow-text==2.21.1"],
-    "onnxruntime": ["onnxruntime==1.31.1", "onnx==1.23.2", "sympy", "tokenizers==0.23.3"],
+    "onnxruntime": ["onnxruntime==1.32.0", "onnx==1.23.2", "sympy", "tokenizers==0.23.3"],
     "openvino": ["openvino==2026.4.1", "nncf==3.4.0", "onnx==1.23.2", "tokenizers==0.23.3"],
     "ctranslate2": ["ctranslate2==4.8.5", "tokenizers==0.23.3"],
     "llama.cpp": ["xllamacpp==2026.10.11549", "gguf==0.19.0"],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CTranslate2(PaddedEngine):
-    """An encoder. Kinds: "float32" and "int8", in which the weights are also stored."""
+    """An encoder. Kinds: "float32" and "int8", in which the weights are also stored. With streams, a worker for each."""
 
     def version(self) -> str:
         import ctranslate2
@@ -32,8 +32,13 @@ class CTranslate2(PaddedEngine):
         import ctranslate2
 
         self.view = ctranslate2.StorageView
+        self.streams = threads if model.streams else 1
         self.encoder = ctranslate2.Encoder(
-            str(_folder(model)), device="cpu", compute_type=model.kind, inter_threads=1, intra_threads=threads
+            str(_folder(model)),
+            device="cpu",
+            compute_type=model.kind,
+            inter_threads=self.streams,
+            intra_threads=threads // self.streams,
         )
         if model.kind not in self.encoder.compute_type.split("_"):  # "int8_float32": the rest in float32
             raise ValueError(f"computes in {self.encoder.compute_type} instead of {model.kind} on this CPU")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OnnxRuntime(PaddedEngine):
-    """A session. Kinds: those of `onnx_graph.GRAPHS`."""
+    """A session. Kinds: those of `onnx_graph.GRAPHS`. With streams, each run of it has one thread."""
 
     def version(self) -> str:
         import onnxruntime
@@ -28,7 +28,8 @@ class OnnxRuntime(PaddedEngine):
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        self.streams = threads if model.streams else 1
+        options.intra_op_num_threads = threads // self.streams
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         file = str(model.place / f"{model.kind}.onnx")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from typing import TYPE_CHECKING, Any
 
 import model_worker
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class OpenVino(PaddedEngine):
-    """A compiled model. Kinds: "float32" and "bfloat16", the precision of its products, and "int8", quantized by NNCF."""
+    """A compiled model. Kinds: "float32" and "bfloat16", the precision of its products, and "int8", quantized by NNCF.
+
+    With streams it is compiled for throughput, and each thread has a request.
+    """
 
     def version(self) -> str:
         import openvino
@@ -40,17 +44,24 @@ class OpenVino(PaddedEngine):
 
         # By default, products are rounded to bfloat16 where that is faster.
         precision = openvino.Type.bf16 if model.kind == "bfloat16" else openvino.Type.f32
+        modes = properties.hint.PerformanceMode
         options = {
             properties.inference_num_threads: threads,
             properties.hint.inference_precision: precision,
-            properties.hint.performance_mode: properties.hint.PerformanceMode.LATENCY,
+            properties.hint.performance_mode: modes.THROUGHPUT if model.streams else modes.LATENCY,
             properties.hint.enable_hyper_threading: True,
         }
-        self.request = openvino.Core().compile_model(_file(model), "CPU", options).create_infer_request()
+        if model.streams:
+            self.streams = threads
+            options[properties.num_streams] = threads
+        self.compiled = openvino.Core().compile_model(_file(model), "CPU", options)
+        self.requests = threading.local()
         self.load_tokenizer(model.folder)
 
     def hidden(self, ids: Any, mask: Any) -> Any:
-        return self.request.infer({"input_ids": ids, "attention_mask": mask}, share_outputs=True)[0]
+        if not hasattr(self.requests, "own"):
+            self.requests.own = self.compiled.create_infer_request()
+        return self.requests.own.infer({"input_ids": ids, "attention_mask": mask}, share_outputs=True)[0]
 
 
 def _file(model: Model) -> Any:

@@ -25,6 +25,8 @@ class Model(NamedTuple):
     place: Path
     #: The number type, and other options of an engine.
     kind: str
+    #: Whether as many batches as there are threads run side by side, each on one thread.
+    streams: bool = False
 
     @property
     def calibration(self) -> Path:
@@ -102,7 +104,7 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
 
 
 def _model(request: dict[str, Any]) -> Model:
-    return Model(Path(request["folder"]), Path(request["place"]), request["kind"])
+    return Model(Path(request["folder"]), Path(request["place"]), request["kind"], request.get("streams", False))
 
 
 def _timed(run: Any, request: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from worker import Column, Work, from_lists, from_matrix, from_ragged, serve
 def version() -> str:
     import wordpiece_bert
 
+    # The package imports NumPy and the extension when a name is first used; other packages do so when they are imported.
+    assert wordpiece_bert.Tokenizer
     return wordpiece_bert.__version__
 
 

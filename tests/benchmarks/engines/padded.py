@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 BATCH = 32
@@ -16,6 +18,8 @@ class PaddedEngine:
     """An engine that computes the hidden states of padded batches; the tokenizer is that of Hugging Face."""
 
     tokenizer: Any = None
+    #: How many batches run side by side. With more than one, `hidden` is called by as many threads.
+    streams = 1
 
     def hidden(self, ids: Any, mask: Any) -> Any:
         """Return the last hidden states [B, S, H] of ids and mask, int64 [B, S]; overridden by engines."""
@@ -32,28 +36,40 @@ class PaddedEngine:
 
     def forward(self, rows: list[list[int]], batch: int) -> Any:
         """Return the mean-pooled vectors [n, H] of rows of ids, in batches of the given order."""
-        vectors = []
-        for start in range(0, len(rows), batch):
-            part = rows[start : start + batch]
-            ids, mask = np.zeros((2, len(part), max(map(len, part))), np.int64)
-            for i, row in enumerate(part):
-                ids[i, : len(row)], mask[i, : len(row)] = row, 1
-            vectors.append(self._pooled(ids, mask))
-        return np.concatenate(vectors)
+        return self._each(_padded(rows, batch))
 
     def texts(self, texts: list[str]) -> Any:
         """Return unit vectors of texts, in batches of the given order."""
-        vectors = []
+        x = self._each(self._tokenized(texts))
+        return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+
+    def _tokenized(self, texts: list[str]) -> Iterator[tuple[Any, Any]]:
+        """Yield ids and mask of each batch."""
         for start in range(0, len(texts), BATCH):
             encodings = self.tokenizer.encode_batch(texts[start : start + BATCH])
             ids = np.array([encoding.ids for encoding in encodings], np.int64)
-            mask = np.array([encoding.attention_mask for encoding in encodings], np.int64)
-            vectors.append(self._pooled(ids, mask))
-        x = np.concatenate(vectors)
-        return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+            yield ids, np.array([encoding.attention_mask for encoding in encodings], np.int64)
 
-    def _pooled(self, ids: Any, mask: Any) -> Any:
+    def _each(self, batches: Iterator[tuple[Any, Any]]) -> Any:
+        """Return the vectors of all batches, which threads take one by one if there are streams."""
+        if self.streams == 1:
+            return np.concatenate([self._pooled(batch) for batch in batches])
+        with ThreadPoolExecutor(self.streams) as pool:
+            return np.concatenate(list(pool.map(self._pooled, batches)))
+
+    def _pooled(self, batch: tuple[Any, Any]) -> Any:
+        ids, mask = batch
         x = self.hidden(ids, mask)
         if mask.all():
             return x.mean(axis=1)
         return (x * mask[:, :, None].astype(x.dtype)).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+
+
+def _padded(rows: list[list[int]], batch: int) -> Iterator[tuple[Any, Any]]:
+    """Yield ids and mask of each batch, as long as its longest row."""
+    for start in range(0, len(rows), batch):
+        part = rows[start : start + batch]
+        ids, mask = np.zeros((2, len(part), max(map(len, part))), np.int64)
+        for i, row in enumerate(part):
+            ids[i, : len(row)], mask[i, : len(row)] = row, 1
+        yield ids, mask
