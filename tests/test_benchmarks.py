@@ -469,7 +469,8 @@ def pairs_folder(parent: Path) -> Path:
     folder = parent / "pairs"
     folder.mkdir()
     (folder / "plain.tsv").write_text("1\ta cat\tthe dog\n5\tthe dog runs\tthe dog runs home\n2.5\ta cat\ta mat\n")
-    lines = "".join(f"{i % 6}\tthe cat {i}\tthe {'dog' if i % 2 else 'cat'} {i}\r\n" for i in range(60))
+    # No two texts are the same: their cosine is 1 but for the last bit, and would be ranked by it.
+    lines = "".join(f"{i % 6}\tthe cat {i}\tthe {'dog' if i % 2 else 'mat'} {i}\r\n" for i in range(60))
     (folder / "packed.tsv.xz").write_bytes(lzma.compress(lines.encode()))
     return folder
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +63,17 @@ def written_files(path: Path) -> list[Path]:
     return [path, *(path.with_suffix(f".{name}.npy") for name in others if path.suffix == ".npy")]
 
 
+def _mode(path: Path) -> int | None:
+    """Return what a path is, as `os.stat` says it; None if it does not exist or cannot be reached.
+
+    Asked once, because another writer may delete or replace the file between two questions.
+    """
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return None
+
+
 def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
     """Check, before any work is done, that a file can be written.
 
@@ -80,12 +92,13 @@ def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
         The path has another suffix, is a folder or a special file such as a device, or its folder does not exist.
     """
     real = Path(os.path.realpath(path))
+    mode = _mode(real)
     if path.suffix not in suffixes:
         listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         message = f"{path}: {what} are written as {listed}; choose an output with such a suffix"
-    elif real.is_dir():
+    elif mode is not None and stat.S_ISDIR(mode):
         message = f"{path}: is a folder; pass the path of a file"
-    elif real.exists() and not real.is_file():
+    elif mode is not None and not stat.S_ISREG(mode):
         message = f"{path}: is not an ordinary file, so it is not replaced; choose another output"
     elif not real.parent.is_dir():
         message = f"{path}: the folder {real.parent} does not exist; create it first"

@@ -373,9 +373,9 @@ class SparseEncoder(VectorEncoder):
         --------
         >>> from wordpiece_bert import SparseEncoder
         >>> encoder = SparseEncoder("models/splade")
-        >>> query, text = encoder.encode("dough"), encoder.encode("bread and flour")
+        >>> query, text = encoder.encode("dough"), encoder.encode("bread dough")
         >>> [token for token, _ in encoder.decode(encoder.intersection(query, text), 2)]
-        ['flour', 'bread']
+        ['dough', 'bread']
         """
         one, others = as_sparse("vector", vector), as_sparse("vectors", vectors)
         if len(one) != 1:
