@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tiny_models import make_ranker
@@ -259,20 +259,53 @@ def test_triplets_are_measured_as_by_the_peer(
     check_evaluator("TripletEvaluator", [texts(random, 50) for _ in range(3)], options, folder, similarity)
 
 
+def are_separated(queries: list[str], corpus: list[str], relevant: list[set[int]], width: Any, similarity: str) -> bool:
+    """Whether no rounding decides on the place of a relevant document: BLAS rounds a product by its place in a matrix."""
+    a, b = (ROWS[[int(text) for text in part]][:, :width].astype(float) for part in (queries, corpus))
+    if similarity == "cosine":
+        a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
+    if similarity in ("cosine", "dot"):
+        scores = a @ b.T
+    else:
+        scores = -np.linalg.norm(a[:, None] - b, axis=2, ord=1 if similarity == "manhattan" else 2)
+    gaps = [np.abs(np.delete(row, i) - row[i]) for row, found in zip(scores, relevant, strict=True) for i in found]
+    return all((gap > 1e-5).all() for gap in gaps)
+
+
 @given(NAMED, st.integers(1, 300), st.sampled_from([7, 50_000]), st.booleans(), st.sampled_from(ALL), SEEDS)
 def test_retrieval_is_measured_as_by_the_peer(
     tmp_path_factory: Any, named: Any, count: int, chunk: int, functions: bool, similarity: str, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
     queries = {f"q{i}": text for i, text in enumerate(texts(random, 20))}
-    corpus = {f"d{i}": text for i, text in enumerate(texts(random, count))}
+    corpus = {f"d{i}": str(row) for i, row in enumerate(random.permutation(300)[:count])}
     relevant = {query: {f"d{i}" for i in random.integers(count + 3, size=random.integers(5))} for query in queries}
     relevant["q0"] = {"d0"}
+    known = [{int(one[1:]) for one in found & corpus.keys()} for found in relevant.values()]
+    used = "dot" if functions else similarity
+    assume(are_separated([*queries.values()], [*corpus.values()], known, named.get("truncate_dim"), used))
     options = named | {"corpus_chunk_size": chunk, "map_at_k": [5, 100], "ndcg_at_k": [3, 10], "mrr_at_k": [1, 10]}
     if functions:
         options["score_functions"] = {"b": peer.util.dot_score, "a": lambda a, b: a @ b.T / 2}
     folder = tmp_path_factory.mktemp("x")
     check_evaluator("InformationRetrievalEvaluator", [queries, corpus, relevant], options, folder, similarity)
+
+
+@given(st.integers(1, 60), st.sampled_from([7, 50_000]), SEEDS)
+def test_equal_scores_of_a_retrieval_are_ranked_as_by_the_peer(
+    tmp_path_factory: Any, count: int, chunk: int, seed: int
+) -> None:
+    """The same row for several documents, in numbers whose products are exact."""
+    random = np.random.default_rng(seed)
+    queries = {f"q{i}": text for i, text in enumerate(texts(random, 5))}
+    corpus = {f"d{i}": text for i, text in enumerate(texts(random, count, 8))}
+    relevant = {query: {f"d{i}" for i in random.integers(count, size=1 + random.integers(5))} for query in queries}
+    exact = np.round(ROWS * 16) / 16
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "ROWS", exact.astype(np.float32))
+        options = {"corpus_chunk_size": chunk, "map_at_k": [5, 100]}
+        folder = tmp_path_factory.mktemp("x")
+        check_evaluator("InformationRetrievalEvaluator", [queries, corpus, relevant], options, folder, "dot")
 
 
 @given(NAMED, st.sampled_from([1, 10]), st.booleans(), SEEDS)
