@@ -1,4 +1,4 @@
-"""Make the toy models that the other examples, README.md and the guide use.
+"""Make the toy models that the other examples, README.md and the documentation use.
 
     python examples/make_models.py
 

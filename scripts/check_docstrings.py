@@ -3,7 +3,8 @@
 The names are those of tests/data/public_names.txt, members of classes included. An exception is a line of
 scripts/docstring_exceptions.txt, with a rule and a name; one that is not needed any more is a complaint, too.
 
-Usage: ``check_docstrings.py``, or ``check_docstrings.py --write`` after a docstring was completed.
+Usage: ``check_docstrings.py``, or ``check_docstrings.py --write`` after a docstring was completed, which removes lines of
+the list and adds none.
 """
 
 from __future__ import annotations
@@ -116,16 +117,16 @@ def documented_errors(function: Any) -> set[str]:
 
 
 def main() -> int:
-    """Compare with the list, or write it."""
+    """Compare with the list, or remove from it what is complete."""
     found = complaints()
-    if "--write" in sys.argv[1:]:
-        EXCEPTIONS.write_text("".join(f"{line}\n" for line in sorted(found)), encoding="utf-8")
-        return 0
     known = set(EXCEPTIONS.read_text(encoding="utf-8").splitlines())
     for line in sorted(found - known):
         print(f"{line}: complete the docstring")
     # What needs a package that is not installed cannot be checked here.
     fixed = {line for line in known - found if resolved(line.split()[1]) is not None}
+    if "--write" in sys.argv[1:]:
+        EXCEPTIONS.write_text("".join(f"{line}\n" for line in sorted(known - fixed)), encoding="utf-8")
+        return bool(found - known)
     for line in sorted(fixed):
         print(f"{line}: is no exception any more; remove it from {EXCEPTIONS.name}")
     return bool(fixed or found - known)
