@@ -26,6 +26,10 @@ RUNS = {
     "latency": "amd-epyc-family-26-model-2-2026-11-24",
     "accuracy": "amd-epyc-family-26-model-2-2026-11-24",
 }
+#: The records of the table of ratios that are not the published ones of their command.
+LIMITED = "amd-epyc-family-26-model-2-2026-11-22-models"
+LARGE = "amd-epyc-family-26-model-2-2026-11-22-models-large"
+AMX = "intel-r-xeon-r-processor-family-6-model-167-2026-11-23-models"
 #: Names of processors by the family and the model that records have.
 ZEN = {"family 25, model 17": "Zen 4", "family 26, model 2": "Zen 5"}
 NAMES = {
@@ -35,6 +39,8 @@ NAMES = {
     "nanotoken, ids only": "nanotoken",
 }
 
+#: The tokenizers of the page of comparisons.
+TOKENIZERS = ["wordpiece-bert", "nanotoken", "tokie", "kitoken", "tokenizers 1.0.0rc3", "tokenizers 0.23.3"]
 #: The benchmarks of the page of comparisons.
 COMPARED = {
     "English paragraphs": "English paragraphs, ragged ids",
@@ -50,6 +56,34 @@ COMPARED = {
 #: The benchmarks of training that are published, by their texts.
 TRAINED = {"34 MB of English": "bpe, English", "13 MB in 75 languages": "bpe, many languages"}
 
+#: The benchmarks of loading, by the sizes of their vocabularies.
+LOADED = {"30,522": "loading, 30,522 tokens", "119,547": "loading, 119,547 tokens"}
+#: The benchmarks of two threads that are published, by what one call gets.
+THREADED = {"64 KiB": "two threads, 64 KiB", "1 MiB": "two threads, 1 MiB", "34 MB": "two threads, whole corpus"}
+#: The table of ratios: what a row is, its record, the name there, and the instructions that ours and the others are
+#: limited to in it.
+RATIOS: list[tuple[str, str, str, dict[str, tuple[str, str]]]] = [
+    ("MiniLM, one thread", f"{RUNS['models']}-models", "minilm, 1 thread", {}),
+    ("MiniLM, two threads", f"{RUNS['models']}-models", "minilm, 2 threads", {}),
+    *(
+        (f"MiniLM, one thread, limited to {what}", LIMITED, "minilm, limited to an instruction set, 1 thread", limits)
+        for what, limits in (
+            ("AVX-512 without VNNI", {"int8": ("avx512-plain", "AVX512_CORE")}),
+            ("AVX-VNNI", {"int8": ("avx-vnni", "AVX2_VNNI")}),
+            ("AVX2", {"float32": ("avx2", "AVX2"), "int8": ("avx2-plain", "AVX2")}),
+        )
+    ),
+    ("BERT-base's size, one thread, OpenVINO only", LARGE, "BERT-base, random weights, 1 thread", {}),
+    (
+        "BERT-large's size, 8 of 24 layers, one thread, OpenVINO only",
+        LARGE,
+        "BERT-large, 8 of its 24 layers, random weights, 1 thread",
+        {},
+    ),
+    ("MiniLM, one thread of a Xeon with AMX", AMX, "minilm, 1 thread", {}),
+    ("MiniLM, two threads of a Xeon with AMX", AMX, "minilm, 2 threads", {}),
+]
+
 #: The tasks of pairs that people scored, by the names of their files.
 SCORED = {"STSBenchmark": "STS benchmark", "SICK-R": "SICK-R"}
 
@@ -60,8 +94,12 @@ OURS, OTHERS = ("#0b6e99", "#6fb3cf"), ("#9aa8b2", "#ccd5db")
 
 def record(command: str) -> dict[str, Any]:
     """Return the published record of a command."""
-    path = RECORDS / f"{RUNS[command]}-{command}.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return read(f"{RUNS[command]}-{command}")
+
+
+def read(stem: str) -> dict[str, Any]:
+    """Return a record by the name of its file."""
+    found: dict[str, Any] = json.loads((RECORDS / f"{stem}.json").read_text(encoding="utf-8"))
     return found
 
 
@@ -81,8 +119,8 @@ class Speed(NamedTuple):
 
 
 def tokenized(benchmark: str) -> list[Speed]:
-    """Megabytes a second, warm and in the first pass, ours first and then the fastest."""
-    row = next(row for row in record("table")["rows"] if row["name"] == benchmark)
+    """Megabytes a second, warm and in the first pass: ours first, then the others by their warm speed."""
+    row = table_row(benchmark)
     found = [
         Speed(
             NAMES.get(one["label"], one["label"]),
@@ -95,13 +133,40 @@ def tokenized(benchmark: str) -> list[Speed]:
     return [found[0], *sorted(found[1:], key=lambda speed: -speed.one)]
 
 
+def table_row(benchmark: str) -> dict[str, Any]:
+    """One benchmark of the record of tokenizers."""
+    found: dict[str, Any] = next(row for row in record("table")["rows"] if row["name"] == benchmark)
+    return found
+
+
+def loaded(benchmark: str) -> dict[str, float]:
+    """Milliseconds from a file to a tokenizer."""
+    return {
+        NAMES.get(one["label"], one["label"]): 1e3 * median(one["first"])
+        for one in table_row(benchmark)["results"]
+        if one["first"]
+    }
+
+
+def spreads(benchmark: str) -> str:
+    """The least and the largest spread of a benchmark's passes: from the fastest to the slowest, beside the median."""
+    passes = [one[kind] for one in table_row(benchmark)["results"] for kind in ("first", "repeated")]
+    found = [(max(one) - min(one)) / median(one) for one in passes if len(one) > 1]
+    return f"{100 * min(found):.0f} to {100 * max(found):.0f} %"
+
+
 def embedded(dtype: str, threads: int = 2) -> list[Speed]:
     """MiniLM sentences a second, sorted and in the order given, of each engine in its faster way to use threads."""
-    measured = vectors(threads)
+    return of_engines(vectors(threads), dtype)
+
+
+def of_engines(measured: dict[str, Any], dtype: str, limits: Sequence[str] = ()) -> list[Speed]:
+    """Sentences a second of each engine, ours first; with `limits` only of what is limited to these instructions."""
     count = len(measured["lengths"])
     best: dict[str, Speed] = {}
     for label in measured["times"]["sorted"]:
-        if (engine := of_dtype(label, dtype)) is not None:
+        limited = not limits or label.partition(f" {dtype}, ")[2] in limits
+        if limited and (engine := of_dtype(label, dtype)) is not None:
             taken = (measured["times"][order][label]["seconds"] for order in ("sorted", "in the order given"))
             one, two = (count / seconds for seconds in taken)
             before = best.get(engine, Speed("", 0, 0))
@@ -111,8 +176,12 @@ def embedded(dtype: str, threads: int = 2) -> list[Speed]:
 
 def vectors(threads: int = 2) -> dict[str, Any]:
     """What was measured of MiniLM."""
-    name = f"minilm, {threads} thread{'s' * (threads != 1)}"
-    measured: dict[str, Any] = next(one for one in record("models")["measured"] if one["name"] == name)
+    return model(record("models"), f"minilm, {threads} thread{'s' * (threads != 1)}")
+
+
+def model(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """What a record has of a model."""
+    measured: dict[str, Any] = next(one for one in found["measured"] if one.get("name") == name)
     return measured
 
 
@@ -157,13 +226,22 @@ def seconds(value: float) -> str:
 
 
 def both(speed: Speed) -> str:
-    """Two speeds, the second one first where it is the first pass."""
+    """Two speeds."""
     return f"{number(speed.one)} / {number(speed.two)}"
 
 
-def times(ours: Speed, theirs: Speed) -> str:
-    """How many times as fast, in the same order."""
-    return f"{ours.one / theirs.one:.1f} / {ours.two / theirs.two:.1f}"
+def fastest(others: Sequence[Speed]) -> tuple[Speed, Speed]:
+    """The fastest for the first number, and the fastest for the second: they may be two engines."""
+    return max(others, key=lambda speed: speed.one), max(others, key=lambda speed: speed.two)
+
+
+def beside(speeds: Sequence[Speed]) -> list[str]:
+    """The cells of a row: ours, for each number the fastest of all others, and how many times as fast ours is."""
+    ours, *others = speeds
+    one, two = fastest(others)
+    second = number(two.two) if one.name == two.name else f"{two.name} {number(two.two)}"
+    times = f"{ours.one / one.one:.1f} / {ours.two / two.two:.1f}"
+    return [both(ours), f"{one.name} {number(one.one)} / {second}", times]
 
 
 def readme() -> str:
@@ -176,20 +254,21 @@ def readme() -> str:
         ("tweets, padded arrays", "padded arrays, 256 tweets to the longest"),
         ("ids with offsets and word ids, beside ids alone", "ids, offsets and word ids"),
     ):
-        ours, other = tokenized(benchmark)[:2]
-        rows.append([f"{what}, MB/s", both(ours), f"{other.name} {both(other)}", times(ours, other)])
-    two, one = tokenized("two threads, whole corpus")
-    rows.append(["English on two threads, MB/s, beside one", both(two), f"{both(one)}", times(two, one)])
+        rows.append([f"{what}, MB/s", *beside(tokenized(benchmark))])
+    two, one = tokenized(THREADED["34 MB"])
+    times = f"{two.one / one.one:.1f} / {two.two / one.two:.1f}"
+    rows.append(["English on two threads, MB/s, beside one", both(two), both(one), times])
     for what, benchmark in TRAINED.items():
-        (_, ours_s), (name, theirs_s) = trained(benchmark)
+        (_, ours_s), *others = trained(benchmark)
+        name, theirs_s = min(others, key=lambda other: other[1])
         cells = [seconds(ours_s), f"{name} {seconds(theirs_s)}", f"{theirs_s / ours_s:.0f}"]
         rows.append([f"a vocabulary of {what}, seconds", *cells])
-    for dtype in ("float32", "bfloat16", "int8"):
-        ours, other = embedded(dtype)[:2]
-        what = f"MiniLM in {dtype}, sentences/s of two cores"
-        rows.append([what, both(ours), f"{other.name} {both(other)}", times(ours, other)])
-    fastest = embedded("int8")[1].name
-    cells = [correlations("ours int8"), f"{fastest} {correlations(f'{fastest} int8')}", ""]
+    rows += [
+        [f"MiniLM in {dtype}, sentences/s of two cores", *beside(embedded(dtype))]
+        for dtype in ("float32", "bfloat16", "int8")
+    ]
+    other = fastest(embedded("int8")[1:])[0].name
+    cells = [correlations("ours int8"), f"{other} {correlations(f'{other} int8')}", ""]
     rows.append(["MiniLM in int8, rank correlation with scores of people", *cells])
     english = {speed.name: speed for speed in tokenized("English paragraphs, ragged ids")}
     many = {speed.name: speed for speed in tokenized("many languages, uncased vocabulary")}
@@ -199,16 +278,27 @@ def readme() -> str:
         "|---|--:|--:|--:|",
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
+        "Each number is beside the fastest other for it; where these are two libraries, both are named. "
         f"Tokens: from `list[str]` on one core of an {processor('table')}, warm / first pass of a fresh process. "
         f"On English, tokenizers 0.23.3 reaches {both(usual)} MB/s, so ours is {ours.one / usual.one:.0f} / "
         f"{ours.two / usual.two:.0f} times as fast, in 75 languages {_ratio(many)} times. "
+        f"The passes on two threads, and on one beside them, spread over {spreads(THREADED['34 MB'])} of their median. "
+        f"Loading a tokenizer is less good: {', '.join(map(_loading, LOADED))}. "
         f"Vectors: token ids of Wikipedia paragraphs on an {processor('models')}, sorted by length, as most libraries "
-        "do, / in the order given; each engine in its faster way to use two threads. "
+        "do, / in the order given; each engine, for each number, in its faster way to use two threads. "
         "The last row is Spearman's correlation of cosines with the scores of pairs in the "
         f"{' / '.join(SCORED.values())}: {correlations('published')} as published, {correlations('ours float32')} here "
         "in float32.",
     ]
     return "\n".join(lines)
+
+
+def _loading(size: str) -> str:
+    """How long a tokenizer takes to load, and which others are faster."""
+    ours, *others = loaded(LOADED[size]).items()
+    faster = sorted((ms, name) for name, ms in others if ms < ours[1])
+    shown = ", ".join(f"{name} {number(ms)}" for ms, name in faster)
+    return f"{number(ours[1])} ms for {size} tokens ({shown or 'the least of all'})"
 
 
 def _ratio(speeds: dict[str, Speed]) -> str:
@@ -218,22 +308,33 @@ def _ratio(speeds: dict[str, Speed]) -> str:
 
 def tokens_compared() -> str:
     """The table of tokenizers on the page of comparisons: warm, and the first pass in brackets."""
-    engines = ["wordpiece-bert", "nanotoken", "tokie", "kitoken", "tokenizers 1.0.0rc3", "tokenizers 0.23.3"]
-    lines = [f"| | {' | '.join(engines)} |", "|---" + "|--:" * len(engines) + "|"]
+    lines = [f"| | {' | '.join(TOKENIZERS)} |", "|---" + "|--:" * len(TOKENIZERS) + "|"]
     for what, benchmark in COMPARED.items():
         speeds = {speed.name: speed for speed in tokenized(benchmark)}
-        cells = (speeds.get(name) for name in engines)
+        cells = (speeds.get(name) for name in TOKENIZERS)
         shown = ("" if cell is None else f"{number(cell.one)} ({number(cell.two)})" for cell in cells)
         lines.append(f"| {what} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 
 def threads_compared() -> str:
-    """The table of two threads on the page of comparisons: repeated passes."""
-    lines = ["| one call for | one thread | two threads | times |", "|---|--:|--:|--:|"]
-    for what, benchmark in (("64 KiB", "64 KiB"), ("1 MiB", "1 MiB"), ("34 MB", "whole corpus")):
-        two, one = tokenized(f"two threads, {benchmark}")
-        lines.append(f"| {what} | {number(one.one)} | {number(two.one)} | {two.one / one.one:.1f} |")
+    """The table of two threads on the page of comparisons: warm, and the first pass in brackets."""
+    lines = ["| one call for | one thread | two threads | times | spreads |", "|---|--:|--:|--:|--:|"]
+    for what, benchmark in THREADED.items():
+        two, one = tokenized(benchmark)
+        cells = [f"{number(speed.one)} ({number(speed.two)})" for speed in (one, two)]
+        cells += [f"{two.one / one.one:.1f} ({two.two / one.two:.1f})", spreads(benchmark)]
+        lines.append(f"| {what} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def loading_compared() -> str:
+    """The table of loading on the page of comparisons."""
+    lines = [f"| tokens | {' | '.join(TOKENIZERS)} |", "|---" + "|--:" * len(TOKENIZERS) + "|"]
+    for size, benchmark in LOADED.items():
+        found = loaded(benchmark)
+        cells = (f"{found[name]:.1f}" if name in found else "" for name in TOKENIZERS)
+        lines.append(f"| {size} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -271,6 +372,27 @@ def one_thread() -> str:
     return _models(1, (8, 32, 128, 256), ("float32", "bfloat16", "int8", "f16", "q8_0"))
 
 
+def ratios() -> str:
+    """The table of ratios on the page of benchmarks: beside OpenVINO, or the engine that is named."""
+    dtypes = ("float32", "bfloat16", "int8")
+    lines = [f"| | date | {' | '.join(dtypes)} |", "|---|---|" + "--:|" * len(dtypes)]
+    for what, stem, name, limits in RATIOS:
+        found = read(stem)
+        cells = [_multiples(model(found, name), dtype, limits) for dtype in dtypes]
+        lines.append(f"| {what} | {found['machine']['date']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _multiples(measured: dict[str, Any], dtype: str, limits: dict[str, tuple[str, str]]) -> str:
+    """Our speed as a multiple of the fastest other's, sorted / in the order given."""
+    if limits and dtype not in limits:
+        return ""
+    ours, *others = of_engines(measured, dtype, limits.get(dtype, ()))
+    one, two = fastest(others)
+    pairs = ((ours.one / one.one, one.name), (ours.two / two.two, two.name))
+    return " / ".join(f"{times:.2f}{f' ({name})' * (name != 'OpenVINO')}" for times, name in pairs)
+
+
 def _models(threads: int, lengths: tuple[int, ...], dtypes: tuple[str, ...]) -> str:
     """A table of engines: sentences a second, milliseconds for one sentence on one thread, the lowest cosine."""
     header = ["", "sorted", "as given", *(f"{length} tokens, ms" for length in lengths), "lowest cosine"]
@@ -295,13 +417,13 @@ class Panel(NamedTuple):
 
 
 def panels() -> list[Panel]:
-    """The groups of the picture."""
+    """The groups of the picture, with every engine, so that the fastest for each number is among them."""
     tokens = [(speed.name, (speed.one, speed.two)) for speed in tokenized("English paragraphs, ragged ids")]
     vectors = [(speed.name, (speed.one, speed.two)) for speed in embedded("float32")]
     vocabulary = [(name, (value,)) for name, value in trained("bpe, English")]
     return [
-        Panel("Text to token ids", "MB of English a second, one core: warm / first pass", tokens[:5]),
-        Panel("Text to vectors, float32", "MiniLM sentences a second, two cores: sorted / as given", vectors[:5]),
+        Panel("Text to token ids", "MB of English a second, one core: warm / first pass", tokens),
+        Panel("Text to vectors, float32", "MiniLM sentences a second, two cores: sorted / as given", vectors),
         Panel("Text to a vocabulary", "seconds for 34 MB of English (less is better)", vocabulary),
     ]
 
@@ -352,10 +474,11 @@ def main() -> None:
         "docs/comparison.md": {
             "tokens": tokens_compared(),
             "threads": threads_compared(),
+            "loading": loading_compared(),
             "vocabularies": vocabularies_compared(),
             "vectors": models_compared(),
         },
-        "docs/benchmarks.md": {"one thread": one_thread(), "accuracy": scored_pairs()},
+        "docs/benchmarks.md": {"one thread": one_thread(), "ratios": ratios(), "accuracy": scored_pairs()},
     }
     files = {"docs/images/overview.svg": draw(panels())}
     for path, parts in pages.items():

@@ -59,7 +59,7 @@ def test_definitions_are_valid_and_all_engines_exist() -> None:
     [
         (('work = "ragged"', 'work = "ragges"'), "ragges"),
         (('corpus = "english"', 'corpus = "klingon"'), "klingon"),
-        (('over = "nanotoken"', 'over = "nobody"'), "nobody"),
+        (('over = "others"', 'over = "nobody"'), "nobody"),
         (("analysis =", "analysiss ="), "analysis"),
         (('beside = ["ours", ', "beside = ["), "the first contestant must be ours"),
     ],
