@@ -152,7 +152,9 @@ def test_two_texts_are_compared_cell_by_cell(open_page: Any) -> None:
             shown(page, f"layer={layer}", f"head={head}", "token=2")
             change = found.attentions[1][layer, head, 2] - found.attentions[0][layer, head, 2]
             order = np.argsort(-np.abs(change), kind="stable")[:8]
-            close(sorted(bars_of(page, "From w6 / w9")), sorted(change[order].tolist()), 2e-3)  # half precision
+            close(
+                sorted(bars_of(page, "From \u2068w6 / w9\u2069")), sorted(change[order].tolist()), 2e-3
+            )  # half precision
     # The second may show another layer; the keys move in the picture of the difference.
     page.page.get_by_label("layer of the second").select_option("0")
     shown(page, "comparison.layer=0")
@@ -178,10 +180,10 @@ def test_two_tokenizers_word_by_word(open_page: Any) -> None:
     assert page.page.locator("tr.differs").all_inner_texts() == ["Yorker\t1\t2\t+1"]
     page.page.locator('[data-group="1"]').click()
     shown(page, "tokenizers.group=1")
-    page.page.get_by_text("a: yorker · b: york ##er").wait_for()
+    page.page.get_by_text("\u2068a\u2069: \u2068yorker\u2069 · \u2068b\u2069: \u2068york ##er\u2069").wait_for()
     page.page.keyboard.press("ArrowRight")
     page.page.keyboard.press("Enter")
-    page.page.get_by_text("b: [UNK] (unknown)").wait_for()
+    page.page.get_by_text("\u2068[UNK] (unknown)\u2069").wait_for()
 
 
 @pytest.mark.parametrize("width", [390, 1400])

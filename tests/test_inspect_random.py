@@ -34,7 +34,6 @@ LATE = """
       return bytes;
     };
     window.print = () => {};
-    window.uses = {};
 """
 
 #: Use controls of the page at random; the tabs now and then. Returns how many controls the view that is shown has.
@@ -319,7 +318,16 @@ def use_and_check(one: Opened, page: Page, seed: int, rounds: int, actions: int)
         selection = selection_of(one)
         view = page.views[names.index(selection.get("view", names[0]))]
         assert one.page.locator("#panel").get_attribute("data-view") == view.kind
-        CHECKS[view.kind](one, view, selection)
+        CHECKS[view.kind](one, view, own_names(selection, selection.get("view", names[0]), view.kind))
+
+
+def own_names(selection: dict[str, Any], name: str, kind: str) -> dict[str, Any]:
+    """The choices that a view alone has begin with its name in the address; here with its kind, as those of the first."""
+    others = {key: value for key, value in selection.items() if not re.match(rf"{kind}\.", key)}
+    own = {kind + key.removeprefix(name): value for key, value in selection.items() if key.startswith(f"{name}.")}
+    if name == kind:  # not those of the second
+        own = {key: value for key, value in own.items() if not re.match(rf"{kind}\.\d", key)}
+    return others | own
 
 
 @pytest.mark.parametrize(("slower", "seed"), [(1, 1), (6, 2)])

@@ -84,8 +84,9 @@ def attention(
     >>> inspect.attention(trace).kind
     'attention'
     """
-    factors = {}
+    factors, truncated = {}, False
     if isinstance(source, Trace):
+        truncated = source.truncated
         tokens, sentence_ids, value_norms = source.tokens, source.sentence_ids, source.value_norms
         if source.position_bias is None:
             factors["attention"] = (source.queries, source.keys)
@@ -114,7 +115,8 @@ def attention(
             "head": _index("head", head, weights.shape[1]),
             "token": None if token is None else _index("token", token, weights.shape[2]),
         }
-    data = {"tokens": names, "sentences": _sentences(names, sentence_ids), "focus": focus}
+    sides = _sentences(names, sentence_ids)
+    data = {"tokens": names, "sentences": sides, "focus": focus, "truncated": truncated}
     return View("attention", title, data, arrays, encodings, factors)
 
 
@@ -226,7 +228,9 @@ def neurons(
     if bias is not None:
         arrays["bias"] = bias[chosen]
         encodings["bias"] = "half"
-    return View("neurons", title, {"tokens": names, "layers": chosen, "first": first}, arrays, encodings)
+    truncated = source is not None and source.truncated
+    data = {"tokens": names, "layers": chosen, "first": first, "truncated": truncated}
+    return View("neurons", title, data, arrays, encodings)
 
 
 def checked_weights(value: npt.ArrayLike | None) -> Array:

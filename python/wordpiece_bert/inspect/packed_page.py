@@ -36,7 +36,7 @@ class PackedPage:
     views : list of dict
         The views: values that JSON has, which refer to `parts` by number.
     parts : list of str
-        Compressed arrays and texts, in base64.
+        Compressed arrays and texts, in base 85.
     """
 
     title: str

@@ -82,9 +82,11 @@ def patterns(
     [['broad']]
     """
     traces = [source] if isinstance(source, Trace) else source if isinstance(source, (list, tuple)) else []
+    truncated = False
     if traces and all(isinstance(one, Trace) for one in traces):
         found = [_measures(checked_weights(t.attentions), t.tokens, t.sentence_ids, t.word_ids) for t in traces]
         pair = any(1 in t.sentence_ids for t in traces)
+        truncated = any(t.truncated for t in traces)
         if len({one.shape for one in found}) > 1:
             raise InputError("traces of models with different layers or heads cannot be averaged")
     else:
@@ -94,7 +96,7 @@ def patterns(
         pair = sentence_ids is not None and 1 in sentence_ids
     measures: Array = np.mean(np.array(found, np.float64), axis=0).astype(np.float32)
     labels = [[_label(head, pair=pair) for head in layer] for layer in measures.tolist()]
-    data = {"habits": list(HABITS), "labels": labels, "texts": len(found), "pair": pair}
+    data = {"habits": list(HABITS), "labels": labels, "texts": len(found), "pair": pair, "truncated": truncated}
     return View("patterns", title, data, {"measures": measures})
 
 

@@ -98,11 +98,11 @@ def _entry(tokenizer: AnyTokenizer, name: str, text: str, pair: str | None, max_
     final = tokenizer.encode(text, pair, **options)
     whole = tokenizer.encode(text, pair, truncation=False, padding=False)
     unknown, steps = tokenizer.unk_token, None
-    facts: dict[str, Any] = {"pipeline": None, "settings": {}, "prefix": ""}
+    facts: dict[str, Any] = {"settings": {}, "prefix": ""}
     if isinstance(tokenizer, Tokenizer):
         core = core_of(tokenizer)
         normalizer, unknown = core.bert_normalizer, core.unk_token
-        facts = {"pipeline": core.pipeline, "settings": _settings(normalizer), "prefix": core.continuing_subword_prefix}
+        facts = {"settings": _settings(normalizer), "prefix": core.continuing_subword_prefix}
         if normalizer is not None and core.pre_tokenizer_type == "BertPreTokenizer":
             steps = _Steps(tokenizer, core)
     texts = [text] if pair is None else [text, pair]

@@ -25,11 +25,13 @@ function aligned(groups, tokens, label, choose, tell) {
     );
   });
   arrows(buttons);
-  return { element: make("div", { class: "aligned", role: "group", "aria-label": label }, buttons), buttons };
+  const dir = directionOf(tokens.flat());
+  return { element: make("div", { class: "aligned", role: "group", "aria-label": label, dir }, buttons), buttons };
 }
 
 /** What the colours of groups mean. */
 function alignedLegend() {
   const key = (kind, name) => make("span", {}, make("span", { class: `swatch pair ${kind}` }), name);
-  return make("div", { class: "legend" }, key("same", "the same tokens"), key("other", "other tokens"), key("alone", "in one of them only"));
+  const keys = [key("same", "the same tokens"), key("other", "other tokens"), key("alone", "in one of them only")];
+  return make("div", { class: "legend" }, keys);
 }

@@ -133,12 +133,12 @@ class Matrix {
 
   /** The largest absolute value of a row. */
   largestOf(i) {
-    this.mosts ??= Float32Array.from({ length: this.rows }, (_, row) => this.row(row).reduce((most, value) => Math.max(most, Math.abs(value)), 0));
+    this.mosts ??= Float32Array.from({ length: this.rows }, (_, row) => largestOf(this.row(row), 0));
     return this.mosts[i];
   }
 
   get largest() {
-    this.most ??= this.values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    this.most ??= largestOf(this.values, 0);
     return this.most;
   }
 }

@@ -2,10 +2,9 @@
 
 builders.attention = (view) => {
   const { tokens } = view.data;
-  const { attention, value_norms: norms } = view.arrays;
-  const [layers, heads, length] = attention.shape;
+  const [, heads, length] = view.arrays.attention.shape;
   const options = attentionOptions(view);
-  const { isSpecial, passes, scaled, state } = options;
+  const { isSpecial, own, passes, scaled, state } = options;
   const read = attentionReader(view);
 
   const pick = (layer, head, add) => {
@@ -26,9 +25,9 @@ builders.attention = (view) => {
   const colours = make("div", { class: "legend" });
   const lines = attentionLines(tokens, isSpecial, (index, side) => {
     if (side === null) return select({ token: "none" });
-    return select({ token: index, "attention.direction": side === "key" ? "to" : "from" });
+    return select({ token: index, [own("direction")]: side === "key" ? "to" : "from" });
   });
-  const map = tokenMatrix(tokens, (row, column) => select({ token: row, pair: column }));
+  const map = tokenMatrix(tokens, own, (row, column) => select({ token: row, pair: column }));
   const scale = make("div");
 
   function title() {
@@ -52,7 +51,8 @@ builders.attention = (view) => {
   /** The weights of the chosen token, of one matrix. */
   function weightsOf(matrix) {
     const { token, toward } = state;
-    return (toward ? matrix.column(token) : matrix.row(token)).map((value, other) => (passes(toward ? other : token, toward ? token : other) ? value : 0));
+    const isShown = (other) => (toward ? passes(other, token) : passes(token, other));
+    return (toward ? matrix.column(token) : matrix.row(token)).map((value, other) => (isShown(other) ? value : 0));
   }
 
   /** What each token receives on average. */
@@ -73,76 +73,93 @@ builders.attention = (view) => {
     heading.textContent = title();
     line.press(token ?? -1);
     const values = token === null ? received(matrix) : weightsOf(matrix);
-    const largest = most ?? (values.reduce((a, b) => Math.max(a, b), 0) || 1);
-    line.shade("sequential", values.map((value) => Math.sqrt(value / largest)), (i) => (token === null ? `receives ${digits(values[i])} on average` : digits(values[i])));
+    const largest = most ?? (largestOf(values, 0) || 1);
+    const shares = values.map((value) => Math.sqrt(value / largest));
+    line.shade("sequential", shares, (i) => (token === null ? `receives ${digits(values[i])} on average` : digits(values[i])));
     describe(values);
     showScale(largest);
-    const several = state.matrices.length > 1 ? state.matrices.map((one, i) => ({ matrix: one, colour: seriesColour(state.heads[i], heads), head: state.heads[i] })) : null;
-    colours.replaceChildren(...(several ?? []).map(({ head, colour }) => make("span", {}, make("span", { class: "swatch", style: { backgroundColor: colour } }), `head ${head}`)));
+    const one = (matrix, i) => ({ matrix, colour: seriesColour(state.heads[i], heads), head: state.heads[i] });
+    const several = state.matrices.length > 1 ? state.matrices.map(one) : null;
+    const swatch = (colour) => make("span", { class: "swatch", style: { backgroundColor: colour } });
+    colours.replaceChildren(...(several ?? []).map(({ head, colour }) => make("span", {}, swatch(colour), `head ${head}`)));
     lines.set({ matrix, several, token, toward, passes, scaled, most });
     map.set({
       matrix, key: `${state.scale} ${state.filter} ${state.special}`, row: token, column: selectedIndex("pair", length),
       shareOf: (i, j) => (isAll || passes(i, j) ? Math.sqrt(matrix.at(i, j) / (most ?? scaled(matrix, i))) : 0),
-      tell: (i, j) => `${readable(tokens[i])} (${i}) → ${readable(tokens[j])} (${j}): ${digits(matrix.at(i, j))}`,
+      tell: pairText,
     });
     view.element.dataset.state = `${state.kind} ${state.layer} ${state.heads.join("+")} ${token}`;
   }
 
+  const pairText = (i, j) => `${placed(i)} → ${placed(j)}: ${digits(state.matrix.at(i, j))}`;
+  const placed = (i) => `${isolated(readable(tokens[i]))} (${i})`;
+
   function describe(values) {
-    const { token, toward, matrix } = state;
+    const { token, toward } = state;
     const word = token === null ? "" : `“${isolated(readable(tokens[token]))}”`;
     if (token === null) {
       sub.textContent = "Choose a token to see where it looks. Lines are drawn from query tokens (left) to key tokens (right).";
       fillRanking("Most looked at, on average", values);
     } else {
-      sub.textContent = `${toward ? `Which tokens look at ${word}` : `Where ${word} looks`}, position ${token}. The stronger the colour, the larger the weight; choose it again to see all tokens.`;
+      const what = `${toward ? `Which tokens look at ${word}` : `Where ${word} looks`}, position ${token}.`;
+      sub.textContent = `${what} The stronger the colour, the larger the weight; choose it again to see all tokens.`;
       fillRanking(toward ? `Tokens that look at ${word}` : `${word} looks at`, values);
       const best = ranked(values).slice(0, 3).map((i) => `${tokens[i]} ${digits(values[i])}`);
       announce(`${title()}: ${toward ? "to" : "from"} ${tokens[token]}: ${best.join(", ")}`);
     }
     const pair = selectedIndex("pair", length);
-    cell.textContent = token === null || pair === null ? "" : `${isolated(readable(tokens[token]))} (${token}) → ${isolated(readable(tokens[pair]))} (${pair}): ${digits(matrix.at(token, pair))}`;
+    cell.textContent = token === null || pair === null ? "" : pairText(token, pair);
   }
 
   function showScale(largest) {
-    const isRow = state.scale === "row";
     const high = digits(largest);
-    scale.replaceChildren(legend("sequential", "0", high, isRow ? `by square root; ${high} is the largest ${state.token === null ? "mean" : "weight"} here, and each row of the matrix ends at its own` : "by square root; the largest weight of the matrix", false));
+    const ofRow = `${high} is the largest ${state.token === null ? "mean" : "weight"} here, and each row of the matrix ends at its own`;
+    const ends = state.scale === "row" ? ofRow : "the largest weight of the matrix";
+    scale.replaceChildren(legend("sequential", "0", high, `by square root; ${ends}`, false));
   }
 
   function fillRanking(name, row) {
     const best = ranked(row).slice(0, 16).filter((i) => row[i] > 0);
     const entries = best.map((i) => ({ name: tokens[i], value: row[i] }));
-    ranking.replaceChildren(make("h3", {}, name), entries.length ? bars(entries, entries[0].value) : make("p", { class: "soft small" }, "No weight passes the filter."));
+    const none = () => make("p", { class: "soft small" }, "No weight passes the filter.");
+    ranking.replaceChildren(make("h3", {}, name), entries.length ? bars(entries, entries[0].value) : none());
   }
 
+  /** The weights of the chosen token, of each chosen head too, and the whole matrix: a row for each query. */
   view.csv = () => {
     const { token, matrix, matrices } = state;
+    const isShown = (i, j) => (state.filter === "all" && state.special) || passes(i, j);
     const several = matrices.length > 1 ? matrices : [];
     const columns = [matrix, ...several].map((one) => (token === null ? received(one) : weightsOf(one)));
     const name = token === null ? "received on average" : `${state.toward ? "to" : "from"} ${token} ${tokens[token]}`;
-    return [["position", "token", `${title()}: ${name}`, ...several.map((_, i) => `head ${state.heads[i]}`)], ...tokens.map((word, i) => [i, word, ...columns.map((values) => values[i])])];
+    const heading = [`${title()}: ${name}`, ...several.map((_, i) => `head ${state.heads[i]}`)];
+    return [
+      ["position", "token", ...heading, ...tokens.map((word, j) => `matrix: to ${j} ${word}`)],
+      ...tokens.map((word, i) => [
+        i, word, ...columns.map((values) => values[i]), ...tokens.map((_, j) => (isShown(i, j) ? matrix.at(i, j) : 0)),
+      ]),
+    ];
   };
-  const detail = make("section", { class: "card", "aria-labelledby": "attention-heading" }, heading, sub, options.element, line.element, scale);
+  const named = { class: "card", "aria-labelledby": "attention-heading" };
+  const detail = make("section", named, heading, sub, options.element, line.element, scale);
   const drawings = make(
     "div",
     { class: "grid even" },
     make("section", { class: "card" }, make("h3", {}, "Lines"), colours, lines.element),
     make("section", { class: "card" }, ranking),
   );
-  const matrix = make(
+  const matrixCard = make(
     "section",
     { class: "card wide" },
     make("h3", {}, "Matrix"),
     make("p", { class: "soft small" }, "Query tokens downwards, key tokens to the right. Choose a cell."),
     cell, map.element,
   );
-  view.element = make("div", { class: "view-attention grid side" }, grid.element, make("div", { class: "main" }, detail, drawings), matrix);
+  const main = make("div", { class: "main" }, detail, drawings);
+  view.element = make("div", { class: "view-attention grid side" }, grid.element, main, matrixCard);
   // While weights are read, those of the choice before are not drawn under the new heading.
-  onRedraw(() => state.isRead && show());
-  view.start = () => {
-    grid.draw(); // not awaited: what is chosen comes first
-  };
+  onRedraw(view.element, () => state.isRead && show());
+  view.start = () => {};
   return view.element;
 };
 
@@ -151,29 +168,32 @@ function attentionOptions(view) {
   const { sentences } = view.data;
   const [layers, heads, length] = view.arrays.attention.shape;
   const state = { isRead: false };
+  /** The name in the selection of what this view alone has. */
+  const own = (name) => `${view.name}.${name}`;
   const isSpecial = (index) => sentences[index] < 0;
   const kinds = [["weights", "attention weights α"]];
   if (view.arrays.value_norms) kinds.push(["norms", "norm-weighted ‖α·f(x)‖"]);
   kinds.push(["rollout", "rollout through the layers"]);
   const filters = [["all", "all tokens"], ["AA", "A → A"], ["AB", "A → B"], ["BA", "B → A"], ["BB", "B → B"]];
-  const kind = choice("Show", kinds, (value) => select({ "attention.show": value }));
-  const direction = segments("Direction", ["from the token", "to the token"], 0, (index) => select({ "attention.direction": index ? "to" : "from" }));
-  const scale = segments("Scale", ["by row", "by matrix"], 0, (index) => select({ "attention.scale": index ? "matrix" : "row" }));
-  const sides = choice("Sentences", filters, (value) => select({ "attention.sentences": value }));
-  const hiding = tick("Hide special tokens", (on) => select({ "attention.special": on ? "hidden" : "shown" }));
+  const either = (label, names, name, values) => segments(label, names, 0, (index) => select({ [own(name)]: values[index] }));
+  const kind = choice("Show", kinds, (value) => select({ [own("show")]: value }));
+  const direction = either("Direction", ["from the token", "to the token"], "direction", ["from", "to"]);
+  const scale = either("Scale", ["by row", "by matrix"], "scale", ["row", "matrix"]);
+  const sides = choice("Sentences", filters, (value) => select({ [own("sentences")]: value }));
+  const hiding = tick("Hide special tokens", (on) => select({ [own("special")]: on ? "hidden" : "shown" }));
   return {
-    state, isSpecial,
+    state, isSpecial, own,
     element: make("div", { class: "controls" }, kind, direction.element, scale.element, sentences.includes(1) ? sides : null, hiding),
     follow() {
       Object.assign(state, {
-        kind: selectedOption("attention.show", kinds.map(([name]) => name)),
+        kind: selectedOption(own("show"), kinds.map(([name]) => name)),
         layer: selectedIndex("layer", layers, 0),
         heads: selectedIndices("head", heads, 0),
         token: selectedIndex("token", length),
-        toward: selection["attention.direction"] === "to",
-        scale: selectedOption("attention.scale", ["row", "matrix"]),
-        filter: sentences.includes(1) ? selectedOption("attention.sentences", filters.map(([name]) => name)) : "all",
-        special: selection["attention.special"] !== "hidden",
+        toward: selection[own("direction")] === "to",
+        scale: selectedOption(own("scale"), ["row", "matrix"]),
+        filter: sentences.includes(1) ? selectedOption(own("sentences"), filters.map(([name]) => name)) : "all",
+        special: selection[own("special")] !== "hidden",
       });
       direction.set(state.toward ? 1 : 0, false);
       scale.set(state.scale === "matrix" ? 1 : 0, false);

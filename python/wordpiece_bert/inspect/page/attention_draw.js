@@ -6,9 +6,12 @@ const FAINTEST = { row: 0.35, matrix: 0.1 };
 const MOST_LINES = 3000;
 
 function attentionLines(tokens, isSpecial, choose) {
-  const canvas = make("canvas", { role: "img", "aria-label": "Lines from query tokens on the left to key tokens on the right; the paragraph of tokens has the same values" });
+  const label = "Lines from query tokens on the left to key tokens on the right; the paragraph of tokens has the same values";
+  const canvas = make("canvas", { role: "img", "aria-label": label });
   const spacer = make("div", { style: { height: "0px" } });
-  const element = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "Lines: up and down choose a token, left and right its side" }, canvas, spacer);
+  const keys = "Lines: up and down choose a token, left and right its side";
+  const element = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": keys }, canvas, spacer);
+  const part = make("p", { class: "paper soft small" }); // paper does not scroll
   const total = tokens.length * ROW + 16;
   const height = Math.min(total, 560);
   element.style.height = `${height + 2}px`;
@@ -30,6 +33,9 @@ function attentionLines(tokens, isSpecial, choose) {
     context.clearRect(0, 0, width, height);
     drawLines(context, left, right);
     drawTokens(context, left, right, width);
+    const last = Math.min(tokens.length, Math.floor((element.scrollTop + height - 8) / ROW)) - 1;
+    const first = Math.max(0, Math.ceil((element.scrollTop - 8) / ROW));
+    part.textContent = total > height ? `Positions ${first} to ${last} of ${tokens.length} tokens.` : "";
   });
 
   function drawLines(context, left, right) {
@@ -111,27 +117,29 @@ function attentionLines(tokens, isSpecial, choose) {
     const { matrix, token, toward } = shown;
     const value = token === null ? "" : `: ${digits(toward ? matrix.at(index, token) : matrix.at(token, index))}`;
     const other = token !== null && side === (toward ? "query" : "key");
-    return showTip(event, `${tokens[index]} · position ${index}${other ? value : ""}`);
+    return showTip(event, `${isolated(readable(tokens[index]))} · position ${index}${other ? value : ""}`);
   });
   canvas.addEventListener("pointerleave", hideTip);
   element.addEventListener("scroll", draw);
   element.addEventListener("keydown", (event) => {
     const { token, toward } = shown ?? {};
     const next = { ArrowDown: (token ?? -1) + 1, ArrowUp: (token ?? 1) - 1, Home: 0, End: tokens.length - 1 }[event.key];
+    const side = { ArrowLeft: "query", ArrowRight: "key" }[event.key];
     if (next !== undefined) choose(clamp(next, 0, tokens.length - 1), toward ? "key" : "query");
-    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") choose(token ?? 0, event.key === "ArrowRight" ? "key" : "query");
+    else if (side) choose(token ?? 0, side);
     else return;
     event.preventDefault();
   });
-  onRedraw(draw);
+  onRedraw(element, draw);
   return {
-    element,
+    element: make("div", {}, element, part),
     set(values) {
       const moved = values.token !== null && values.token !== shown?.token;
       shown = values;
       const { matrix, token, toward, most } = values;
       // The weights beside the chosen token share one scale.
-      shown.largest = most ?? (token === null ? 1 : toward ? matrix.column(token).reduce((a, b) => Math.max(a, b), 0) : matrix.largestOf(token)) ?? 1;
+      const own = () => (toward ? largestOf(matrix.column(token), 0) : matrix.largestOf(token));
+      shown.largest = most ?? (token === null ? 1 : own());
       shown.largest ||= 1;
       const y = values.token === null ? 0 : centre(values.token);
       if (moved && (y < 0 || y > height)) element.scrollTop = values.token * ROW - height / 3;

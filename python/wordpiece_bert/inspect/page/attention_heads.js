@@ -7,54 +7,69 @@ function attentionHeads(view, { state, scaled }, pick) {
   const buttons = [];
   const grid = make("div", { class: "heads", role: "group", "aria-label": "All layers and heads" });
   grid.style.gridTemplateColumns = `auto repeat(${heads}, minmax(24px, 1fr))`;
-  grid.append(make("span", { class: "index", "aria-hidden": "true" }), ...range(heads).map((head) => make("span", { class: "index", "aria-hidden": "true" }, String(head))));
+  const column = (text) => make("span", { class: "index", "aria-hidden": "true" }, text);
+  grid.append(column(""), ...range(heads).map((head) => column(String(head))));
+  const all = []; // and the numbers of the layers, as keys go through them
   for (const layer of range(layers)) {
-    const all = () => pick(layer, null, false);
-    grid.append(make("button", { type: "button", class: "index", title: `Mean of the heads of layer ${layer}`, "aria-label": `Layer ${layer}, mean of all heads`, onclick: all }, String(layer)));
+    const name = `Layer ${layer}, mean of all heads`;
+    const mean = { title: `Mean of the heads of layer ${layer}`, "aria-label": name, onclick: () => pick(layer, null, false) };
+    all.push(make("button", { type: "button", class: "index", ...mean }, String(layer)));
     for (const head of range(heads)) {
       const canvas = make("canvas", { "aria-hidden": "true" });
       const click = (event) => pick(layer, head, event.shiftKey || event.ctrlKey || event.metaKey || several.firstChild.checked);
-      const button = make("button", { type: "button", "aria-label": `Layer ${layer}, head ${head}`, "data-head": `${layer}.${head}`, onclick: click }, canvas);
+      const known = { "aria-label": `Layer ${layer}, head ${head}`, "data-head": `${layer}.${head}` };
+      const button = make("button", { type: "button", ...known, onclick: click }, canvas);
       button.addEventListener("pointermove", (event) => showTip(event, `layer ${layer}, head ${head}`, canvas));
       button.addEventListener("pointerleave", hideTip);
       buttons.push(button);
-      grid.append(button);
+      all.push(button);
     }
   }
-  arrows(buttons, heads);
+  grid.append(...all);
+  arrows(all, heads + 1);
   const begin = turns();
+  let drawing = null; // of the look that was last asked for
   let drawn = "";
-  async function draw() {
+  const look = () => `${state.scale} ${theme()}`;
+  function draw() {
+    if (drawn !== look()) {
+      drawn = look();
+      drawing = drawAll();
+    }
+    return drawing;
+  }
+  async function drawAll() {
     const isLast = begin();
-    drawn = `${state.scale} ${theme()}`;
     for (const layer of range(layers)) {
       for (const head of range(heads)) {
         const small = await thumbnails.part(layer, head);
         if (!isLast()) return;
-        paint(buttons[layer * heads + head].firstChild, small.rows, small.columns, "sequential", (i, j) => Math.sqrt(small.at(i, j) / scaled(small, i)));
+        const share = (i, j) => Math.sqrt(small.at(i, j) / scaled(small, i));
+        paint(buttons[layer * heads + head].firstChild, small.rows, small.columns, "sequential", share);
       }
     }
   }
-  onRedraw(draw);
+  onRedraw(grid, () => drawn && draw());
   const element = make(
     "section",
     { class: "card", "aria-label": "All heads" },
     make("h3", {}, "All heads"),
-    make("p", { class: "soft small" }, "Rows are layers, columns are heads. Choose a head; the number of a layer is the mean of its heads."),
+    make("p", { class: "soft small" },
+      "Rows are layers, columns are heads. Choose a head; the number of a layer is the mean of its heads."),
     make("div", { class: "controls" }, several),
     grid,
   );
   return {
-    element, draw,
+    element,
     /** Mark the chosen heads. */
     press() {
-      if (drawn !== `${state.scale} ${theme()}`) draw();
+      draw(); // not awaited: what is chosen comes first
       const { layer, kind } = state;
       buttons.forEach((button, index) => {
         const isChosen = Math.floor(index / heads) === layer && (kind === "rollout" || state.heads.includes(index % heads));
         button.setAttribute("aria-pressed", String(isChosen));
       });
-      stopAt(buttons, layer * heads + state.heads[0]);
+      stopAt(all, layer * (heads + 1) + 1 + state.heads[0]);
     },
   };
 }

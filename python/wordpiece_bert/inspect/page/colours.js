@@ -9,7 +9,7 @@ function theme() {
 function setTheme(name) {
   root.dataset.theme = name;
   tables.clear();
-  for (const draw of redraws) draw();
+  redraw();
 }
 
 const tables = new Map();
@@ -61,6 +61,12 @@ function shade(element, name, value) {
   element.style.color = inkOn(name, value);
 }
 
+/** The same in every theme, for an element that stays. */
+function keepShaded(element, name, value) {
+  onRedraw(element, () => shade(element, name, value))();
+  return element;
+}
+
 /** Paint values [rows, columns] into a canvas, one pixel each. */
 function paint(canvas, rows, columns, name, value) {
   canvas.width = columns;
@@ -68,7 +74,8 @@ function paint(canvas, rows, columns, name, value) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
   const words = new Uint32Array(image.data.buffer);
-  const packed = colourTable(name).words ??= Uint32Array.from(colourTable(name), ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
+  const colours = colourTable(name);
+  const packed = (colours.words ??= Uint32Array.from(colours, ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r));
   for (let i = 0, at = 0; i < rows; i++) {
     for (let j = 0; j < columns; j++, at++) words[at] = packed[step(name, value(i, j))];
   }
@@ -84,7 +91,8 @@ function seriesColour(index, count) {
 /** A ramp with its ends named; one that is made anew after each choice is not `lasting`. */
 function legend(name, low, high, note = "", lasting = true) {
   const ramp = make("canvas", { class: "ramp", "aria-hidden": "true" });
-  const draw = (lasting ? onRedraw : (one) => one)(() => paint(ramp, 1, 128, name, (_, j) => (name === "sequential" ? j / 127 : (j / 127) * 2 - 1)));
+  const draw = () => paint(ramp, 1, 128, name, (_, j) => (name === "sequential" ? j / 127 : (j / 127) * 2 - 1));
+  if (lasting) onRedraw(ramp, draw);
   draw();
   return make("div", { class: "legend" }, low, ramp, high, note ? make("span", {}, note) : null);
 }

@@ -28,6 +28,16 @@ function readable(token) {
   return token === "" ? "∅" : token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥");
 }
 
+/** The largest absolute value, at least `least`: what the others are divided by. */
+function largestOf(values, least = 1e-9) {
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), least);
+}
+
+/** The smallest and the largest value. */
+function endsOf(values) {
+  return [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
+}
+
 /** Indices of values, the largest first. */
 function ranked(values) {
   return Array.from(values.keys()).sort((a, b) => values[b] - values[a]);
@@ -35,6 +45,18 @@ function ranked(values) {
 
 /** A text as a part of a sentence of another direction of writing. */
 const isolated = (text) => `\u2068${text}\u2069`;
+
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+/** The direction of a row of tokens: that of most of them which have letters. Special tokens do not count. */
+function directionOf(tokens) {
+  let balance = 0;
+  for (const token of tokens) {
+    if (/^(\[.*\]|<.*>)$/s.test(token)) continue;
+    if (RIGHT_TO_LEFT.test(token)) balance++;
+    else if (/\p{L}/u.test(token)) balance--;
+  }
+  return balance > 0 ? "rtl" : "ltr";
+}
 
 const segmenter = typeof Intl.Segmenter === "function" ? new Intl.Segmenter(undefined, { granularity: "grapheme" }) : null;
 /** What a reader sees as the characters of a text. */
@@ -52,7 +74,7 @@ function announce(text) {
 }
 
 /** A line beside the pointer, with a picture larger than it is, if one is given. */
-const tip = make("div", { id: "tip", class: "hidden", role: "presentation", dir: "auto" });
+const tip = make("div", { id: "tip", class: "hidden", role: "presentation" });
 function showTip(event, text, picture = null) {
   tip.textContent = text;
   if (picture?.width) {
@@ -69,17 +91,21 @@ function hideTip() {
   tip.classList.add("hidden");
 }
 
+const waiting = new Set();
 /** Run a drawing once before the next frame, however often it is asked for. */
 function once(draw) {
-  let waiting = false;
-  return () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      draw();
-    });
+  const run = () => {
+    if (waiting.delete(run)) draw();
   };
+  return () => {
+    if (waiting.has(run)) return;
+    waiting.add(run);
+    requestAnimationFrame(run);
+  };
+}
+/** Run what waits for the next frame: paper has none. */
+function drawNow() {
+  for (const run of waiting) run();
 }
 
 /**
@@ -94,11 +120,16 @@ function turns() {
   };
 }
 
-// Drawings that must be repeated when the theme or the width changes.
-const redraws = new Set();
-function onRedraw(draw) {
-  redraws.add(draw);
+// Drawings that must be repeated when the theme or the width changes, each with the element that it draws: what is not on
+// the page is left, and drawn when its tab is opened.
+const redraws = [];
+function onRedraw(element, draw) {
+  redraws.push([element, draw]);
   return draw;
+}
+/** Repeat them; those that read numbers return promises. */
+function redraw() {
+  return Promise.all(redraws.filter(([element]) => element.isConnected).map(([, draw]) => draw()));
 }
 
 /** Give a canvas the resolution of the screen; returns its context and its size in CSS pixels. */

@@ -14,34 +14,42 @@ builders.similarity = (view) => {
     const row = matrix.row(i);
     const best = ranked(row).filter((j) => !square || j !== i).slice(0, 8);
     const entries = best.map((j) => ({ name: columns[j], value: row[j] }));
-    body.querySelectorAll("button.plain").forEach((button, at) => button.setAttribute("aria-pressed", String(at === i)));
+    pressOne(names, i);
+    map?.mark(i, selectedIndex(column, columns.length, 0));
     detail.replaceChildren(make("h3", { dir: "auto" }, `Nearest to “${isolated(rows[i])}”`), bars(entries, 1, { plain: true }));
   }
 
-  function cells(matrix) {
-    const line = (i) =>
-      columns.map((text, j) => {
-        const cell = make("td", { class: "number", "data-cell": `${i}.${j}`, onpointermove: (event) => showTip(event, `${rows[i]}\n${text}\n${digits(matrix.at(i, j))}`), onpointerleave: hideTip }, matrix.at(i, j).toFixed(2));
-        const draw = onRedraw(() => shade(cell, "diverging", matrix.at(i, j)));
-        draw();
-        return cell;
-      });
-    const named = (i) => make("td", {}, make("button", { type: "button", class: "plain", dir: "auto", title: rows[i], onclick: () => select({ point: i }) }, short(rows[i], 40)));
-    body.replaceChildren(table(["", ...columns.map((text) => make("span", { class: "column", title: text, dir: "auto" }, short(text, 26)))], range(rows.length).map((i) => [named(i), ...line(i)]), "tight similarity"));
-    arrows([...body.querySelectorAll("button.plain")]);
+  function cells() {
+    const cell = (i, j) => {
+      const moves = { onpointermove: (event) => showTip(event, tell(i, j)), onpointerleave: hideTip };
+      const one = make("td", { class: "number", "data-cell": `${i}.${j}`, ...moves }, matrix.at(i, j).toFixed(2));
+      return keepShaded(one, "diverging", matrix.at(i, j));
+    };
+    names = rows.map((text, i) => {
+      const known = { class: "plain", dir: "auto", title: text, onclick: () => select({ point: i }) };
+      return make("button", { type: "button", ...known }, short(text, 40));
+    });
+    const heads = columns.map((text) => make("span", { class: "column", title: text, dir: "auto" }, short(text, 26)));
+    const lines = names.map((name, i) => [make("td", {}, name), ...range(columns.length).map((j) => cell(i, j))]);
+    body.replaceChildren(table(["", ...heads], lines, "tight similarity"));
+    arrows(names);
   }
 
+  const tell = (i, j) => `${rows[i]}\n${columns[j]}\n${digits(matrix.at(i, j))}`;
+  const column = `${view.name}.column`;
   let matrix = null;
+  let names = []; // the buttons of the rows, or
+  let map = null; // the picture of many
   async function start() {
     if (!rows.length || !columns.length) return;
     matrix = await similarity.part();
-    if (rows.length <= MOST_CELLS && columns.length <= MOST_CELLS) cells(matrix);
+    if (rows.length <= MOST_CELLS && columns.length <= MOST_CELLS) cells();
     else {
-      const map = heat("Similarities, rows downwards and columns to the right");
-      map.set(rows.length, columns.length, "diverging", (i, j) => matrix.at(i, j), (i, j) => `${rows[i]}\n${columns[j]}\n${digits(matrix.at(i, j))}`);
-      map.choose = (i, j) => select({ point: i, "similarity.column": j });
-      map.keyed(() => [selectedIndex("point", rows.length, 0), selectedIndex("similarity.column", columns.length, 0)]);
-      body.replaceChildren(map.canvas);
+      map = heat("Similarities, rows downwards and columns to the right");
+      map.set(rows.length, columns.length, "diverging", (i, j) => matrix.at(i, j), tell);
+      map.choose = (i, j) => select({ point: i, [column]: j });
+      map.keyed(() => [selectedIndex("point", rows.length, 0), selectedIndex(column, columns.length, 0)]);
+      body.replaceChildren(map.element);
     }
   }
   view.csv = () => [["", ...columns], ...(matrix ? rows.map((text, i) => [text, ...matrix.row(i)]) : [])];
@@ -50,7 +58,10 @@ builders.similarity = (view) => {
   view.element = make(
     "div",
     { class: "grid" },
-    make("section", { class: "card" }, make("h2", {}, "Cosine similarity"), make("p", { class: "soft small" }, "1: the same direction; 0: unrelated. Choose a row to see its nearest."), body, legend("diverging", "−1", "1")),
+    make("section", { class: "card" },
+      make("h2", {}, "Cosine similarity"),
+      make("p", { class: "soft small" }, "1: the same direction; 0: unrelated. Choose a row to see its nearest."),
+      body, legend("diverging", "−1", "1")),
     make("section", { class: "card" }, detail),
   );
   view.start = start;
@@ -67,15 +78,20 @@ builders.positions = (view) => {
   const { count, width, columns, scale } = view.data;
   const state = { position: 0 };
   const matrices = {};
+  const own = (name) => `${view.name}.${name}`;
+  const strongest = `the strongest colours mean ±${digits(scale)} or more`;
   const panels = [
     ["learned", "Learned positions", "Cosine similarity of each position to each", count],
     ["sinusoid", "Sinusoids", "The same for sin and cos of Vaswani et al. (2017)", count],
-    ["table", "Learned values", `${columns.length} of ${width} numbers; positions downwards; the strongest colours mean ±${digits(scale)} or more`, columns.length],
+    ["table", "Learned values", `${columns.length} of ${width} numbers; positions downwards; ${strongest}`, columns.length],
     ["waves", "Sinusoid values", "Positions downwards; frequencies fall to the right", columns.length],
   ];
   const heats = panels.map(([, name]) => heat(name, "clamp(240px, 32vw, 400px)"));
   const plot = make("canvas", { class: "plot", role: "img", "aria-label": "Similarity of the chosen position to all others" });
-  const slider = make("input", { type: "range", min: "0", max: String(count - 1), value: String(state.position), "aria-label": "Position", style: { width: "min(100%, 420px)" }, oninput: () => select({ "positions.at": Number(slider.value) }) });
+  const ends = { min: "0", max: String(count - 1), value: "0" };
+  const slide = () => select({ [own("at")]: Number(slider.value) }, true);
+  const style = { width: "min(100%, 420px)" };
+  const slider = make("input", { type: "range", ...ends, "aria-label": "Position", style, oninput: slide });
   const label = make("h2");
 
   view.csv = () => [
@@ -83,8 +99,9 @@ builders.positions = (view) => {
     ...range(count).map((i) => [i, matrices.learned.at(state.position, i), matrices.sinusoid.at(state.position, i)]),
   ];
   view.follow = () => {
-    state.position = selectedIndex("positions.at", count, Math.min(count - 1, Math.floor(count / 4)));
+    state.position = selectedIndex(own("at"), count, Math.min(count - 1, Math.floor(count / 4)));
     slider.value = String(state.position);
+    heats.forEach((map, i) => map.mark(state.position, columnOf(i)));
     draw();
   };
 
@@ -117,26 +134,37 @@ builders.positions = (view) => {
     context.textAlign = "left";
     context.fillText("0", 34, height - 4);
   });
-  onRedraw(draw);
+  onRedraw(plot, draw);
+  /** The chosen column of a picture. */
+  const columnOf = (i) => selectedIndex(own("column"), panels[i][3], 0);
 
   async function start() {
     await Promise.all(panels.map(async ([name, , , across], i) => {
       const matrix = await view.arrays[name].part();
       matrices[name] = matrix;
       const square = i < 2;
-      heats[i].set(count, across, "diverging", (a, b) => matrix.at(a, b) / (name === "table" ? scale : 1), (a, b) => square ? `positions ${a} and ${b}: ${digits(matrix.at(a, b))}` : `position ${a}, number ${columns[b]}: ${digits(matrix.at(a, b))}`);
-      heats[i].choose = (a, b) => select({ "positions.at": a, "positions.column": b });
-      heats[i].keyed(() => [state.position, selectedIndex("positions.column", across, 0)]);
+      const tell = (a, b) => `${square ? `positions ${a} and ${b}` : `position ${a}, number ${columns[b]}`}: ${digits(matrix.at(a, b))}`;
+      heats[i].set(count, across, "diverging", (a, b) => matrix.at(a, b) / (name === "table" ? scale : 1), tell);
+      heats[i].choose = (a, b) => select({ [own("at")]: a, [own("column")]: b });
+      heats[i].keyed(() => [state.position, columnOf(i)]);
     }));
     draw();
   }
 
-  const key = (index, name) => make("span", {}, make("span", { class: "swatch", style: { backgroundColor: content.colours.categories[index] } }), name);
+  const swatch = (index) => make("span", { class: "swatch", style: { backgroundColor: content.colours.categories[index] } });
+  const key = (index, name) => make("span", {}, swatch(index), name);
+  const part = ([, name, note], i) => {
+    const ends = i < 2 ? ["−1", "1"] : ["negative", "positive"];
+    return make("section", { class: "card" },
+      make("h2", {}, name), make("p", { class: "soft small" }, note), heats[i].element, legend("diverging", ...ends));
+  };
   view.element = make(
     "div",
     { class: "grid even" },
-    panels.map(([, name, note], i) => make("section", { class: "card" }, make("h2", {}, name), make("p", { class: "soft small" }, note), heats[i].canvas, i < 2 ? legend("diverging", "−1", "1") : legend("diverging", "negative", "positive"))),
-    make("section", { class: "card", style: { gridColumn: "1 / -1" } }, label, make("p", { class: "soft small" }, "Choose a row of a picture above, or move the slider."), slider, make("div", { class: "legend" }, key(0, "learned"), key(1, "sinusoids, dashed")), plot),
+    panels.map(part),
+    make("section", { class: "card wide" },
+      label, make("p", { class: "soft small" }, "Choose a row of a picture above, or move the slider."), slider,
+      make("div", { class: "legend" }, key(0, "learned"), key(1, "sinusoids, dashed")), plot),
   );
   view.start = start;
   return view.element;

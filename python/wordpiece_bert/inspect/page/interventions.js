@@ -13,33 +13,39 @@ builders.interventions = (view) => {
     else if (isWhole(set)) single.set(`${set[0][0]}.all`, number);
     else others.push(number);
   });
-  const called = (set) => (set.length === 1 ? `layer ${set[0][0]}, head ${set[0][1]}` : isWhole(set) ? `all heads of layer ${set[0][0]}` : set.map(([layer, head]) => `${layer}.${head}`).join(", "));
-  const done = change === "off" ? "switched off" : `taken from “${change}”`;
+  const own = (name) => `${view.name}.${name}`;
+  const called = (set) => {
+    if (set.length === 1) return `layer ${set[0][0]}, head ${set[0][1]}`;
+    return isWhole(set) ? `all heads of layer ${set[0][0]}` : set.map(([layer, head]) => `${layer}.${head}`).join(", ");
+  };
+  const done = change === "off" ? "switched off" : `taken from “${isolated(change)}”`;
   const grid = make("div", { class: "scroll" });
   const more = make("p", { class: "controls" });
   const detail = make("div", { "aria-live": "polite" });
   const line = ofTokens ? strip(tokens, "Tokens by how far they moved", (token) => select({ token })) : null;
-  const buttons = [];
+  const buttons = []; // by the number of the intervention
+  let cells = []; // those of single heads and layers, as they stand; null where there is none
+  let together = []; // the others
   let before = null;
   let moved = null;
   let shown = null; // { number, after }
 
   /** The intervention that is chosen: of the selected layer and head, or the one that moved most. */
   function number() {
-    const set = selectedIndex("interventions.set", sets.length);
-    if (set !== null && selection["interventions.of"] === "set") return set;
+    const set = selectedIndex(own("set"), sets.length);
+    if (set !== null && selection[own("of")] === "set") return set;
     if (selection.layer !== undefined) {
-      const head = selection["interventions.of"] === "layer" ? "all" : selectedIndex("head", heads, 0);
+      const head = selection[own("of")] === "layer" ? "all" : selectedIndex("head", heads, 0);
       const found = single.get(`${selectedIndex("layer", layers, 0)}.${head}`);
       if (found !== undefined) return found;
     }
     return ranked(moved)[0];
   }
 
-  const put = (where, text, index, chosen) => {
-    const button = make("button", { type: "button", class: "plain number", "data-set": String(index), "aria-pressed": "false", "aria-label": `${called(sets[index])}: moves by ${digits(moved[index])}`, onclick: () => select(chosen) }, text);
-    buttons.push(button);
-    return button;
+  const put = (text, index, chosen) => {
+    const known = { "data-set": String(index), "aria-label": `${called(sets[index])}: moves by ${digits(moved[index])}` };
+    const button = { type: "button", class: "plain number", ...known, "aria-pressed": "false", onclick: () => select(chosen) };
+    return (buttons[index] = make("button", button, text));
   };
 
   view.start = async () => {
@@ -48,33 +54,45 @@ builders.interventions = (view) => {
     if (single.size) {
       const cell = (layer, head) => {
         const index = single.get(`${layer}.${head}`);
-        if (index === undefined) return "";
-        return put(grid, moved[index].toFixed(2), index, { layer, head: head === "all" ? null : head, "interventions.of": head === "all" ? "layer" : null, "interventions.set": null });
+        if (index === undefined) return null;
+        const chosen = head === "all" ? { layer, head: null, [own("of")]: "layer" } : { layer, head, [own("of")]: null };
+        return put(moved[index].toFixed(2), index, { ...chosen, [own("set")]: null });
       };
-      const list = range(layers).map((layer) => [String(layer), ...range(heads).map((head) => cell(layer, head)), cell(layer, "all")]);
+      const lines = range(layers).map((layer) => [...range(heads), "all"].map((head) => cell(layer, head)));
+      const list = lines.map((line, layer) => [String(layer), ...line]);
       grid.replaceChildren(table(["layer", ...range(heads).map(String), "all"], list, "tight"));
-      arrows(buttons.slice(), heads + 1);
+      cells = lines.flat();
+      arrows(cells, heads + 1);
     }
-    const together = others.map((index) => put(more, `${called(sets[index])}: ${moved[index].toFixed(2)}`, index, { "interventions.of": "set", "interventions.set": index }));
+    together = others.map((index) => {
+      const text = `${called(sets[index])}: ${moved[index].toFixed(2)}`;
+      return put(text, index, { [own("of")]: "set", [own("set")]: index });
+    });
     more.replaceChildren(...together);
     arrows(together);
     more.classList.toggle("hidden", !together.length);
   };
 
-  const draw = onRedraw(() => {
+  /** How far the answer at each position moves: half the sum of the absolute differences. */
+  const farOf = (after) => rows.map((_, row) => {
+    const old = before.row(row);
+    return after.row(row).reduce((sum, value, column) => sum + Math.abs(value - old[column]), 0) / 2;
+  });
+
+  const draw = () => {
     if (!shown) return;
-    const most = moved.reduce((a, b) => Math.max(a, b), 1e-9);
-    for (const button of buttons) shade(button, "sequential", (0.85 * Math.max(0, moved[Number(button.dataset.set)])) / most);
+    const most = largestOf(moved);
+    buttons.forEach((button, index) => shade(button, "sequential", (0.85 * Math.max(0, moved[index])) / most));
     if (line) {
-      const far = rows.map((_, row) => columns.reduce((sum, _name, column) => sum + Math.abs(shown.after.at(row, column) - before.at(row, column)), 0) / 2);
-      const largest = far.reduce((a, b) => Math.max(a, b), 1e-9);
+      const far = farOf(shown.after);
+      const largest = largestOf(far);
       line.shade("sequential", far.map((value) => (0.85 * value) / largest), (row) => `moved by ${digits(far[row])}`);
     }
-  });
+  };
 
   /** Names with what was said before and after; of a sentence, in the order of the new cosines. */
   function changes(row, after) {
-    const list = range(columns.length).map((column) => ({ name: columns[column], old: before.at(row, column), now: after.at(row, column) }));
+    const list = columns.map((name, column) => ({ name, old: before.at(row, column), now: after.at(row, column) }));
     if (!ofSentence) return list;
     const rank = (values) => new Map(ranked(values).map((place, index) => [place, index + 1]));
     const neighbours = list.slice(1);
@@ -84,15 +102,18 @@ builders.interventions = (view) => {
   }
 
   function said(entries) {
-    const most = ofSentence || measure === "probability" ? 1 : entries.reduce((a, { old, now }) => Math.max(a, Math.abs(old), Math.abs(now)), 1e-9);
-    const bar = (value, className) => make("div", { class: `bar ${className}`, style: { width: `${(100 * Math.max(0, value)) / most}%` } });
+    const most = ofSentence || measure === "probability" ? 1 : largestOf(entries.flatMap(({ old, now }) => [old, now]));
+    const wide = (value) => ({ width: `${(100 * Math.max(0, value)) / most}%` });
+    const bar = (value, className) => make("div", { class: `bar ${className}`, style: wide(value) });
+    const number = (...texts) => make("span", { class: "number" }, ...texts);
+    const mark = (change) => make("span", { "aria-hidden": "true" }, change > 0 ? "▲ " : change < 0 ? "▼ " : "");
+    const moves = (place) => (place[0] === place[1] ? String(place[1]) : `${place[0]} → ${place[1]}`);
     const built = table(
       ["", "before and after", "before", "after", "change", ...(ofSentence ? ["place"] : [])],
       entries.map(({ name, old, now, place }) => [
         make("bdi", { class: "token" }, readable(name)), make("div", { class: "beforeafter" }, bar(old, "old"), bar(now, "")),
-        make("span", { class: "number" }, digits(old)), make("span", { class: "number" }, digits(now)),
-        make("span", { class: `number change ${now > old ? "up" : now < old ? "down" : ""}` }, `${now >= old ? "+" : ""}${digits(now - old)}`),
-        ...(ofSentence ? [place ? (place[0] === place[1] ? String(place[1]) : `${place[0]} → ${place[1]}`) : ""] : []),
+        number(digits(old)), number(digits(now)), number(mark(now - old), `${now >= old ? "+" : ""}${digits(now - old)}`),
+        ...(ofSentence ? [place ? moves(place) : ""] : []),
       ]),
     );
     return make("div", { class: "scroll" }, built);
@@ -105,13 +126,15 @@ builders.interventions = (view) => {
     const after = await view.arrays.after.part(index);
     if (!isLast()) return;
     shown = { number: index, after };
-    for (const button of buttons) button.setAttribute("aria-pressed", String(Number(button.dataset.set) === index));
-    const far = rows.map((_, row) => columns.reduce((sum, _name, column) => sum + Math.abs(after.at(row, column) - before.at(row, column)), 0));
-    const row = ofTokens ? selectedIndex("token", rows.length, ranked(far)[0]) : 0;
+    for (const group of [cells, together]) pressOne(group, group.indexOf(buttons[index]));
+    const row = ofTokens ? selectedIndex("token", rows.length, ranked(farOf(after))[0]) : 0;
     line?.press(row);
+    const what = ofSentence ? "1 less the cosine with the sentence as it is" : "The answer moves by";
+    const token = isolated(readable(rows[row]));
+    const where = ofTokens ? `; shown: position ${row}, ${token}` : rows[0] ? `; at ${token}` : "";
     detail.replaceChildren(
       make("h2", {}, `With ${called(sets[index])} ${done}`),
-      make("p", { class: "soft small", "data-role": "moved" }, `${ofSentence ? "1 less the cosine with the sentence as it is" : "The answer moves by"} ${digits(moved[index])}${ofTokens ? `; shown: position ${row}, ${readable(rows[row])}` : rows[0] ? `; at ${readable(rows[0])}` : ""}.`),
+      make("p", { class: "soft small", "data-role": "moved" }, `${what} ${digits(moved[index])}${where}.`),
       said(changes(row, after)),
     );
     draw();
@@ -120,14 +143,17 @@ builders.interventions = (view) => {
     ["token", "answer", "before", "after"],
     ...rows.flatMap((token, row) => columns.map((name, column) => [token, name, before.at(row, column), shown.after.at(row, column)])),
   ];
+  const ofNumbers = ofSentence ? "" : "A number is half the sum of the absolute differences of the probabilities.";
+  const heading = `Each head is ${done}, alone or with all heads of its layer; choose one to see what the model says then.`;
   view.element = make(
     "div",
     { class: "grid" },
     make("section", { class: "card" },
       make("h2", {}, "How far the answer moves"),
-      make("p", { class: "soft small", dir: "auto" }, `Each head is ${done}, alone or with all heads of its layer; choose one to see what the model says then. ${ofSentence ? "" : "A number is half the sum of the absolute differences of the probabilities."}`),
+      make("p", { class: "soft small" }, `${heading} ${ofNumbers}`),
       grid, more, legend("sequential", "0", "most")),
     make("section", { class: "card" }, line?.element, detail),
   );
+  onRedraw(view.element, draw);
   return view.element;
 };

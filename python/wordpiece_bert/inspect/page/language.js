@@ -1,10 +1,8 @@
 // Predictions: words for each position, and layer by layer.
 
 function wordCell(word, value, tag = "span") {
-  const cell = make(tag, { class: "word", title: `${word}: ${digits(value)}` }, make("span", { class: "token" }, readable(word)), make("small", { class: "number" }, value.toFixed(2)));
-  const draw = onRedraw(() => shade(cell, "sequential", value));
-  draw();
-  return cell;
+  const parts = [make("span", { class: "token" }, readable(word)), make("small", { class: "number" }, value.toFixed(2))];
+  return keepShaded(make(tag, { class: "word", title: `${word}: ${digits(value)}` }, parts), "sequential", value);
 }
 
 builders.predictions = (view) => {
@@ -30,18 +28,26 @@ builders.predictions = (view) => {
   async function start() {
     const [best, there] = await Promise.all([probabilities.part(), own.part()]);
     [matrix, actual] = [best, there.values];
-    line.shade("sequential", Array.from(actual), (i) => `probability ${digits(actual[i])}`);
+    shadeLine();
     const cells = (i) => words[i].map((word, k) => make("td", {}, wordCell(word, matrix.at(i, k))));
-    const rows = tokens.map((token, i) => [make("td", { class: "token" }, readable(token)), make("td", { class: "number" }, digits(actual[i])), ...cells(i)]);
+    const rows = tokens.map((token, i) => [
+      make("td", { class: "token" }, readable(token)), make("td", { class: "number" }, digits(actual[i])), ...cells(i),
+    ]);
     body.replaceChildren(table(["token", "its probability", ...words[0].map((_, k) => (k ? String(k + 1) : "most probable"))], rows));
   }
 
-  onRedraw(() => matrix && line.shade("sequential", Array.from(actual), (i) => `probability ${digits(actual[i])}`));
-  const note = masked ? "Each token was masked in turn: the model predicts it from the others." : "The model sees the text as it is, with the tokens that it predicts.";
+  const shadeLine = () => actual && line.shade("sequential", Array.from(actual), (i) => `probability ${digits(actual[i])}`);
+  onRedraw(line.element, shadeLine);
+  const note = masked
+    ? "Each token was masked in turn: the model predicts it from the others."
+    : "The model sees the text as it is, with the tokens that it predicts.";
   view.element = make(
     "div",
     { class: "grid" },
-    make("section", { class: "card" }, make("h2", {}, "What the model expects at each position"), make("p", { class: "soft small" }, `${note} The stronger the colour, the more probable the token.`), line.element, legend("sequential", "0", "1", "probability")),
+    make("section", { class: "card" },
+      make("h2", {}, "What the model expects at each position"),
+      make("p", { class: "soft small" }, `${note} The stronger the colour, the more probable the token.`),
+      line.element, legend("sequential", "0", "1", "probability")),
     make("section", { class: "card" }, detail),
     make("section", { class: "card" }, make("h3", {}, "All positions"), body),
   );
@@ -64,19 +70,19 @@ builders.lens = (view) => {
   let actual;
   let buttons = [];
 
-  // Layer n of attention makes the hidden state n + 1; before all of them are the embeddings, layer −1.
   function follow() {
-    const layer = Number.isInteger(selection.layer) ? clamp(selection.layer + 1, 0, layers - 1) : layers - 1;
+    const layer = selectedState(layers);
     const index = selectedIndex("token", tokens.length, 0);
     const place = (layers - 1 - layer) * tokens.length + index;
     buttons.forEach((button, at) => button.parentElement.classList.toggle("chosen", at === place));
     stopAt(buttons, place);
     const entries = range(top).map((k) => ({ name: words[layer][index][k], value: parts[layer].at(index, k) }));
     const course = range(layers).map((at) => ({ name: `layer ${at}`, value: actual.at(at, index) }));
+    const token = isolated(readable(tokens[index]));
     detail.replaceChildren(
       make("div", { class: "grid even" },
-        make("div", {}, make("h3", {}, `After layer ${layer}, position ${index}: ${isolated(readable(tokens[index]))}`), bars(entries, 1)),
-        make("div", {}, make("h3", {}, `Probability of “${isolated(readable(tokens[index]))}” after each layer`), bars(course, 1, { plain: true }))),
+        make("div", {}, make("h3", {}, `After layer ${layer}, position ${index}: ${token}`), bars(entries, 1)),
+        make("div", {}, make("h3", {}, `Probability of “${token}” after each layer`), bars(course, 1, { plain: true }))),
     );
   }
 
@@ -84,12 +90,13 @@ builders.lens = (view) => {
     for (const layer of range(layers)) parts.push(await probabilities.part(layer));
     actual = await own.part();
     const cell = (layer, i) => {
-      const inner = wordCell(words[layer][i][0], parts[layer].at(i, 0));
-      const box = make("td", {}, make("button", { type: "button", "aria-label": `Layer ${layer}, ${tokens[i]}: ${words[layer][i][0]}`, onclick: () => select({ layer: layer - 1, token: i }) }, inner));
-      Object.assign(box.firstChild.style, { padding: "0", border: "0", minHeight: "24px", width: "100%" });
-      return box;
+      const [word] = words[layer][i];
+      const known = { "aria-label": `Layer ${layer}, ${tokens[i]}: ${word}`, onclick: () => select({ layer: layerOf(layer), token: i }) };
+      const style = { padding: "0", border: "0", minHeight: "24px", width: "100%" };
+      return make("td", {}, make("button", { type: "button", ...known, style }, wordCell(word, parts[layer].at(i, 0))));
     };
-    const rows = range(layers).reverse().map((layer) => [layer ? `${layer}` : "0 (embeddings)", ...tokens.map((_, i) => cell(layer, i))]);
+    const rowOf = (layer) => [layer ? `${layer}` : "0 (embeddings)", ...tokens.map((_, i) => cell(layer, i))];
+    const rows = range(layers).reverse().map(rowOf);
     const built = table(["layer", ...tokens.map(readable)], rows, "tight");
     body.replaceChildren(built);
     buttons = [...built.querySelectorAll("button")];
@@ -99,14 +106,21 @@ builders.lens = (view) => {
   view.element = make(
     "div",
     { class: "grid" },
-    make("section", { class: "card" }, make("h2", {}, "What each layer would predict"), make("p", { class: "soft small" }, "The language head, which is made for the last layer, over the vectors of every layer. The last layer is on top."), body, legend("sequential", "0", "1", "probability")),
+    make("section", { class: "card" },
+      make("h2", {}, "What each layer would predict"),
+      make("p", { class: "soft small" },
+        "The language head, which is made for the last layer, over the vectors of every layer. The last layer is on top."),
+      body, legend("sequential", "0", "1", "probability")),
     make("section", { class: "card" }, detail),
   );
   view.start = start;
   view.follow = follow;
   view.csv = () => [
     ["after layer", "position", "token", "its probability", ...range(top).flatMap((k) => [`word ${k + 1}`, `probability ${k + 1}`])],
-    ...range(layers).flatMap((layer) => tokens.map((token, i) => [layer, i, token, actual.at(layer, i), ...words[layer][i].slice(0, top).flatMap((word, k) => [word, parts[layer].at(i, k)])])),
+    ...range(layers).flatMap((layer) => tokens.map((token, i) => {
+      const best = words[layer][i].slice(0, top).flatMap((word, k) => [word, parts[layer].at(i, k)]);
+      return [layer, i, token, actual.at(layer, i), ...best];
+    })),
   ];
   return view.element;
 };

@@ -1,5 +1,5 @@
 // The map: texts as points, their exact nearest neighbours, and a table of those that are searched, of a group or in an
-// area. Of the selection it has point, and map.colour, map.find, map.group, map.area and map.drag.
+// area. Of the selection it has point, and of its own colour, find, group, area and drag.
 
 const MOST_ROWS = 100;
 
@@ -14,9 +14,13 @@ builders.map = (view) => {
   let shown = [];
   let lastPoint = null;
 
-  const plot = pointPlot(`Map of ${texts.length} texts. Arrow keys go from point to point, with Shift they move the map; + and − zoom, 0 resets.`, texts.length, {
+  /** The name in the selection of what this map alone has. */
+  const own = (name) => `${view.name}.${name}`;
+
+  const label = `Map of ${texts.length} texts. Arrow keys go from point to point, with Shift they move the map; + and − zoom, 0 resets.`;
+  const plot = pointPlot(label, texts.length, {
     choose: (index) => select({ point: index ?? "none" }),
-    enclose: (area) => select({ "map.area": area }),
+    enclose: (area) => select({ [own("area")]: area }),
     tell: (i) => short(texts[i], 200),
   });
 
@@ -25,27 +29,32 @@ builders.map = (view) => {
   const count = make("p", { class: "soft small", "aria-live": "polite" });
   const rows = make("div", { class: "scroll texts" });
   const detail = make("section", { class: "note neighbours" });
-  const search = make("input", { type: "search", placeholder: "Search the texts", "aria-label": "Search the texts", oninput: () => select({ "map.find": search.value || null }), style: { width: "100%" } });
-  const clear = make("button", { type: "button", onclick: () => select({ "map.find": null, "map.group": null, "map.area": null }) }, "Show all");
+  const find = () => select({ [own("find")]: search.value || null }, true);
+  const asks = { placeholder: "Search the texts", "aria-label": "Search the texts" };
+  const search = make("input", { type: "search", ...asks, oninput: find, style: { width: "100%" } });
+  const showAll = () => select({ [own("find")]: null, [own("group")]: null, [own("area")]: null });
+  const clear = make("button", { type: "button", onclick: showAll }, "Show all");
   const colours = [
     ...(groups ? [["group", "group"]] : []),
     ...Object.keys(numbers).map((name) => [`number.${name}`, name]),
     ...(neighbours ? [["kept", "share of neighbours kept"]] : []),
     ["none", "one colour"],
   ];
-  const colouring = choice("Colour", colours, (value) => select({ "map.colour": value }));
-  const dragging = segments("Drag to", ["move", "select"], 0, (index) => select({ "map.drag": index ? "select" : null }));
+  const colouring = choice("Colour", colours, (value) => select({ [own("colour")]: value }));
+  const dragging = segments("Drag to", ["move", "select"], 0, (index) => select({ [own("drag")]: index ? "select" : null }));
   const ramp = make("div");
-  const keys = names.map((name, i) => make("button", { type: "button", class: "key", "aria-pressed": "false", dir: "auto", onclick: () => select({ "map.group": isOf.group === i ? null : i }) }));
+  const keys = names.map((_, i) => {
+    const choose = () => select({ [own("group")]: isOf.group === i ? null : i });
+    return make("button", { type: "button", class: "key", "aria-pressed": "false", dir: "auto", onclick: choose });
+  });
   arrows(keys);
   const key = make("div", { class: "legend keys", role: "group", "aria-label": "Groups: choose one" }, keys);
-  onRedraw(() => keys.forEach((button, i) => button.replaceChildren(isOf.colour === "group" ? markIcon(i) : "", names[i])));
 
   /** The numbers that the points are coloured by, and the ends of their scale. */
   function scaleOf(name) {
     const values = name === "kept" ? arrays.kept.row(0) : numbers[name.slice("number.".length)];
     if (!values) return null;
-    const [low, high] = name === "kept" ? [0, 1] : [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
+    const [low, high] = name === "kept" ? [0, 1] : endsOf(values);
     return { values, low, high, share: (i) => (high > low ? (values[i] - low) / (high - low) : 0.5) };
   }
 
@@ -60,18 +69,18 @@ builders.map = (view) => {
     (!isOf.area.length || plot.isIn(i, isOf.area));
 
   view.follow = () => {
-    const colour = selectedOption("map.colour", colours.map(([name]) => name));
-    const area = [selection["map.area"] ?? []].flat();
+    const colour = selectedOption(own("colour"), colours.map(([name]) => name));
+    const area = [selection[own("area")] ?? []].flat();
     Object.assign(isOf, {
       colour,
       values: scaleOf(colour),
-      find: selection["map.find"] === undefined ? "" : String(selection["map.find"]),
-      group: selectedIndex("map.group", names.length),
+      find: selection[own("find")] === undefined ? "" : String(selection[own("find")]),
+      group: selectedIndex(own("group"), names.length),
       area: area.length >= 6 && area.length % 2 === 0 && area.every(Number.isInteger) ? area : [],
     });
     if (search.value !== isOf.find) search.value = isOf.find;
     colouring.lastChild.value = colour;
-    const isDrawing = selection["map.drag"] === "select";
+    const isDrawing = selection[own("drag")] === "select";
     dragging.set(isDrawing ? 1 : 0, false);
     plot.canvas.style.touchAction = isDrawing ? "none" : "pan-y";
     plot.canvas.style.cursor = isDrawing ? "crosshair" : "grab";
@@ -88,7 +97,10 @@ builders.map = (view) => {
       if (!marks.has(name)) marks.set(name, mark(i));
       return marks.get(name);
     };
-    plot.look = { isShown: (i) => isShown[i] === 1, mark: isOf.values ? mark : sameMark, isOutlined: Boolean(isOf.values), chosen, others, area: isOf.area, isDrawing };
+    plot.look = {
+      isShown: (i) => isShown[i] === 1, mark: isOf.values ? mark : sameMark, isOutlined: Boolean(isOf.values),
+      chosen, others, area: isOf.area, isDrawing,
+    };
     showKeys();
     showRows(chosen);
     showNeighbours(chosen, others);
@@ -105,7 +117,8 @@ builders.map = (view) => {
     if (!neighbours) return [];
     const { points } = arrays;
     const distance = (j) => (points.at(i, 0) - points.at(j, 0)) ** 2 + (points.at(i, 1) - points.at(j, 1)) ** 2;
-    const near = new Set(range(texts.length).filter((j) => j !== i).map((j) => [distance(j), j]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).slice(0, neighbours).map(([, j]) => j));
+    const far = range(texts.length).filter((j) => j !== i).map((j) => [distance(j), j]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    const near = new Set(far.slice(0, neighbours).map(([, j]) => j));
     return range(neighbours).map((k) => {
       const index = arrays.neighbours.at(i, k);
       return { index, cosine: arrays.similarities.at(i, k), isKept: near.has(index) };
@@ -113,46 +126,78 @@ builders.map = (view) => {
   }
 
   function showKeys() {
-    keys.forEach((button, i) => {
-      button.setAttribute("aria-pressed", String(isOf.group === i));
-      button.replaceChildren(isOf.colour === "group" ? markIcon(i) : "", names[i]);
-    });
-    const { values } = isOf;
-    ramp.replaceChildren(...(values ? [legend("sequential", scaleText(values.low), scaleText(values.high), colours.find(([name]) => name === isOf.colour)[1])] : []));
+    pressOne(keys, isOf.group ?? -1);
+    keys.forEach((button, i) => button.replaceChildren(isOf.colour === "group" ? markIcon(i) : "", names[i]));
+    showRamp();
   }
 
-  const scaleText = (value) => (isOf.colour === "kept" ? percent(value) : Number.isInteger(value) ? String(value) : digits(value));
+  function showRamp() {
+    const { values } = isOf;
+    const name = () => colours.find(([one]) => one === isOf.colour)[1];
+    ramp.replaceChildren(...(values ? [legend("sequential", scaleText(values.low), scaleText(values.high), name(), false)] : []));
+  }
+  onRedraw(ramp, showRamp);
+
+  function scaleText(value) {
+    if (isOf.colour === "kept") return percent(value);
+    return Number.isInteger(value) ? String(value) : digits(value);
+  }
+
+  let listed = { shown: [], buttons: [] }; // what the table has
 
   function showRows(chosen) {
-    const of = [isOf.find.trim() ? `with “${isOf.find.trim()}”` : "", isOf.group === null ? "" : `of the group ${names[isOf.group]}`, isOf.area.length ? "in the area" : ""].filter(Boolean).join(", ");
+    const of = [
+      isOf.find.trim() ? `with “${isolated(isOf.find.trim())}”` : "",
+      isOf.group === null ? "" : `of the group ${isolated(names[isOf.group])}`,
+      isOf.area.length ? "in the area" : "",
+    ].filter(Boolean).join(", ");
     const more = shown.length > MOST_ROWS ? ` The table has the first ${MOST_ROWS}; saved as CSV, it has all.` : "";
     count.textContent = `${of ? `${shown.length} of ${texts.length} texts ${of}.` : `${texts.length} texts.`}${more}`;
+    if (!of && document.activeElement === clear) search.focus(); // a button that is disabled loses the focus
     clear.disabled = !of;
+    const first = shown.slice(0, MOST_ROWS);
+    if (!listed.buttons.length || first.join() !== listed.shown.join()) listed = { shown: first, buttons: listTexts(first) };
+    pressOne(listed.buttons, chosen === null ? -1 : first.indexOf(chosen));
+  }
+
+  /** Make the table of some texts, and return the buttons in it. */
+  function listTexts(indices) {
+    const buttons = indices.map((i) => {
+      const known = { class: "plain", dir: "auto", "aria-pressed": "false", onclick: () => select({ point: i }) };
+      return make("button", { type: "button", ...known }, short(texts[i], 160));
+    });
     const heads = ["Text", ...(groups ? ["Group"] : []), ...Object.keys(numbers), ...(neighbours ? ["Kept"] : [])];
-    const cells = shown.slice(0, MOST_ROWS).map((i) => [
-      make("td", { class: "wrap" }, make("button", { type: "button", class: "plain", dir: "auto", "aria-pressed": String(i === chosen), onclick: () => select({ point: i }) }, short(texts[i], 160))),
+    const cells = indices.map((i, row) => [
+      make("td", { class: "wrap" }, buttons[row]),
       ...(groups ? [make("td", { dir: "auto" }, groups[i])] : []),
       ...Object.values(numbers).map((values) => values[i]),
       ...(neighbours ? [make("td", { class: "number" }, percent(arrays.kept.at(0, i)))] : []),
     ]);
-    const built = table(heads, cells);
-    arrows([...built.querySelectorAll("button")]);
-    rows.replaceChildren(built);
+    rows.replaceChildren(table(heads, cells));
+    arrows(buttons);
+    return buttons;
   }
 
   function showNeighbours(chosen, others) {
-    if (chosen === null) return detail.replaceChildren(make("p", { class: "soft" }, neighbours ? `Choose a point to see its ${neighbours} nearest texts.` : "Choose a point to read its text."));
-    const lines = others.map(({ index, cosine, isKept }) =>
-      make("li", {}, make("button", { type: "button", class: "plain", onclick: () => select({ point: index }) }, make("span", { class: "number" }, digits(cosine)), " ", make("bdi", {}, short(texts[index], 160)), isKept ? "" : make("span", { class: "soft small" }, " · not near on the map"))),
-    );
-    const buttons = lines.map((line) => line.firstChild);
+    if (chosen === null) {
+      const ask = neighbours ? `Choose a point to see its ${neighbours} nearest texts.` : "Choose a point to read its text.";
+      detail.replaceChildren(make("p", { class: "soft" }, ask));
+      return;
+    }
+    const buttons = others.map(({ index, cosine, isKept }) => {
+      const far = isKept ? "" : make("span", { class: "soft small" }, " · not near on the map");
+      const said = [make("span", { class: "number" }, digits(cosine)), " ", make("bdi", {}, short(texts[index], 160)), far];
+      return make("button", { type: "button", class: "plain", onclick: () => select({ point: index }) }, said);
+    });
     arrows(buttons);
     const near = others.filter(({ isKept }) => isKept).length;
-    detail.replaceChildren(
-      make("h3", { dir: "auto" }, groups ? make("span", { class: "soft" }, make("bdi", {}, groups[chosen]), ": ") : "", make("bdi", {}, texts[chosen])),
-      ...(neighbours ? [make("p", { class: "soft small" }, `Nearest by the cosine of all ${width} numbers. ${near} of ${neighbours} are among the ${neighbours} nearest points of the map; dashed lines lead to the others.`), make("ol", {}, lines)] : []),
-    );
-    return undefined;
+    const kept = `${near} of ${neighbours} are among the ${neighbours} nearest points of the map; dashed lines lead to the others.`;
+    const of = groups ? make("span", { class: "soft" }, make("bdi", {}, groups[chosen]), ": ") : "";
+    const list = [
+      make("p", { class: "soft small" }, `Nearest by the cosine of all ${width} numbers. ${kept}`),
+      make("ol", {}, buttons.map((button) => make("li", {}, button))),
+    ];
+    refill(detail, make("h3", { dir: "auto" }, of, make("bdi", {}, texts[chosen])), ...(neighbours ? list : []));
   }
 
   // --- the page
@@ -166,15 +211,22 @@ builders.map = (view) => {
   view.csv = () => [
     ["row", "text", ...(groups ? ["group"] : []), ...Object.keys(numbers), "x", "y", ...(neighbours ? ["kept", "nearest rows"] : [])],
     ...shown.map((i) => [
-      i, texts[i], ...(groups ? [groups[i]] : []), ...Object.values(numbers).map((values) => values[i]), arrays.points.at(i, 0), arrays.points.at(i, 1),
+      i, texts[i], ...(groups ? [groups[i]] : []), ...Object.values(numbers).map((values) => values[i]),
+      arrays.points.at(i, 0), arrays.points.at(i, 1),
       ...(neighbours ? [arrays.kept.at(0, i), [...arrays.neighbours.row(i)].join(" ")] : []),
     ]),
   ];
 
-  const shares = explained ? ` The axes show ${explained.map((share) => `${(100 * share).toFixed(1)} %`).join(" and ")} of the variance.` : "";
+  const axes = (explained ?? []).map((share) => `${(100 * share).toFixed(1)} %`).join(" and ");
+  const shares = explained ? ` The axes show ${axes} of the variance.` : "";
   const honest = neighbours
-    ? `Of a text's ${neighbours} nearest texts by all ${width} numbers, ${percent(kept)} are among its ${neighbours} nearest points here: the map is a sketch, the lists of neighbours are exact.`
+    ? `Of a text's ${neighbours} nearest texts by all ${width} numbers, ${percent(kept)} are among its ${neighbours} nearest points ` +
+      "here: the map is a sketch, the lists of neighbours are exact."
     : "";
+  const hint = "Two fingers, Ctrl and the wheel, or + and − zoom. Drag to move, with Shift to select an area; " +
+    "arrow keys go from point to point.";
+  const takeView = () => select({ [own("area")]: plot.inView() });
+  const zooms = [["Zoom in", () => plot.zoom(1.5)], ["Zoom out", () => plot.zoom(1 / 1.5)], ["Reset", plot.reset]];
   const button = (text, action) => make("button", { type: "button", onclick: action }, text);
   view.element = make(
     "div",
@@ -184,10 +236,12 @@ builders.map = (view) => {
       make("p", { class: "soft small" }, `${honest}${shares}`),
       make("div", { class: "controls" }, colouring, dragging.element),
       keys.length > 1 ? key : null, ramp, plot.canvas,
-      make("p", { class: "soft small" }, "Two fingers, Ctrl and the wheel, or + and − zoom. Drag to move, with Shift to select an area; arrow keys go from point to point."),
-      make("div", { class: "controls" }, button("Zoom in", () => plot.zoom(1.5)), button("Zoom out", () => plot.zoom(1 / 1.5)), button("Reset", plot.reset)),
+      make("p", { class: "soft small" }, hint),
+      make("div", { class: "controls" }, zooms.map(([text, action]) => button(text, action))),
       detail),
-    make("section", { class: "card" }, make("h3", {}, "Texts"), search, make("div", { class: "controls" }, clear, button("Take what is in view", () => select({ "map.area": plot.inView() }))), count, rows),
+    make("section", { class: "card" },
+      make("h3", {}, "Texts"), search,
+      make("div", { class: "controls" }, clear, button("Take what is in view", takeView)), count, rows),
   );
   return view.element;
 };

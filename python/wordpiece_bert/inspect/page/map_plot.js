@@ -34,7 +34,7 @@ function isInside(x, y, area) {
  * point and whether the map keeps them), area, isDrawing.
  */
 function pointPlot(label, count, { choose, enclose, tell }) {
-  const canvas = make("canvas", { class: "plot points", tabindex: "0", role: "img", "aria-label": label });
+  const canvas = make("canvas", { class: "plot points", tabindex: "0", role: "application", "aria-label": label });
   const state = { scale: 1, x: 0, y: 0 };
   const plot = { canvas, look: null };
   let points = null;
@@ -47,7 +47,8 @@ function pointPlot(label, count, { choose, enclose, tell }) {
   };
   const place = (i) => {
     const unit = factor();
-    return [size.width / 2 + state.x + (points.at(i, 0) - bounds.x) * unit, size.height / 2 + state.y - (points.at(i, 1) - bounds.y) * unit];
+    const [x, y] = [points.at(i, 0) - bounds.x, points.at(i, 1) - bounds.y];
+    return [size.width / 2 + state.x + x * unit, size.height / 2 + state.y - y * unit];
   };
   /** A place of the canvas in units of the map, and back. */
   const toUnits = (px, py) => {
@@ -57,7 +58,8 @@ function pointPlot(label, count, { choose, enclose, tell }) {
   };
   const fromUnits = (x, y) => {
     const unit = factor();
-    return [size.width / 2 + state.x + ((x - 500) / 800) * bounds.width * unit, size.height / 2 + state.y - ((y - 500) / 800) * bounds.height * unit];
+    const [right, up] = [((x - 500) / 800) * bounds.width, ((y - 500) / 800) * bounds.height];
+    return [size.width / 2 + state.x + right * unit, size.height / 2 + state.y - up * unit];
   };
 
   /** Whether a point is in an area. */
@@ -65,11 +67,7 @@ function pointPlot(label, count, { choose, enclose, tell }) {
     isInside(500 + (800 * (points.at(i, 0) - bounds.x)) / bounds.width, 500 + (800 * (points.at(i, 1) - bounds.y)) / bounds.height, area);
 
   plot.set = (matrix) => {
-    const axis = (c) => {
-      const values = range(count).map((i) => matrix.at(i, c));
-      return [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
-    };
-    const [[x0, x1], [y0, y1]] = [axis(0), axis(1)];
+    const [[x0, x1], [y0, y1]] = [0, 1].map((axis) => endsOf(matrix.column(axis)));
     bounds = { x: (x0 + x1) / 2, y: (y0 + y1) / 2, width: x1 - x0 || 1, height: y1 - y0 || 1 };
     points = matrix;
   };
@@ -129,7 +127,7 @@ function pointPlot(label, count, { choose, enclose, tell }) {
     }
     if (start?.lasso) outline(context, start.lasso, false);
   });
-  onRedraw(plot.draw);
+  onRedraw(canvas, plot.draw);
 
   function outline(context, corner, isFilled) {
     context.beginPath();
@@ -210,7 +208,8 @@ function pointPlot(label, count, { choose, enclose, tell }) {
     if (event.button !== 0 || fingers.size === 2) return;
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, spot(event));
-    if (fingers.size === 1) start = { at: spot(event), before: { ...state }, isMoved: false, lasso: plot.look?.isDrawing || event.shiftKey ? [spot(event)] : null };
+    const lasso = plot.look?.isDrawing || event.shiftKey ? [spot(event)] : null;
+    if (fingers.size === 1) start = { at: spot(event), before: { ...state }, isMoved: false, lasso };
     else Object.assign(start, { isMoved: true, lasso: null });
   });
   canvas.addEventListener("pointermove", (event) => {

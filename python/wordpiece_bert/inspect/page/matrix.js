@@ -5,13 +5,16 @@ const MATRIX_PART = 32;
 const MATRIX_PARTS = [8, 16, 32, 64, 128, 256];
 
 /**
- * The drawing of matrices [tokens, tokens]. Its `set` takes { matrix, key, shareOf, tell, row, column }: what is drawn, and a
- * text that changes with its colours; the place of a value in the colours, the line beside the pointer, the chosen cell. `choose(row, column)` is called with another cell.
+ * The drawing of matrices [tokens, tokens]. Its `set` takes { matrix, key, shareOf, tell, row, column }: what is drawn, and
+ * a text that changes with its colours; the place of a value in the colours, the line beside the pointer, the chosen cell.
+ * `choose(row, column)` is called with another cell; `own` gives the names of "zoom" and "at" in the selection.
  */
-function tokenMatrix(tokens, choose) {
+function tokenMatrix(tokens, own, choose) {
   const length = tokens.length;
-  const whole = make("canvas", { class: "matrix", role: "img", "aria-label": "All tokens; choose a place to see it large" });
-  const canvas = make("canvas", { class: "plot cells", role: "application", "aria-label": "Query tokens downwards, key tokens to the right. Arrow keys move the chosen cell, + and − zoom." });
+  const label = "All tokens; choose a place, or move with the arrow keys, to see it large";
+  const whole = make("canvas", { class: "matrix", "aria-label": label });
+  const keys = "Query tokens downwards, key tokens to the right. Arrow keys move the chosen cell, + and − zoom.";
+  const canvas = make("canvas", { class: "plot cells", "aria-label": keys });
   let shown = null;
   const painted = { canvas: make("canvas"), of: null, key: "" };
   const part = { size: length, top: 0, left: 0, margin: 0, cell: 1 };
@@ -19,8 +22,9 @@ function tokenMatrix(tokens, choose) {
   /** Which part the selection shows. */
   function place() {
     const first = canvas.parentElement.clientWidth < 480 ? MATRIX_PART / 2 : MATRIX_PART;
-    const size = selection["attention.zoom"] === "all" ? length : Math.min(length, selectedIndex("attention.zoom", length + 1, first) || first);
-    const [top, left] = [selection["attention.at"]].flat();
+    const zoomed = selectedIndex(own("zoom"), length + 1, first) || first;
+    const size = selection[own("zoom")] === "all" ? length : Math.min(length, zoomed);
+    const [top, left] = [selection[own("at")]].flat();
     const bound = (value, middle) => clamp(Number.isInteger(value) ? value : middle - (size >> 1), 0, length - size);
     Object.assign(part, { size, top: bound(top, shown.row ?? 0), left: bound(left, shown.column ?? shown.row ?? 0) });
   }
@@ -114,27 +118,34 @@ function tokenMatrix(tokens, choose) {
   canvas.addEventListener("pointerleave", hideTip);
   whole.addEventListener("click", (event) => {
     const box = whole.getBoundingClientRect();
-    const middle = [(event.clientY - box.top) / box.height, (event.clientX - box.left) / box.width].map((share) => Math.floor(share * length));
-    select({ "attention.at": middle.map((value) => clamp(value - (part.size >> 1), 0, length - part.size)) });
+    const shares = [(event.clientY - box.top) / box.height, (event.clientX - box.left) / box.width];
+    look(shares.map((share) => Math.floor(share * length) - (part.size >> 1)));
   });
+  const look = (corner) => select({ [own("at")]: corner.map((value) => clamp(value, 0, length - part.size)) });
+  /** Keys move the part by half of it. */
+  const stride = () => Math.max(1, part.size >> 1);
+  const strides = () => Math.ceil((length - part.size) / stride()) + 1;
+  const placeInWhole = () => [part.top, part.left].map((start) => Math.ceil(start / stride()));
+  cellKeys(whole, () => [strides(), strides()], placeInWhole, (...place) => look(place.map((at) => at * stride())));
   function zoom(step) {
     const sizes = [...MATRIX_PARTS.filter((size) => size < length), length];
     const now = sizes.findIndex((size) => size >= part.size);
     const size = sizes[clamp(now - step, 0, sizes.length - 1)];
     const middle = [part.top, part.left].map((start) => clamp(start + ((part.size - size) >> 1), 0, length - size));
-    select({ "attention.zoom": size === length ? "all" : size, "attention.at": size === length ? null : middle });
+    select({ [own("zoom")]: size === length ? "all" : size, [own("at")]: size === length ? null : middle });
   }
   cellKeys(canvas, () => [length, length], () => [shown?.row ?? 0, shown?.column ?? 0], (row, column) => {
     const isSeen = row >= part.top && row < part.top + part.size && column >= part.left && column < part.left + part.size;
-    if (!isSeen) select({ "attention.at": null });
+    if (!isSeen) select({ [own("at")]: null });
     choose(row, column);
   }, { "+": () => zoom(1), "=": () => zoom(1), "-": () => zoom(-1) });
-  onRedraw(draw);
+  onRedraw(canvas, draw);
   const buttons = make("div", { class: "controls" },
     make("button", { type: "button", onclick: () => zoom(1) }, "Zoom in"),
     make("button", { type: "button", onclick: () => zoom(-1) }, "Zoom out"));
-  const overview = make("div", { class: "overview" }, make("p", { class: "soft small" }, `All ${length} tokens; the frame is the part beside.`), whole);
-  const element = make("div", {}, length > MATRIX_PARTS[0] ? buttons : null, make("div", { class: "matrices" }, make("div", { class: "part" }, canvas), overview));
+  const note = make("p", { class: "soft small" }, `All ${length} tokens; the frame is the part beside.`);
+  const parts = make("div", { class: "matrices" }, make("div", { class: "part" }, canvas), make("div", { class: "overview" }, note, whole));
+  const element = make("div", {}, length > MATRIX_PARTS[0] ? buttons : null, parts);
   return {
     element,
     set(values) {

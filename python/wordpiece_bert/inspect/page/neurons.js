@@ -19,7 +19,8 @@ builders.neurons = (view) => {
     "section",
     { class: "card" },
     heading,
-    make("p", { class: "soft small" }, "The weight of a key: multiply query and key number by number, add up, divide by √d, and take the softmax over all keys."),
+    make("p", { class: "soft small" },
+      "The weight of a key: multiply query and key number by number, add up, divide by √d, and take the softmax over all keys."),
     equation,
     make("div", { class: "vector" }, names.flatMap((name, i) => [make("span", { class: "small" }, name), cells[i].canvas])),
     legend("diverging", "negative", "positive", "colours by square root, each row of numbers by its largest"),
@@ -27,8 +28,7 @@ builders.neurons = (view) => {
   const controls = make(
     "section",
     { class: "card" },
-    make("div", { class: "controls" },
-layerChoice.element, headChoice.element),
+    make("div", { class: "controls" }, layerChoice.element, headChoice.element),
     make("h3", { class: "step" }, "Query: which token looks"), queryStrip.element,
     make("h3", { class: "step" }, "Key: which token is looked at"), keyStrip.element,
     make("p", { class: "soft small" }, "Keys are coloured by their weight for this query."),
@@ -38,7 +38,8 @@ layerChoice.element, headChoice.element),
   async function update() {
     const isLast = begin();
     const layer = layers.includes(selection.layer) ? layers.indexOf(selection.layer) : first.layer;
-    Object.assign(state, { layer, head: selectedIndex("head", heads, first.head), query: selectedIndex("token", length, first.query), key: selectedIndex("pair", length, first.key) });
+    const [query, key] = [selectedIndex("token", length, first.query), selectedIndex("pair", length, first.key)];
+    Object.assign(state, { layer, head: selectedIndex("head", heads, first.head), query, key });
     layerChoice.set(state.layer, false);
     headChoice.set(state.head, false);
     const parts = [queries, keys, ...(bias ? [bias] : [])];
@@ -57,21 +58,31 @@ layerChoice.element, headChoice.element),
 
   function show(query, k, sums, scores, weights, added) {
     const { key } = state;
-    heading.textContent = `Layer ${layers[state.layer]}, head ${state.head}: ${isolated(readable(tokens[state.query]))} → ${isolated(readable(tokens[key]))}`;
+    const [from, to] = [state.query, key].map((place) => isolated(readable(tokens[place])));
+    heading.textContent = `Layer ${layers[state.layer]}, head ${state.head}: ${from} → ${to}`;
     const more = added ? ` ${added[key] < 0 ? "−" : "+"} ${Math.abs(added[key]).toFixed(3)} for the distance` : "";
-    equation.textContent = `q·k = ${sums[key].toFixed(3)}   ·   q·k / √${size}${more} = ${scores[key].toFixed(3)}   ·   softmax = ${digits(weights[key])}`;
+    const score = `q·k / √${size}${more} = ${scores[key].toFixed(3)}`;
+    equation.textContent = `q·k = ${sums[key].toFixed(3)}   ·   ${score}   ·   softmax = ${digits(weights[key])}`;
     const vectors = [query, k.row(key), query.map((value, c) => value * k.at(key, c))];
     vectors.forEach((values, i) => stripOf(cells[i], values, names[i]));
     queryStrip.press(state.query);
     keyStrip.press(key);
-    view.csv = () => [["key position", "key", "q·k", "score", "softmax"], ...tokens.map((token, j) => [j, token, sums[j], scores[j], weights[j]])];
+    view.csv = () => [
+      ["key position", "key", "q·k", "score", "softmax"],
+      ...tokens.map((token, j) => [j, token, sums[j], scores[j], weights[j]]),
+    ];
     const shades = Float32Array.from(weights, Math.sqrt);
     keyStrip.shade("sequential", shades, (i) => `weight ${digits(weights[i])}`);
     const order = length <= 16 ? range(length) : ranked(weights).slice(0, 16);
-    list.replaceChildren(
+    const rows = order.map((j) => keyRow(j, query, k, sums, scores, weights));
+    refill(
+      list,
       make("h3", {}, length <= 16 ? "All keys" : "The 16 keys with the largest weights"),
-      make("div", { class: "scroll" }, table(["key", "k", "q × k", "q·k", "score", "softmax"], order.map((j) => keyRow(j, query, k, sums, scores, weights)))),
+      make("div", { class: "scroll" }, table(["key", "k", "q × k", "q·k", "score", "softmax"], rows)),
     );
+    const buttons = rows.map(([button]) => button);
+    arrows(buttons);
+    pressOne(buttons, order.indexOf(key));
     view.element.dataset.state = `${state.layer} ${state.head} ${state.query} ${key}`;
   }
 
@@ -81,18 +92,19 @@ layerChoice.element, headChoice.element),
     stripOf(vector, k.row(j), "key");
     stripOf(product, query.map((value, c) => value * k.at(j, c)), "q × k");
     for (const one of [vector, product]) one.canvas.style.minWidth = "110px";
-    const button = make("button", { type: "button", class: "token", onclick: () => select({ pair: j }) }, readable(tokens[j]));
+    const button = make("button", { type: "button", class: "token", dir: "auto", onclick: () => select({ pair: j }) }, readable(tokens[j]));
     const numbers = [sums[j].toFixed(2), scores[j].toFixed(2), digits(weights[j])].map((text) => make("td", { class: "number" }, text));
     return [button, vector.canvas, product.canvas, ...numbers];
   }
 
   function stripOf(cell, values, name) {
-    const most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-9);
-    cell.set(1, size, "diverging", (_, c) => Math.sign(values[c]) * Math.sqrt(Math.abs(values[c]) / most), (_, c) => `${name}[${c}] = ${values[c].toFixed(3)}`);
+    const most = largestOf(values);
+    const share = (_, c) => Math.sign(values[c]) * Math.sqrt(Math.abs(values[c]) / most);
+    cell.set(1, size, "diverging", share, (_, c) => `${name}[${c}] = ${values[c].toFixed(3)}`);
   }
 
-  onRedraw(() => view.element.isConnected && update());
   view.element = make("div", { class: "grid" }, controls, pairCard, make("section", { class: "card" }, list));
+  onRedraw(view.element, update);
   view.start = () => {};
   view.follow = update;
   return view.element;

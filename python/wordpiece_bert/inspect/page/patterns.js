@@ -21,36 +21,34 @@ builders.patterns = (view) => {
     const [layer, head] = [selectedIndex("layer", layers, 0), selectedIndex("head", heads, 0)];
     const row = (await measures.part(layer)).row(head);
     if (!isLast()) return;
-    cells.forEach((cell, index) => cell.setAttribute("aria-pressed", String(index === layer * heads + head)));
-    stopAt(cells, layer * heads + head);
+    pressOne(cells, layer * heads + head);
+    const label = labels[layer][head];
+    const note = label === "mixed" ? "No habit stands out." : `It looks mostly at ${HABIT_NOTES[label]}.`;
+    const entries = habits.map((name, i) => ({ name, value: row[i], colour: content.colours.habits[name] }));
     detail.replaceChildren(
-      make("h2", {}, `Layer ${layer}, head ${head}: ${labels[layer][head]}`),
-      make("p", { class: "soft small" }, labels[layer][head] === "mixed" ? "No habit stands out." : `It looks mostly at ${HABIT_NOTES[labels[layer][head]]}.`),
-      make("div", { class: "step" }, bars(habits.map((name, i) => ({ name, value: row[i], colour: content.colours.habits[name] })), 1, { plain: true })),
+      make("h2", {}, `Layer ${layer}, head ${head}: ${label}`),
+      make("p", { class: "soft small" }, note),
+      make("div", { class: "step" }, bars(entries, 1, { plain: true })),
     );
   }
 
   async function start() {
     const parts = await Promise.all(range(layers).map((layer) => measures.part(layer)));
-    const heat = (value) => {
-      const cell = make("td", { class: "number" }, digits(value));
-      const draw = onRedraw(() => shade(cell, "sequential", value * 0.8));
-      draw();
-      return cell;
-    };
+    const shaded = (value) => keepShaded(make("td", { class: "number" }, digits(value)), "sequential", value * 0.8);
     const rows = parts.flatMap((part, layer) =>
-      range(heads).map((head) => [layer, head, swatch(labels[layer][head]), ...Array.from(part.row(head), heat)]));
+      range(heads).map((head) => [layer, head, swatch(labels[layer][head]), ...Array.from(part.row(head), shaded)]));
     whole.replaceChildren(table(["layer", "head", "habit", ...habits], rows));
   }
 
-  const swatch = (name) => make("span", {}, make("span", { class: "swatch", style: { backgroundColor: content.colours.habits[name] } }), name);
+  const colourOf = (name) => ({ backgroundColor: content.colours.habits[name] });
+  const swatch = (name) => make("span", {}, make("span", { class: "swatch", style: colourOf(name) }), name);
   const rows = range(layers).map((layer) => [
     String(layer),
     ...range(heads).map((head) => {
       const name = labels[layer][head];
-      const hex = content.colours.habits[name];
-      const cell = make("button", { type: "button", class: "chip", "aria-label": `Layer ${layer}, head ${head}: ${name}`, "aria-pressed": "false", onclick: () => select({ layer, head }) }, name);
-      Object.assign(cell.style, { backgroundColor: hex, color: inkOnColour(hexParts(hex)), width: "100%", minWidth: "74px", fontSize: "12px", padding: "5px 3px" });
+      const style = { ...colourOf(name), color: inkOnColour(hexParts(content.colours.habits[name])) };
+      const known = { class: "chip habit", "aria-label": `Layer ${layer}, head ${head}: ${name}`, "aria-pressed": "false" };
+      const cell = make("button", { type: "button", ...known, style, onclick: () => select({ layer, head }) }, name);
       cells.push(cell);
       return cell;
     }),
@@ -58,19 +56,28 @@ builders.patterns = (view) => {
   arrows(cells, heads);
   grid.append(table(["layer", ...range(heads).map(String)], rows, "tight"));
   const used = [...new Set(labels.flat())];
+  const needsPair = pair ? "" : " “Same sentence” needs a pair of texts.";
   const note = texts > 1 ? `Means over ${texts} texts.` : "Measured on this text.";
   view.element = make(
     "div",
     { class: "grid" },
-    make("section", { class: "card" }, make("h2", {}, "What each head looks at"), make("p", { class: "soft small" }, `Rows are layers, columns are heads. ${note}${pair ? "" : " “Same sentence” needs a pair of texts."}`), make("div", { class: "legend" }, used.map(swatch)), grid),
+    make("section", { class: "card" },
+      make("h2", {}, "What each head looks at"),
+      make("p", { class: "soft small" }, `Rows are layers, columns are heads. ${note}${needsPair}`),
+      make("div", { class: "legend" }, used.map(swatch)), grid),
     make("section", { class: "card" }, detail),
-    make("section", { class: "card" }, make("h3", {}, "All measures"), make("p", { class: "soft small" }, "The mean share of a token's weight that goes there; broad: entropy, 1 for equal weights."), whole),
+    make("section", { class: "card" },
+      make("h3", {}, "All measures"),
+      make("p", { class: "soft small" }, "The mean share of a token's weight that goes there; broad: entropy, 1 for equal weights."),
+      whole),
   );
   view.start = start;
   view.follow = follow;
   view.csv = async () => {
     const parts = await Promise.all(range(layers).map((layer) => measures.part(layer)));
-    return [["layer", "head", "habit", ...habits], ...parts.flatMap((part, layer) => range(heads).map((head) => [layer, head, labels[layer][head], ...part.row(head)]))];
+    const rowOf = (part, layer, head) => [layer, head, labels[layer][head], ...part.row(head)];
+    const values = parts.flatMap((part, layer) => range(heads).map((head) => rowOf(part, layer, head)));
+    return [["layer", "head", "habit", ...habits], ...values];
   };
   return view.element;
 };

@@ -6,7 +6,9 @@ const NOT_XML = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udbff](?![\udc0
 
 function svgElement(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, typeof value === "number" ? String(Math.round(value * 100) / 100) : value);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, typeof value === "number" ? String(Math.round(value * 100) / 100) : value);
+  }
   element.append(...children.map((child) => (typeof child === "string" ? child.replace(NOT_XML, "\ufffd") : child)));
   return element;
 }
@@ -16,25 +18,38 @@ const isClear = (colour) => colour === "transparent" || /^rgba\(.*, 0\)$/.test(c
 /** Draw an element and what is in it; controls and what only screen readers have are left out. */
 function svgOf(root, title) {
   document.documentElement.classList.add("taking"); // without controls and the room that they take
-  const frame = root.getBoundingClientRect();
-  const [width, height] = [Math.ceil(frame.width) + 24, Math.ceil(frame.height) + 24];
-  const image = svgElement("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
-  image.append(svgElement("title", {}, title), svgElement("rect", { width, height, fill: variable("--ground") }));
-  const state = { x: frame.left - 12, y: frame.top - 12, ids: { next: 0 } };
-  drawElement(root, image, state);
-  document.documentElement.classList.remove("taking");
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(image)}\n`;
+  try {
+    const frame = root.getBoundingClientRect();
+    const [width, height] = [Math.ceil(frame.width) + 24, Math.ceil(frame.height) + 24];
+    const image = svgElement("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
+    image.append(svgElement("title", {}, title), svgElement("rect", { width, height, fill: variable("--ground") }));
+    drawElement(root, image, { x: frame.left - 12, y: frame.top - 12, ids: { next: 0 } });
+    return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(image)}\n`;
+  } finally {
+    document.documentElement.classList.remove("taking");
+  }
 }
 
 function drawElement(element, into, state) {
   const style = getComputedStyle(element);
-  if (style.display === "none" || style.visibility === "hidden" || element.matches(".controls, .visually-hidden, input, select")) return;
+  // Closed details have boxes and texts, but nothing of them is seen.
+  if (element.checkVisibility?.() === false || style.display === "none") return;
+  if (style.visibility === "hidden" || element.matches(".controls, .visually-hidden, input, select")) return;
   const box = element.getBoundingClientRect();
   const place = { x: box.left - state.x, y: box.top - state.y, width: box.width, height: box.height };
+  if (element instanceof SVGElement) {
+    const copy = element.cloneNode(true);
+    for (const [name, value] of Object.entries(place)) copy.setAttribute(name, value.toFixed(2));
+    into.append(copy);
+    return;
+  }
   let group = into;
   if (style.opacity !== "1") into.append((group = svgElement("g", { opacity: Number(style.opacity) })));
-  if (style.display !== "contents") drawBox(group, style, place);
-  if (element instanceof HTMLCanvasElement) return drawCanvas(element, group, place);
+  drawBox(group, style, place);
+  if (element instanceof HTMLCanvasElement) {
+    drawCanvas(element, group, place);
+    return;
+  }
   if (style.overflowX !== "visible" || style.overflowY !== "visible") {
     const id = `clip${state.ids.next++}`;
     group.append(svgElement("clipPath", { id }, svgElement("rect", place)));
@@ -54,19 +69,45 @@ function outside(element, limit) {
   return box.height > 0 && (box.bottom < limit.top || box.top > limit.bottom);
 }
 
+/** The ground of an element, its border, its shadows and its outline. */
 function drawBox(group, style, { x, y, width, height }) {
-  const radius = parseFloat(style.borderTopLeftRadius) || 0;
-  const line = parseFloat(style.borderTopWidth);
-  const isFramed = line > 0 && style.borderTopStyle !== "none" && !isClear(style.borderTopColor);
-  const isOutlined = style.boxShadow.includes("inset");
-  const attributes = { x, y, width, height, rx: Math.min(radius, height / 2), fill: isClear(style.backgroundColor) ? "none" : style.backgroundColor };
-  if (isFramed) Object.assign(attributes, { stroke: style.borderTopColor, "stroke-width": line });
-  else if (isOutlined) Object.assign(attributes, { stroke: style.color, "stroke-width": 2 });
-  if (attributes.fill !== "none" || attributes.stroke) group.append(svgElement("rect", attributes));
-  const foot = parseFloat(style.borderBottomWidth);
-  if (!isFramed && foot > 0 && !isClear(style.borderBottomColor)) {
-    group.append(svgElement("rect", { x, y: y + height - foot, width, height: foot, fill: style.borderBottomColor }));
+  const add = (attributes) => group.append(svgElement("rect", attributes));
+  const radius = Math.min(parseFloat(style.borderTopLeftRadius) || 0, height / 2);
+  /** A frame whose outer edge is `out` pixels outside of the element. */
+  const frame = (thick, out, colour) => {
+    const by = out - thick / 2; // a stroke is on both sides of its line
+    const size = { x: x - by, y: y - by, width: Math.max(0, width + 2 * by), height: Math.max(0, height + 2 * by) };
+    add({ ...size, rx: Math.max(0, radius + by), fill: "none", stroke: colour, "stroke-width": thick });
+  };
+  const border = (side) => {
+    const thick = parseFloat(style[`border${side}Width`]);
+    const colour = style[`border${side}Color`];
+    return thick > 0 && style[`border${side}Style`] !== "none" && !isClear(colour) ? { thick, colour } : null;
+  };
+  if (!isClear(style.backgroundColor)) add({ x, y, width, height, rx: radius, fill: style.backgroundColor });
+  const [top, left, bottom] = ["Top", "Left", "Bottom"].map(border);
+  if (top) frame(top.thick, 0, top.colour);
+  else {
+    if (bottom) add({ x, y: y + height - bottom.thick, width, height: bottom.thick, fill: bottom.colour });
+    if (left) add({ x, y, width: left.thick, height, fill: left.colour });
   }
+  for (const { colour, down, blur, spread, isInset } of shadowsOf(style.boxShadow).reverse()) {
+    if (blur > 0) continue; // of a card: no more than decoration
+    if (spread > 0) frame(spread, isInset ? 0 : spread, colour);
+    else if (isInset && down < 0) add({ x, y: y + height + down, width, height: -down, fill: colour });
+  }
+  const thick = parseFloat(style.outlineWidth);
+  if (thick > 0 && style.outlineStyle !== "none") frame(thick, thick + parseFloat(style.outlineOffset), style.outlineColor);
+}
+
+/** The shadows of a computed style, the uppermost first. */
+function shadowsOf(text) {
+  if (text === "none") return [];
+  return text.split(/,(?![^(]*\))/).map((one) => {
+    const colour = one.match(/[a-z]+\([^)]*\)|#[0-9a-f]+/i)?.[0] ?? "currentColor";
+    const [, down, blur, spread] = (one.match(/-?[\d.]+px/g) ?? []).map(parseFloat);
+    return { colour, down, blur, spread, isInset: one.includes("inset") };
+  });
 }
 
 function drawCanvas(canvas, group, { x, y, width, height }) {

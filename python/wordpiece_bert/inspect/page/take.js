@@ -11,11 +11,11 @@ function csvCell(value) {
   return /[",\n\r;]/.test(safe) || safe !== safe.trim() ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** What is shown, in one of the formats. */
+/** What a view shows, in one of the formats. */
 async function taken(view, format) {
   const title = [content.title, view.title].filter((text, i, all) => all.indexOf(text) === i).join(" · ");
   if (format === "svg" || format === "png") {
-    const svg = view.svg ? await view.svg() : svgOf(view.element, title);
+    const svg = svgOf(view.element, title);
     return format === "svg" ? new Blob([svg], { type: TYPES.svg }) : pngOf(svg);
   }
   const rows = await view.csv();
@@ -34,10 +34,17 @@ function save(name, blob) {
 }
 
 async function copy(blob) {
-  if (blob.type === TYPES.png) return navigator.clipboard.write([new ClipboardItem({ [TYPES.png]: blob })]);
+  if (blob.type === TYPES.png) {
+    // Pages that came over plain HTTP and some frames have no clipboard for pictures.
+    if (!navigator.clipboard?.write || typeof ClipboardItem === "undefined") {
+      throw new Error("the browser lets this page copy no pictures; save it instead");
+    }
+    await navigator.clipboard.write([new ClipboardItem({ [TYPES.png]: blob })]);
+    return;
+  }
   const text = (await blob.text()).replace(/^\ufeff/, "");
   try {
-    return await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(text);
   } catch {
     // Pages of old browsers and frames have no clipboard but this one.
     const area = make("textarea", { class: "visually-hidden" });
@@ -48,16 +55,17 @@ async function copy(blob) {
     area.remove();
     if (!isCopied) throw new Error("the browser does not allow it");
   }
-  return undefined;
 }
 
-/** The menu; `current` gives the view that is shown, `printAll` prints every tab. */
-function takeMenu(current, printAll) {
+/**
+ * The menu; `current` gives the view that is shown, `settled` the same when it shows the selection, `printAll` prints every
+ * tab.
+ */
+function takeMenu(current, settled, printAll) {
   const done = make("p", { class: "soft small", role: "status" });
   const run = (what, action) => async () => {
     try {
-      await action();
-      done.textContent = what;
+      done.textContent = (await action()) ?? what;
     } catch (error) {
       done.textContent = `Not done: ${error.message}`;
     }
@@ -65,13 +73,19 @@ function takeMenu(current, printAll) {
   const button = (text, label, action) => make("button", { type: "button", "aria-label": label, onclick: action }, text);
   const row = (format, name) => {
     const file = () => `${current().name}.${format}`;
-    const saved = run(`Saved as ${name}.`, async () => save(format === "json" ? "view.json" : file(), await taken(current(), format)));
-    const copied = run(`${name} is in the clipboard.`, async () => copy(await taken(current(), format)));
-    return make("div", { class: "take-row", "data-format": format }, make("span", {}, name), button("Save", `Save as ${name}`, saved), button("Copy", `Copy as ${name}`, copied));
+    const blob = async () => taken(await settled(), format);
+    const saved = run(`Saved as ${name}.`, async () => save(format === "json" ? "view.json" : file(), await blob()));
+    const copied = run(`${name} is in the clipboard.`, async () => copy(await blob()));
+    const buttons = [button("Save", `Save as ${name}`, saved), button("Copy", `Copy as ${name}`, copied)];
+    return make("div", { class: "take-row", "data-format": format }, make("span", {}, name), buttons);
   };
   const link = run("The link is in the clipboard.", async () => {
     writeAddress();
-    await copy(new Blob([location.href.replace(/#.*/, "") + address()], { type: "text/plain" }));
+    const isFile = /^(https?|file):/.test(location.href);
+    const text = (isFile ? location.href.replace(/#.*/, "") : "") + address();
+    await copy(new Blob([text], { type: "text/plain" }));
+    // A frame of a notebook, about:srcdoc, is nowhere to be found.
+    return isFile ? null : "This frame has no address: the end of a link to the saved page is in the clipboard.";
   });
   const rows = [row("svg", "SVG"), row("png", "PNG"), row("csv", "CSV"), row("json", "JSON")];
   const menu = make(

@@ -2,17 +2,18 @@
 
 builders.tokenizers = (view) => {
   const { names, tokens, groups, words, perWord, unknown } = view.data;
-  const detail = make("p", { "aria-live": "polite", dir: "auto" });
+  const detail = make("p", { "aria-live": "polite" });
   const body = make("div", { class: "scroll" });
-  const text = (side, places) => places.map((place) => `${readable(tokens[side][place])}${unknown[side].includes(place) ? " (unknown)" : ""}`).join(" ") || "nothing";
-  const tell = (number) => `${names[0]}: ${text(0, groups[number][0])}\n${names[1]}: ${text(1, groups[number][1])}`;
-  const line = aligned(groups, tokens, "Tokens of both: choose a group", (group) => select({ "tokenizers.group": group }), tell);
+  const own = `${view.name}.group`;
+  const word = (side) => (place) => readable(tokens[side][place]) + (unknown[side].includes(place) ? " (unknown)" : "");
+  const text = (number, side) => isolated(groups[number][side].map(word(side)).join(" ") || "nothing");
+  const tell = (number) => [0, 1].map((side) => `${isolated(names[side])}: ${text(number, side)}`).join("\n");
+  const line = aligned(groups, tokens, "Tokens of both: choose a group", (group) => select({ [own]: group }), tell);
   let counts = null;
 
   view.follow = () => {
-    const group = selectedIndex("tokenizers.group", groups.length);
-    line.buttons.forEach((button, number) => button.setAttribute("aria-pressed", String(number === group)));
-    stopAt(line.buttons, group ?? 0);
+    const group = selectedIndex(own, groups.length);
+    pressOne(line.buttons, group ?? -1);
     detail.textContent = group === null ? "" : tell(group).replace("\n", " · ");
   };
   view.start = async () => {
@@ -27,13 +28,17 @@ builders.tokenizers = (view) => {
     body.replaceChildren(built);
   };
   view.csv = () => [["word", ...names], ...words.map((word, i) => [word, counts.at(i, 0), counts.at(i, 1)])];
-  const count = (side) => `${tokens[side].length} tokens, ${perWord[side].toFixed(2)} a word${unknown[side].length ? `, ${unknown[side].length} unknown` : ""}`;
+  const count = (side) => {
+    const more = unknown[side].length ? `, ${unknown[side].length} unknown` : "";
+    const numbers = `${tokens[side].length} tokens, ${perWord[side].toFixed(2)} a word${more}`;
+    return `${isolated(names[side])}, ${side ? "below" : "above"}: ${numbers}`;
+  };
   view.element = make(
     "div",
     { class: "grid" },
     make("section", { class: "card" },
       make("h2", {}, "The same text in two tokenizers"),
-      make("p", { class: "soft small", "data-role": "counts" }, `${names[0]}, above: ${count(0)} · ${names[1]}, below: ${count(1)}`),
+      make("p", { class: "soft small", "data-role": "counts" }, `${count(0)} · ${count(1)}`),
       line.element, alignedLegend(), detail),
     make("section", { class: "card" }, make("h3", {}, "Tokens for each word"), body),
   );

@@ -11,31 +11,40 @@ builders.tokens = (view) => {
   view.element = make(
     "div",
     { class: tokenizers.length > 1 ? "grid even" : "grid" },
-    tokenizers.map((entry, number) => tokenizerCard(entry, texts, tokenizers.length > 1, number, followers)),
+    tokenizers.map((entry, number) => {
+      const wordOf = (text) => `${view.name}.word${2 * number + text}`;
+      return tokenizerCard(entry, texts, tokenizers.length > 1, wordOf, followers);
+    }),
   );
   view.start = () => {};
   view.follow = () => followers.forEach((follow) => follow());
   view.csv = () => [
     ["tokenizer", "position", "token", "id", "text", "start", "end", "word", "segment", "mask"],
-    ...tokenizers.flatMap((entry) => entry.tokens.map((token) => [entry.name, token.position, token.token, token.id, token.text === null ? "" : "AB"[token.text], token.start, token.end, token.word ?? "", token.segment, token.mask])),
+    ...tokenizers.flatMap((entry) => entry.tokens.map((token) => [
+      entry.name, token.position, token.token, token.id, token.text === null ? "" : "AB"[token.text], token.start, token.end,
+      token.word ?? "", token.segment, token.mask,
+    ])),
   ];
   return view.element;
 };
 
-function tokenizerCard(entry, texts, named, place, followers) {
+/** A tokenizer's card; `wordOf` gives the name in the selection of the chosen word of a text. */
+function tokenizerCard(entry, texts, named, wordOf, followers) {
   const count = entry.tokens.length;
   const padding = entry.tokens.filter((token) => !token.mask).length;
   const facts = [`${count} tokens`, `vocabulary of ${entry.vocabulary.toLocaleString("en")}`];
   if (padding) facts.push(`${padding} padding`);
-  if (entry.cut.length) facts.push(`${entry.cut.length} cut`);
+  if (entry.truncated) facts.push(`${entry.cut.length} cut`);
   const unknown = entry.tokens.filter((token) => token.unknown).length;
   if (unknown) facts.push(`${unknown} unknown`);
-  const card = make("section", { class: "card" }, make("h2", { dir: "auto" }, named ? entry.name : "From text to ids"), make("p", { class: "soft small" }, facts.join(" · ")));
+  const heading = make("h2", { dir: "auto" }, named ? entry.name : "From text to ids");
+  const card = make("section", { class: "card" }, heading, make("p", { class: "soft small" }, facts.join(" · ")));
   const lit = linked(followers);
   let number = 0;
   const step = (title, note, ...parts) => {
     number += 1;
-    card.append(make("div", { class: "step" }, make("h3", {}, make("b", {}, String(number)), title), note ? make("p", { class: "soft small" }, note) : null, ...parts));
+    const head = make("h3", {}, make("b", {}, String(number)), title);
+    card.append(make("div", { class: "step" }, head, note ? make("p", { class: "soft small" }, note) : null, ...parts));
   };
   texts.forEach((text, index) => {
     const name = texts.length > 1 ? `Text ${"AB"[index]}` : "The text";
@@ -44,11 +53,15 @@ function tokenizerCard(entry, texts, named, place, followers) {
   for (const [index, side] of entry.sides.entries()) {
     const suffix = entry.sides.length > 1 ? ` of text ${"AB"[index]}` : "";
     step(`Clean-up${suffix}`, settingsNote(entry.settings), changes(side));
-    step(`Words and pieces${suffix}`, "A text is split at white space and around punctuation. Each word becomes the longest pieces that the vocabulary has, from left to right; pieces inside a word begin with " + `${entry.prefix}.`, pieces(side, entry, `tokens.word${2 * place + index}`, followers));
+    const note = "A text is split at white space and around punctuation. Each word becomes the longest pieces that the vocabulary " +
+      `has, from its beginning to its end; pieces inside a word begin with ${entry.prefix}.`;
+    step(`Words and pieces${suffix}`, note, pieces(side, entry, wordOf(index), followers));
   }
-  step("Ids", "With the special tokens that the model expects. Segment: which text; mask: 1 where the model looks.", chips(entry, lit), idTable(entry));
+  const note = "With the special tokens that the model expects. Segment: which text; mask: 1 where the model looks.";
+  step("Ids", note, chips(entry, lit, followers), idTable(entry));
   if (entry.agrees === false) {
-    card.append(make("p", { class: "note" }, "These steps are an illustration and differ from the tokenizer's own answer for this text, which the ids above are."));
+    const differs = "These steps are an illustration and differ from the tokenizer's own answer for this text, which the ids above are.";
+    card.append(make("p", { class: "note" }, differs));
   }
   return card;
 }
@@ -109,6 +122,7 @@ function highlighted(entry, index, text, lit) {
     const found = range(to - from).map((i) => changed.get(from + i)).filter(Boolean);
     span.append(found.length ? changedSpan(cluster, found, to - from) : cluster);
   }
+  box.normalize(); // one text for each token, which SVG can draw joined
   return box;
 }
 
@@ -135,9 +149,15 @@ function clustersOf(text, owner) {
     at += Array.from(cluster).length;
     return { text: cluster, from, to: at, own: owner.slice(from, at).find(Boolean) ?? null };
   });
+  // From the end: the owner of the next that has one; white space ends the search.
+  const after = new Array(clusters.length).fill(null);
+  for (let i = clusters.length - 2; i >= 0; i--) {
+    const next = clusters[i + 1];
+    after[i] = next.own || next.text.trim() === "" ? next.own : after[i + 1];
+  }
   clusters.forEach((cluster, i) => {
-    const [before, after] = [clusters[i - 1]?.own, clusters.slice(i + 1).find((one) => one.own || one.text.trim() === "")?.own];
-    if (!cluster.own && before && before === after) cluster.own = before;
+    const before = clusters[i - 1]?.own;
+    if (!cluster.own && before && before === after[i]) cluster.own = before;
   });
   return clusters;
 }
@@ -145,7 +165,8 @@ function clustersOf(text, owner) {
 function pieceSpan(own, lit) {
   const { token } = own;
   const span = make("span", { class: `piece ${own.cut ? "cut" : token.unknown ? "unknown" : own.even ? "even" : "odd"}` });
-  const label = own.cut ? `${isolated(token.token)} · cut` : `${isolated(token.token)} · id ${token.id} · position ${token.position}`;
+  const name = isolated(readable(token.token));
+  const label = own.cut ? `${name} · cut` : `${name} · id ${token.id} · position ${token.position}`;
   span.addEventListener("pointermove", (event) => showTip(event, label));
   span.addEventListener("pointerleave", hideTip);
   if (own.cut) return span;
@@ -156,7 +177,8 @@ function pieceSpan(own, lit) {
 /** A character that the clean-up changed; struck if nothing of it is left, a dot if it cannot be seen. */
 function changedSpan(cluster, found, count) {
   const isGone = found.length === count && found.every((change) => change.to.trim() === "") && cluster.trim() !== "";
-  const title = found.map((change) => `${change.name} (${change.code}): ${change.steps.map((name) => STEP_NAMES[name]).join(", ")}`).join("\n");
+  const said = (change) => `${change.name} (${change.code}): ${change.steps.map((name) => STEP_NAMES[name]).join(", ")}`;
+  const title = found.map(said).join("\n");
   const isSeen = /[^\p{C}\p{Z}\p{M}]/u.test(cluster);
   if (isGone && !isSeen) return make("span", { class: "removed unseen", title, role: "img", "aria-label": title }, "·");
   return make("span", { class: isGone ? "removed" : "changed", title }, cluster);
@@ -189,15 +211,18 @@ function changes(side) {
     make("span", { class: "mono" }, visible(change)), change.to === "" ? "∅" : make("span", { class: "mono" }, readable(change.to)),
     change.steps.map((name) => STEP_NAMES[name]).join(", "), `${change.name} (${change.code})`, change.count,
   ]);
-  const list = make("details", {}, make("summary", { class: "small" }, `${side.changes.length} characters were changed or removed`), make("div", { class: "scroll" }, table(["from", "to", "step", "character", "times"], rows)));
-  return make("div", {}, result, list);
+  const summary = make("summary", { class: "small" }, `${side.changes.length} characters were changed or removed`);
+  const built = table(["from", "to", "step", "character", "times"], rows);
+  return make("div", {}, result, make("details", {}, summary, make("div", { class: "scroll" }, built)));
 }
 
 function pieces(side, entry, name, followers) {
   const detail = make("div", { class: "small", "aria-live": "polite" });
   const buttons = side.words.map((word, index) => {
     const parts = word.unknown ? [entry.unknown] : word.added ? [word.word] : word.pieces.map((piece) => piece.token);
-    return make("button", { type: "button", class: `chip ${word.unknown ? "unknown" : word.added ? "special" : ""}`, "aria-pressed": "false", onclick: () => select({ [name]: index }) }, make("span", { class: "token" }, readable(word.word)), make("small", {}, parts.flatMap((part, i) => [i ? " " : "", make("bdi", {}, part)])));
+    const kind = word.unknown ? "unknown" : word.added ? "special" : "";
+    const small = make("small", {}, parts.flatMap((part, i) => [i ? " " : "", make("bdi", {}, part)]));
+    return chip(kind, { onclick: () => select({ [name]: index }) }, word.word, small);
   });
   arrows(buttons);
   const split = side.words.findIndex((word) => word.pieces.length > 1);
@@ -205,53 +230,68 @@ function pieces(side, entry, name, followers) {
   followers.push(() => {
     const index = selectedIndex(name, buttons.length, Math.max(split, 0));
     if (!buttons.length || last === index) return;
-    buttons[last]?.setAttribute("aria-pressed", "false");
-    buttons[index].setAttribute("aria-pressed", "true");
-    stopAt(buttons, index);
+    pressOne(buttons, index);
     last = index;
     detail.replaceChildren(tried(side.words[index], entry));
   });
-  return make("div", {}, make("div", { class: "chips scroll", role: "group", "aria-label": "Words: choose one to see what was tried" }, buttons), detail);
+  const dir = directionOf(side.words.map((word) => word.word));
+  const group = { role: "group", "aria-label": "Words: choose one to see what was tried", dir };
+  return make("div", {}, make("div", { class: "chips scroll", ...group }, buttons), detail);
+}
+
+/** A token or a word as a button, with something small below it. */
+function chip(kind, attributes, text, small) {
+  const button = { type: "button", class: `chip ${kind}`, "aria-pressed": "false", ...attributes };
+  return make("button", button, make("span", { class: "token", dir: "auto" }, readable(text)), small);
 }
 
 /** What the longest match tried for a word. */
 function tried(word, entry) {
-  if (word.added) return make("p", { class: "note" }, `“${isolated(word.word)}” is a token of its own, found before the text is split.`);
+  const name = `“${isolated(word.word)}”`;
+  if (word.added) return make("p", { class: "note" }, `${name} is a token of its own, found before the text is split.`);
   const characters = Array.from(word.word);
+  const tryOf = (text) => make("span", {}, make("bdi", { class: "tried mono" }, text), " ");
   const lines = word.pieces.map((piece) => {
     const count = characters.length - piece.end;
     const candidate = (end) => (piece.start ? entry.prefix : "") + characters.slice(piece.start, end).join("");
     // Of a long list only the ends are made: the candidates together are as long as the word squared.
     const shown = range(count).filter((i) => count <= 24 || i < 4 || i >= count - 20);
-    const list = shown.map((i) => make("span", {}, make("bdi", { class: "tried mono" }, candidate(characters.length - i)), " "));
+    const list = shown.map((i) => tryOf(candidate(characters.length - i)));
     if (count > 24) list.splice(4, 0, `… ${count - 24} more … `);
-    return make("p", {}, ...list, piece.token === null ? make("b", {}, "nothing found") : make("bdi", { class: "mono found" }, piece.token));
+    const found = piece.token === null ? make("b", {}, "nothing found") : make("bdi", { class: "mono found" }, piece.token);
+    return make("p", {}, ...list, found);
   });
   const why = word.unknown ? make("p", {}, `The word becomes ${entry.unknown}: ${word.unknown}.`) : null;
-  return make("div", { class: "note" }, make("p", { class: "soft" }, `“${isolated(word.word)}”: tried, longest first`), lines, why);
+  return make("div", { class: "note" }, make("p", { class: "soft" }, `${name}: tried, longest first`), lines, why);
 }
 
 /** All tokens, and of padding the first few. */
-function chips(entry, lit) {
+function chips(entry, lit, followers) {
   const padding = entry.tokens.filter((token) => !token.mask);
   const hidden = new Set(padding.slice(3));
-  const more = hidden.size ? make("span", { class: "chip padding" }, make("span", {}, `and ${hidden.size} more`), make("small", {}, "padding")) : null;
-  return make(
-    "div",
-    { class: "chips scroll" },
-    entry.tokens.filter((token) => !hidden.has(token)).map((token) => {
-      const kind = !token.mask ? "padding" : token.special ? "special" : token.unknown ? "unknown" : `text${token.text ?? 0}`;
-      return lit(token.position, make("button", { type: "button", class: `chip ${kind}`, "aria-label": `${token.token}, id ${token.id}, position ${token.position}`, onclick: () => select({ token: token.position }) }, make("span", { class: "token" }, readable(token.token)), make("small", { class: "number" }, String(token.id))));
-    }),
-    more,
-  );
+  const parts = [make("span", {}, `and ${hidden.size} more`), make("small", {}, "padding")];
+  const more = hidden.size ? make("span", { class: "chip padding", dir: "ltr" }, parts) : null;
+  const shown = entry.tokens.filter((token) => !hidden.has(token));
+  const buttons = shown.map((token) => {
+    const kind = !token.mask ? "padding" : token.special ? "special" : token.unknown ? "unknown" : `text${token.text ?? 0}`;
+    const label = `${token.token}, id ${token.id}, position ${token.position}`;
+    const attributes = { "aria-label": label, onclick: () => select({ token: token.position }) };
+    return lit(token.position, chip(kind, attributes, token.token, make("small", { class: "number" }, String(token.id))));
+  });
+  arrows(buttons);
+  followers.push(() => stopAt(buttons, shown.findIndex((token) => token.position === selection.token)));
+  const dir = directionOf(shown.map((token) => token.token));
+  const group = { role: "group", "aria-label": "Tokens and ids: choose one", dir };
+  return make("div", { class: "chips scroll", ...group }, buttons, more);
 }
 
 function idTable(entry) {
   const rows = entry.tokens.map((token) => [
-    token.position, make("span", { class: "token" }, readable(token.token)), token.id, token.text === null ? "–" : `${"AB"[token.text]} ${token.start}–${token.end}`,
+    token.position, make("span", { class: "token" }, readable(token.token)), token.id,
+    token.text === null ? "–" : `${"AB"[token.text]} ${token.start}–${token.end}`,
     token.word === null ? "–" : token.word, token.segment, token.mask,
   ]);
   const whole = make("div", { class: "scroll" }, table(["position", "token", "id", "characters", "word", "segment", "mask"], rows));
-  return make("details", { class: "step" }, make("summary", { class: "small" }, "As a table: positions, characters, words, segments, masks"), whole);
+  const summary = make("summary", { class: "small" }, "As a table: positions, characters, words, segments, masks");
+  return make("details", { class: "step" }, summary, whole);
 }

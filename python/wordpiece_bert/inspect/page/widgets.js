@@ -32,7 +32,7 @@ function tick(label, choose) {
   return make("label", {}, box, label);
 }
 
-/** Tokens as a paragraph of buttons; `shadeBy` colours them by values. */
+/** Tokens as a paragraph of buttons, in the direction of their writing; `shade` colours them by values. */
 function strip(tokens, label, choose, special = () => false) {
   const buttons = tokens.map((token, index) =>
     make(
@@ -50,20 +50,15 @@ function strip(tokens, label, choose, special = () => false) {
     ),
   );
   arrows(buttons);
-  let tips = (index) => `${tokens[index]} · position ${index}`;
+  const named = tokens.map((token) => isolated(readable(token)));
+  let tips = (index) => `${named[index]} · position ${index}`;
   buttons.forEach((button, index) => button.addEventListener("pointermove", (event) => showTip(event, tips(index))));
-  let pressed = -1;
   return {
-    element: make("div", { class: "strip", role: "group", "aria-label": label }, buttons),
+    element: make("div", { class: "strip", role: "group", "aria-label": label, dir: directionOf(tokens) }, buttons),
     buttons,
-    press(index) {
-      buttons[pressed]?.setAttribute("aria-pressed", "false");
-      buttons[index]?.setAttribute("aria-pressed", "true");
-      if (buttons[index]) buttons[index].tabIndex = 0;
-      pressed = index;
-    },
+    press: (index) => pressOne(buttons, index),
     shade(name, values, text) {
-      tips = (index) => `${tokens[index]} · ${text(index)}`;
+      tips = (index) => `${named[index]} · ${text(index)}`;
       buttons.forEach((button, index) => shade(button, name, values[index]));
     },
   };
@@ -81,18 +76,23 @@ function bars(entries, most, { signed = false, plain = false } = {}) {
     }
     return [
       make("span", { class: plain ? "name" : "token", title: name, dir: "auto" }, plain ? name : readable(name)),
-      signed ? make("div", { class: "pivot" }, bar) : bar,
+      signed ? make("div", { class: "pivot" }, make("div", { class: "axis" }), bar) : bar,
       make("span", { class: "number" }, digits(value)),
     ];
   });
   return make("div", { class: "bars" }, rows.flat());
 }
 
-/** A heat map on a canvas: one cell for each value; `tell` gives the line beside the pointer. */
+/**
+ * A heat map on a canvas: one cell for each value; `tell` gives the line beside the pointer. Its `element` has the canvas
+ * and a frame around the cell that `mark` was called with.
+ */
 function heat(label, height = null, lasting = true) {
   const canvas = make("canvas", { class: "matrix", role: "img", "aria-label": label });
+  const frame = make("div", { class: "frame hidden" });
   if (height) canvas.style.height = height;
-  const state = { canvas, rows: 0, columns: 0, tell: () => "", choose: () => {} };
+  const element = make("div", { class: "heat" }, canvas, frame);
+  const state = { element, canvas, rows: 0, columns: 0, tell: () => "", choose: () => {} };
   const cell = (event) => {
     const box = canvas.getBoundingClientRect();
     const i = clamp(Math.floor(((event.clientY - box.top) / box.height) * state.rows), 0, state.rows - 1);
@@ -107,7 +107,13 @@ function heat(label, height = null, lasting = true) {
     state.draw = () => paint(canvas, rows, columns, name, value);
     state.draw();
   };
-  if (lasting) onRedraw(() => state.draw?.());
+  if (lasting) onRedraw(canvas, () => state.draw?.());
+  state.mark = (i, j) => {
+    const { rows, columns } = state;
+    frame.classList.toggle("hidden", !(i >= 0 && i < rows && j >= 0 && j < columns));
+    const parts = { left: j / columns, top: i / rows, width: 1 / columns, height: 1 / rows };
+    for (const [side, share] of Object.entries(parts)) frame.style[side] = `${100 * share}%`;
+  };
   /** Let the arrow keys choose cells; the function `place` gives the chosen one. */
   state.keyed = (place) => {
     cellKeys(canvas, () => [state.rows, state.columns], place, (i, j) => {
