@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model_files import MODELS
-from wordpiece_bert.bert import AutoModel, BertModel
+from wordpiece_bert.bert import AutoModel, BertModel, NeoBertModel
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import non_finite, read_tensors
 from wordpiece_bert.bert.engines import DTYPES, choose_dtype
@@ -114,7 +114,10 @@ def test_every_class_has_every_dtype(name: str, tmp_path: Path) -> None:
     cls = CLASSES[name]
     exact = generated(cls)
     expected = computed(exact)
-    bounds = {"float32": 1.0, "bfloat16": 0.9995, "int8": 0.998}  # of random weights, which have no structure to keep
+    # The goals are 0.9999 and 0.999. The few scores of heads of random weights, and NeoBERT's vectors with weights of
+    # this size, whose gates multiply the errors, are below; NeoBERT's in test_int8.py are above the goal.
+    least = (0.9995, 0.998) if issubclass(cls, HeadModel) or cls is NeoBertModel else (0.9999, 0.999)
+    bounds = {"float32": 1.0, "bfloat16": least[0], "int8": least[1]}
     assert {*bounds} == {*DTYPES["rust"]}
     for dtype, bound in bounds.items():
         model = generated(cls, dtype)

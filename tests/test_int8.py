@@ -36,14 +36,18 @@ KINDS = [
     "distilbert_model",
     "electra_model",
     "ernie_model",
+    "gte_model",
     "jina_model",
     "jina_qk_norm",
     "megatron_model",
     "mobilebert_model",
+    "modernbert_biases",
+    "modernbert_model",
     "mpnet_model",
     "neobert_model",
     "nomic_model",
     "roberta_model",
+    "xlmr_xl_model",
 ]
 KINDS = [folder for folder in KINDS if (MODELS / folder).is_dir()]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from model_files import MODELS
+from wordpiece_bert import CrossEncoder, tasks
 from wordpiece_bert.bert import AutoModel
 
 if TYPE_CHECKING:
@@ -105,3 +109,59 @@ def test_outputs_equal_those_of_transformers(name: str, head: str, seed: int, tm
             continue
         for state, their_state in zip(found.hidden_states, expected.hidden_states, strict=True):
             np.testing.assert_allclose(state[mask], their_state.numpy()[mask], rtol=1e-5, atol=1e-5)
+
+
+#: A class of tokenizers, the inputs that the file names, and how many token types a pair then has.
+TOKENIZERS = [
+    ("PreTrainedTokenizerFast", ["input_ids", "token_type_ids", "attention_mask"], 2),
+    ("PreTrainedTokenizerFast", ["input_ids", "attention_mask"], 1),
+    ("PreTrainedTokenizerFast", None, 1),
+    ("DebertaV2TokenizerFast", None, 2),
+]
+
+
+@pytest.mark.parametrize(("tokenizer_class", "names", "types"), TOKENIZERS)
+@pytest.mark.parametrize(("name", "sizes"), [("Albert", {"type_vocab_size": 2}), ("DebertaV2", {"type_vocab_size": 3})])
+def test_pairs_of_other_tokenizers_have_the_token_types_of_transformers(
+    name: str, sizes: dict[str, Any], tokenizer_class: str, names: Any, types: int, tmp_path: Path
+) -> None:
+    """Unigram tokenizers whose templates give the second text of a pair another type."""
+    labels = ["contradiction", "neutral", "entailment"]
+    sizes = {
+        "vocab_size": 200,
+        "hidden_size": 24,
+        "embedding_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 30,
+        "max_position_embeddings": 60,
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: index for index, label in enumerate(labels)},
+        **sizes,
+    }
+    random_model(name, "ForSequenceClassification", sizes, 1).save_pretrained(tmp_path)
+    shutil.copy(MODELS / "rerank_deberta" / "tokenizer.json", tmp_path)
+    settings = json.loads((MODELS / "rerank_deberta" / "tokenizer_config.json").read_text())
+    settings = {key: value for key, value in settings.items() if key not in ("backend", "model_input_names")}
+    settings |= {"tokenizer_class": tokenizer_class} | ({} if names is None else {"model_input_names": names})
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+
+    pairs = [("the city", "the old house by the river"), ("", "water"), ("people work", "a dog")]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert len({*tokenizer(*pairs[0]).get("token_type_ids", [0])}) == types
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    given = tokenizer([list(pair) for pair in pairs], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = theirs(**given).logits.numpy()
+    zero_shot = transformers.pipeline("zero-shot-classification", str(tmp_path), device="cpu")
+    of_labels = zero_shot("people work", ["water", "a city"])
+    for backend in ("rust", "numpy"):
+        scores = CrossEncoder(tmp_path, backend).predict(pairs, activation_fn=lambda x: x)
+        np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+        found: Any = tasks.classify(tasks.load(tmp_path, backend), pairs, top_k=None, function_to_apply="none")
+        for row, logits in zip(found, expected, strict=True):
+            values = {one["label"]: one["score"] for one in row}
+            np.testing.assert_allclose([values[label] for label in labels], logits, rtol=1e-5, atol=1e-5)
+        ours = tasks.zero_shot(tasks.load(tmp_path, backend), "people work", ["water", "a city"])
+        assert ours["labels"] == of_labels["labels"]
+        np.testing.assert_allclose(ours["scores"], of_labels["scores"], rtol=0, atol=1e-5)

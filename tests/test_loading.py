@@ -330,11 +330,14 @@ KINDS = [
     "megatron_model",
     "mobilebert_model",
     "mobilebert_plain",
+    "modernbert_biases",
+    "modernbert_local_first",
     "mpnet_model",
     "neobert_model",
     "nomic_model",
     "roberta_model",
     "xlmr_model",
+    "xlmr_xl_model",
 ]
 
 

@@ -324,7 +324,7 @@ def test_what_is_not_supported_is_refused_by_name(values: Any, message: str) -> 
 # --- files
 
 
-@pytest.mark.parametrize("folder", sorted(folder.name for folder in MODELS.glob("modernbert_*")))
+@pytest.mark.parametrize("folder", sorted(file.parent.name for file in MODELS.glob("modernbert_*/reference.npz")))
 def test_a_saved_folder_has_the_tensors_of_the_original(folder: str, tmp_path: Path) -> None:
     model: Any = AutoModel.from_pretrained(MODELS / folder)
     model.save_pretrained(tmp_path)
@@ -354,7 +354,9 @@ def test_an_int8_folder_gives_the_same_bits(tmp_path: Path) -> None:
     expected = random_model(ModernBertModel, config, "numpy")(ids).last_hidden_state
     found = model(ids).last_hidden_state
     cosine = (found * expected).sum(-1) / np.linalg.norm(found, axis=-1) / np.linalg.norm(expected, axis=-1)
-    assert cosine.min() > 0.997
+    # The goal of 0.999 is met by all vectors together; single tokens of random weights are a little below.
+    assert (found * expected).sum() / np.linalg.norm(found) / np.linalg.norm(expected) > 0.999
+    assert cosine.min() > 0.998
 
 
 def test_an_encoder_is_loaded_from_names_with_and_without_the_prefix(tmp_path: Path) -> None:
@@ -384,10 +386,11 @@ def test_a_tensor_of_three_weights_has_rows_for_each() -> None:
 
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
-def test_sentence_vectors_equal_sentence_transformers(backend: str) -> None:
+@pytest.mark.parametrize("name", ["st_modernbert_mean", "st_modernbert_cls", "st_deberta"])
+def test_sentence_vectors_equal_sentence_transformers(name: str, backend: str) -> None:
     pytest.importorskip("tokenizers")
-    listing, expected = reference_vectors("st_modernbert_mean")
-    encoder = SentenceEncoder(MODELS / "st_modernbert_mean", backend)
+    listing, expected = reference_vectors(name)
+    encoder = SentenceEncoder(MODELS / name, backend)
     rows = encoder.tokenizer.encode_batch(listing["texts"], truncation=True, max_length=encoder.max_seq_length)
     assert [rows[i].tolist() for i in range(len(rows))] == listing["ids"]
     for call in listing["calls"]:
@@ -398,7 +401,10 @@ def test_sentence_vectors_equal_sentence_transformers(backend: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
-@pytest.mark.parametrize("name", ["rerank_modernbert", "rerank_modules_ettin", "rerank_modules_mean"])
+@pytest.mark.parametrize(
+    "name",
+    ["rerank_deberta", "rerank_modernbert", "rerank_modules_ettin", "rerank_modules_mean", "rerank_modules_sigmoid"],
+)
 def test_scores_of_pairs_equal_sentence_transformers(name: str, backend: str) -> None:
     pytest.importorskip("tokenizers")
     listing, expected = reference_vectors(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import pickle
 import shutil
@@ -12,9 +13,12 @@ import numpy as np
 import pytest
 
 from model_files import MODELS, write_safetensors
-from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, distill_static, tasks
+from random_models import random_model
+from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, bert, distill_static, tasks
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, TruncationWarning
+from wordpiece_bert.finetune.data import sequence_rows
+from wordpiece_bert.serve.pairs import PairEncoder
 from wordpiece_bert.subword import SubwordTokenizer, is_subword
 
 if TYPE_CHECKING:
@@ -87,6 +91,103 @@ def test_classes_and_scores_run_over_pairs() -> None:
         np.testing.assert_allclose(ranker._model([encoding.ids]).logits[0], scores, rtol=0, atol=1e-5)
     result = tasks.classify(tasks.load(folder), "the river")
     assert result[0]["label"].startswith("LABEL_")
+
+
+def pair_model(folder: Path, family: str, *, types: int = 2, **settings: Any) -> Path:
+    """A classifier of random weights with a Unigram tokenizer whose template gives second texts the type 1."""
+    config: Any = getattr(bert, f"{family}Config")(
+        vocab_size=200,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=30,
+        max_position_embeddings=60,
+        type_vocab_size=types,
+        id2label={0: "contradiction", 1: "entailment"},
+    )
+    random_model(getattr(bert, f"{family}ForSequenceClassification"), config, "numpy").save_pretrained(folder)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MODELS / "rerank_deberta" / file, folder)
+    content = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")) | settings
+    content = {key: value for key, value in content.items() if value is not None}
+    (folder / "tokenizer_config.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+PAIRS = [("the city", "the old house by the river"), ("", "water"), ("people work", ""), ("a dog " * 40, "the cat")]
+
+
+def types_by_tokenizers(folder: Path, pairs: list[tuple[str, str]], longest: int) -> list[list[int]]:
+    """The token types that the package ``tokenizers`` by itself gives pairs."""
+    tokenizer = importlib.import_module("tokenizers").Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_truncation(longest)
+    return [row.type_ids for row in tokenizer.encode_batch(pairs)]
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize(("family", "types"), [("Albert", 2), ("DebertaV2", 3)])
+def test_the_second_text_of_a_pair_has_the_token_type_of_the_file(
+    family: str, types: int, backend: str, tmp_path: Path
+) -> None:
+    folder = pair_model(tmp_path, family, types=types)
+    model, tokenizer = loaded = tasks.load(folder, backend)
+    ranker = CrossEncoder(folder, backend)
+    expected = types_by_tokenizers(folder, PAIRS, ranker.max_length)
+    encodings: Any = tokenizer.encodings(PAIRS, truncation=True, max_length=ranker.max_length)
+    assert [encoding.token_type_ids for encoding in encodings] == expected
+    assert {kind for row in expected for kind in row} == {0, 1}
+    assert [row.truncated for row in encodings] == [False, False, False, True]
+
+    def logits(index: int, kinds: list[int]) -> Any:
+        return model([encodings[index].ids], token_type_ids=[kinds]).logits[0]  # type: ignore[operator]
+
+    with pytest.warns(TruncationWarning):
+        found = ranker.predict(PAIRS, activation_fn=lambda x: x)
+    with pytest.warns(TruncationWarning):
+        of_classes: Any = tasks.classify(loaded, PAIRS, top_k=None, function_to_apply="none")
+    for index, kinds in enumerate(expected):
+        np.testing.assert_allclose(found[index], logits(index, kinds), rtol=0, atol=1e-5)
+        scores = {one["label"]: one["score"] for one in of_classes[index]}
+        np.testing.assert_allclose([scores["contradiction"], scores["entailment"]], found[index], rtol=0, atol=1e-5)
+    assert np.abs(found[0] - logits(0, [0] * len(expected[0]))).max() > 1e-3  # types change the scores
+    (row,) = sequence_rows(tokenizer, [PAIRS[0][0]], [PAIRS[0][1]], ["no"], names=["no"], max_length=60)
+    assert row["token_type_ids"] == expected[0]
+    rows = PairEncoder(tokenizer, ranker.max_length).pairs(PAIRS)
+    assert [row.token_type_ids.tolist() for row in rows[:]] == expected
+
+
+@pytest.mark.parametrize(
+    ("types", "settings", "distinct"),
+    [
+        (2, {"model_input_names": ["input_ids", "attention_mask"]}, {0}),
+        (2, {"model_input_names": None, "tokenizer_class": "AlbertTokenizerFast"}, {0, 1}),
+        (2, {"model_input_names": None, "tokenizer_class": "PreTrainedTokenizerFast"}, {0}),
+        (1, {}, {0}),
+    ],
+)
+def test_token_types_that_a_model_does_not_take_are_0(
+    types: int, settings: dict[str, Any], distinct: set[int], tmp_path: Path
+) -> None:
+    folder = pair_model(tmp_path, "Albert", types=types, **settings)
+    tokenizer = SubwordTokenizer(folder)
+    for one in (tokenizer, pickle.loads(pickle.dumps(tokenizer)), tokenizer.lowercased()):
+        assert set(one.encode(*PAIRS[0]).token_type_ids) == distinct
+    windows = tokenizer.encode(*PAIRS[3], truncation="only_first", max_length=30)
+    assert windows.overflowing
+    for window in (windows, *windows.overflowing):
+        assert set(window.token_type_ids) == distinct
+        assert len(window.token_type_ids) == len(window)
+    CrossEncoder(folder).predict(PAIRS[:2])
+
+
+def test_the_template_of_roberta_has_one_token_type() -> None:
+    for folder in FOLDERS:
+        assert set(SubwordTokenizer(MODELS / folder).encode("the city", "a dog").token_type_ids) == {0}
+
+
+def test_wrong_names_of_inputs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerFormatError, match=r"tokenizer_config\.json.*model_input_names"):
+        SubwordTokenizer(pair_model(tmp_path, "Albert", model_input_names="input_ids"))
 
 
 def with_bpe(name: str, to: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_files import with_tokenizer
+from model_files import MODELS, with_tokenizer
 from wordpiece_bert import tasks
 from wordpiece_bert.errors import CheckpointWarning, InputError, TruncationWarning
 
@@ -24,12 +25,14 @@ LABELS = ["house", "a good dog", "not the cat"]
 TEMPLATE = "This example is {}."
 
 
-def named(names: list[str], parent: Path, backend: str = "rust") -> Loaded:
-    """Load the classifier of three labels with other names for them."""
+def named(names: list[str], parent: Path, backend: str = "rust", label2id: Any = None) -> Loaded:
+    """Load the classifier of three labels with other names for them; by default both maps of a file have them."""
     folder = with_tokenizer("bert_seqcls_single", parent)
     config = json.loads((folder / "config.json").read_text())
     config["id2label"] = {str(index): name for index, name in enumerate(names)}
-    config["label2id"] = {name: index for index, name in enumerate(names)}
+    config["label2id"] = label2id or {name: index for index, name in enumerate(names)}
+    if label2id is ...:
+        del config["label2id"]
     (folder / "config.json").write_text(json.dumps(config))
     return tasks.load(folder, backend)
 
@@ -83,6 +86,51 @@ def test_a_model_without_such_a_label_takes_the_last_one_and_warns(tmp_path: Pat
         found = tasks.zero_shot(loaded, TEXTS[0], LABELS, multi_label=True)
     scores = expected(loaded, TEXTS[0], 2, 0, multi_label=True)
     assert dict(zip(found["labels"], found["scores"], strict=True)) == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("label2id", "entailment"),
+    [
+        ({"neutral": 1, "Entailment (weak)": 2, "entailment": 0}, 2),  # the first in the file
+        ({"entail": 1, "neutral": 0}, 1),  # whatever id2label calls them
+        (..., 0),
+        (None, 0),
+    ],
+)
+def test_the_first_label_of_the_file_is_entailment(tmp_path: Path, label2id: Any, entailment: int) -> None:
+    loaded = named(["entailment", "neutral", "Entailment (weak)"], tmp_path, label2id=label2id)
+    found = tasks.zero_shot(loaded, TEXTS[0], LABELS)
+    scores = expected(loaded, TEXTS[0], entailment, 0, multi_label=False)
+    assert dict(zip(found["labels"], found["scores"], strict=True)) == pytest.approx(scores, abs=1e-5)
+    assert loaded.model.config.to_dict()["label2id"] == (
+        label2id if isinstance(label2id, dict) else {"entailment": 0, "neutral": 1, "Entailment (weak)": 2}
+    )
+
+
+@pytest.mark.parametrize("index", [3, -1, "0", True, None, [0]])
+def test_a_wrong_number_for_entailment_is_an_error(tmp_path: Path, index: object) -> None:
+    loaded = named(["a", "b", "c"], tmp_path, label2id={"a": 0, "entailment": index})
+    with pytest.raises(InputError, match=r"label2id of the model has .* for 'entailment': it must be an integer"):
+        tasks.zero_shot(loaded, TEXTS[0], LABELS)
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize("name", ["zero_shot_bert", "zero_shot_bert_two", "zero_shot_roberta_no_names"])
+def test_scores_equal_those_of_transformers(name: str, backend: str) -> None:
+    if name == "zero_shot_roberta_no_names":
+        pytest.importorskip("tokenizers")
+    source = tasks.load(MODELS / name, backend)
+    listing = json.loads((MODELS / name / "reference.json").read_text(encoding="utf-8"))
+    for run in listing["runs"]:
+        labels = run["options"].pop("candidate_labels")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = tasks.zero_shot(source, run["texts"], labels, **run["options"])
+        unnamed = [CheckpointWarning] if name == "zero_shot_roberta_no_names" else []
+        assert [one.category for one in caught] == [*unnamed, TruncationWarning]
+        for one, result in zip(found, run["results"], strict=True):
+            scores = dict(zip(result["labels"], result["scores"], strict=True))
+            assert dict(zip(one["labels"], one["scores"], strict=True)) == pytest.approx(scores, abs=1e-5)
 
 
 def test_a_single_label_is_compared_with_contradiction(nli: Loaded) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -18,11 +18,12 @@ from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained.folder import SUBWORD_MODELS
+from wordpiece_bert.pretrained.settings import Settings, read_optional_object
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -35,6 +36,7 @@ __all__ = [
     "AnyTokenizer",
     "SubwordEncoding",
     "SubwordTokenizer",
+    "blocks",
     "is_subword",
     "tokenizer_of",
     "wordpiece",
@@ -61,17 +63,22 @@ _LARGEST_FILE = 200_000_000
 #: Limits above this mean none: transformers writes 1e30.
 _NO_LIMIT = 2**31
 
-#: Texts that are tokenized at once; between two such blocks Ctrl-C is obeyed.
+#: Texts that are tokenized at once, and their characters, each of which takes up to 500 bytes meanwhile. Between two
+#: such blocks Ctrl-C is obeyed, and other threads have their turn.
 _BLOCK = 1024
+_BLOCK_CHARACTERS = 1 << 17
+
+_Row = TypeVar("_Row")
 
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 
 
 @dataclass(frozen=True, eq=False)
 class SubwordEncoding:
-    """The tokens of one text or pair; the names are those of `Encoding`. Token types are 0."""
+    """The tokens of one text or pair; the names are those of `Encoding`."""
 
     ids: list[int]
+    token_type_ids: list[int]
     tokens: list[str]
     offsets: list[tuple[int, int]]
     special_tokens_mask: list[int]
@@ -80,11 +87,6 @@ class SubwordEncoding:
     truncated: bool
     #: The further windows of a truncated text.
     overflowing: list[SubwordEncoding]
-
-    @property
-    def token_type_ids(self) -> list[int]:
-        """The token types: 0 for all tokens."""
-        return [0] * len(self.ids)
 
     @property
     def attention_mask(self) -> list[int]:
@@ -108,18 +110,59 @@ class SubwordEncoding:
         return (spans[0][0], spans[-1][1]) if spans else None
 
 
-def _encoding(row: Any) -> SubwordEncoding:
-    """Return a row of the package ``tokenizers``, with its further windows."""
+def _encoding(row: Any, *, with_types: bool) -> SubwordEncoding:
+    """Return a row of the package ``tokenizers``, with its further windows; without token types, these are 0."""
     return SubwordEncoding(
         ids=row.ids,
+        token_type_ids=row.type_ids if with_types else [0] * len(row.ids),
         tokens=row.tokens,
         offsets=row.offsets,
         special_tokens_mask=row.special_tokens_mask,
         word_ids=row.word_ids,
         sequence_ids=row.sequence_ids,
         truncated=bool(row.overflowing),
-        overflowing=[_encoding(one) for one in row.overflowing],
+        overflowing=[_encoding(one, with_types=with_types) for one in row.overflowing],
     )
+
+
+class _Windows(NamedTuple):
+    """The ids of a row, and of its further windows if they are wanted."""
+
+    ids: list[npt.NDArray[np.uint32]]
+    #: int64 [tokens, 2] each; none unless they are wanted.
+    offsets: list[npt.NDArray[np.int64]]
+    truncated: bool
+
+
+def _windows(row: Any, *, all_: bool, offsets: bool) -> _Windows:
+    """Return the ids of a row of the package ``tokenizers``."""
+    further = row.overflowing
+    wanted = [row, *further] if all_ else [row]
+    return _Windows(
+        [np.array(one.ids, np.uint32) for one in wanted],
+        [np.array(one.offsets, np.int64).reshape(-1, 2) for one in wanted] if offsets else [],
+        bool(further),
+    )
+
+
+def _characters(item: Any) -> int:
+    """Return how many characters a text, a pair or a list of words has."""
+    if isinstance(item, str):
+        return len(item)
+    return sum(map(_characters, item)) if isinstance(item, list | tuple) else 0
+
+
+def blocks(items: list[Any]) -> Iterator[list[Any]]:
+    """Yield consecutive texts that are tokenized at once: at least one, and not many characters."""
+    start = characters = 0
+    for index, item in enumerate(items):
+        more = _characters(item)
+        if index > start and (index - start == _BLOCK or characters + more > _BLOCK_CHARACTERS):
+            yield items[start:index]
+            start, characters = index, 0
+        characters += more
+    if start < len(items):
+        yield items[start:]
 
 
 def is_subword(folder: str | os.PathLike[str]) -> bool:
@@ -206,7 +249,9 @@ def wordpiece(tokenizer: AnyTokenizer, what: str) -> Tokenizer:
 class SubwordTokenizer:
     """A byte-level BPE or Unigram tokenizer, with the calls of `Tokenizer` that encoders, rankers and tasks make.
 
-    Truncation and padding of the file do not apply. Threads may share it; their calls take turns.
+    Truncation and padding of the file do not apply. Threads may share it; their calls take turns. Token types are those
+    of the file's template, or 0 where ``model_input_names`` of tokenizer_config.json leaves them out, or the folder's
+    model has a single one.
 
     Parameters
     ----------
@@ -222,7 +267,7 @@ class SubwordTokenizer:
     ImportError
         The package ``tokenizers`` is not installed; the message has the extra that installs it.
     TokenizerFormatError
-        ``tokenizers`` cannot read the file.
+        ``tokenizers`` cannot read the file, or a setting in tokenizer_config.json is wrong.
     """
 
     def __init__(
@@ -251,6 +296,11 @@ class SubwordTokenizer:
         self._lock = threading.Lock()
         config = self._folder / "tokenizer_config.json"
         self._settings = read_object(config, TokenizerFormatError) if config.is_file() else {}
+        self._has_types = "token_type_ids" in Settings(config, self._settings).input_names() and self._type_count() != 1
+
+    def _type_count(self) -> object:
+        """Return how many token types the folder's model has, as config.json says; None if it does not."""
+        return (read_optional_object(self._folder / "config.json") or {}).get("type_vocab_size")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -406,7 +456,8 @@ class SubwordTokenizer:
     ) -> list[SubwordEncoding]:
         """Tokenize texts or pairs, truncated to `max_length`; threads are those of the package ``tokenizers``."""
         del threads
-        rows = self._run(
+        return self._run(
+            lambda row: _encoding(row, with_types=self._has_types),
             texts,
             add_special_tokens,
             truncation,
@@ -416,7 +467,6 @@ class SubwordTokenizer:
             split=is_split_into_words,
             side=truncation_side,
         )
-        return [_encoding(row) for row in rows]
 
     def encode_batch(
         self,
@@ -433,28 +483,35 @@ class SubwordTokenizer:
     ) -> RaggedBatch:
         """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
         del threads
-        rows = self._run(texts, add_special_tokens, truncation, max_length, stride, padding, offsets=return_offsets)
-        truncated = np.array([bool(row.overflowing) for row in rows], np.bool_)
+        found = self._run(
+            lambda row: _windows(row, all_=return_overflowing_tokens, offsets=return_offsets),
+            texts,
+            add_special_tokens,
+            truncation,
+            max_length,
+            stride,
+            padding,
+            offsets=return_offsets,
+        )
+        ids = [one for windows in found for one in windows.ids]
         samples: npt.NDArray[np.int64] | None = None
         if return_overflowing_tokens:
-            windows = [[row, *row.overflowing] for row in rows]
-            samples = np.repeat(np.arange(len(rows)), [len(one) for one in windows]).astype(np.int64)
-            rows = [row for one in windows for row in one]
-        lengths = [len(row.ids) for row in rows]
+            samples = np.repeat(np.arange(len(found)), [len(windows.ids) for windows in found]).astype(np.int64)
         offsets: npt.NDArray[np.int64] | None = None
         if return_offsets:
-            flat = [pair for row in rows for pair in row.offsets]
-            offsets = np.array(flat, np.int64).reshape(len(flat), 2)
+            parts = [one for windows in found for one in windows.offsets]
+            offsets = np.concatenate([np.zeros((0, 2), np.int64), *parts])
         return RaggedBatch(
-            ids=np.array([index for row in rows for index in row.ids], np.uint32),
-            row_offsets=np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64),
-            truncated=truncated,
+            ids=np.concatenate([np.zeros(0, np.uint32), *ids]),
+            row_offsets=np.cumsum([0, *map(len, ids)], dtype=np.int64),
+            truncated=np.array([windows.truncated for windows in found], np.bool_),
             offsets=offsets,
             overflow_to_sample=samples,
         )
 
     def _run(
         self,
+        convert: Callable[[Any], _Row],
         texts: Sequence[Any],
         add_special_tokens: bool,
         truncation: bool | str,
@@ -465,29 +522,32 @@ class SubwordTokenizer:
         split: bool = False,
         side: str | None = None,
         offsets: bool = True,
-    ) -> list[Any]:
+    ) -> list[_Row]:
+        """Tokenize texts in blocks, and convert the rows of each, which take far more memory than what is kept."""
         if padding:
             raise InputError("padding must be False: rows are padded by the model's call")
         items = [self._prepared(text) for text in texts]
-        rows: list[Any] = []
-        with self._lock:
-            if truncation and max_length is not None:
-                strategy = "longest_first" if truncation is True else str(truncation)
-                side = side or self.truncation_side
-                try:
-                    self._core.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
-                except (ValueError, TypeError) as cause:
-                    raise InputError(
-                        f"cannot truncate to {max_length} tokens with truncation={truncation!r}: {cause}"
-                    ) from cause
-            else:
-                self._core.no_truncation()
-            encode = self._core.encode_batch if offsets else self._core.encode_batch_fast
-            for start in range(0, len(items), _BLOCK):
-                rows += encode(
-                    items[start : start + _BLOCK], is_pretokenized=split, add_special_tokens=add_special_tokens
-                )
-        return rows
+        found: list[_Row] = []
+        encode = self._core.encode_batch if offsets else self._core.encode_batch_fast
+        for block in blocks(items):
+            with self._lock:
+                self._set_truncation(truncation, max_length, stride, side or self.truncation_side)
+                rows = encode(block, is_pretokenized=split, add_special_tokens=add_special_tokens)
+            found += map(convert, rows)
+            del rows  # before those of the next block are made
+        return found
+
+    def _set_truncation(self, truncation: bool | str, max_length: int | None, stride: int, side: str) -> None:
+        if not truncation or max_length is None:
+            self._core.no_truncation()
+            return
+        strategy = "longest_first" if truncation is True else str(truncation)
+        try:
+            self._core.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
+        except (ValueError, TypeError) as cause:
+            raise InputError(
+                f"cannot truncate to {max_length} tokens with truncation={truncation!r}: {cause}"
+            ) from cause
 
     def _prepared(self, item: Any) -> Any:
         if not self.lowercase:

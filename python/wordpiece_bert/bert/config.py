@@ -96,6 +96,9 @@ class BertConfig:
         Whether the masked-language head uses the word table.
     id2label : dict of int to str
         Names of the labels of a head.
+    label2id : dict of str to int, or None
+        The labels by name, as a file has them: their order is what `wordpiece_bert.tasks.zero_shot` goes by. None for
+        those of `id2label`.
     problem_type : str or None
         ``"regression"``, ``"single_label_classification"`` or ``"multi_label_classification"``, which determines the
         loss of a sequence classifier.
@@ -128,6 +131,7 @@ class BertConfig:
     pad_token_id: int | None = 0
     tie_word_embeddings: bool = True
     id2label: dict[int, str] = field(default_factory=lambda: {0: "LABEL_0", 1: "LABEL_1"}, hash=False)
+    label2id: dict[str, Any] | None = field(default=None, compare=False)
     problem_type: str | None = None
     hidden_dropout_prob: float = 0.1
     attention_probs_dropout_prob: float = 0.1
@@ -164,6 +168,8 @@ class BertConfig:
             refuse("pad_token_id", self.pad_token_id, "it must be an integer or null")
         if not isinstance(self.tie_word_embeddings, bool):
             refuse("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
+        if self.label2id is not None and not isinstance(self.label2id, dict):
+            refuse("label2id", self.label2id, "it must be an object from names to ids")
         if self.problem_type is not None and self.problem_type not in _PROBLEM_TYPES:
             refuse("problem_type", self.problem_type, f"it must be null or one of {', '.join(_PROBLEM_TYPES)}")
 
@@ -403,6 +409,9 @@ class BertConfig:
             known["id2label"] = _numbered(values["num_labels"])
         else:
             known.pop("id2label", None)
+        # As in transformers, the one map has no effect without the other.
+        if values.get("id2label") is None or not isinstance(known.get("label2id"), dict):
+            known.pop("label2id", None)
         if "architectures" in known:
             known["architectures"] = _names(known["architectures"])
         return cls(**known)
@@ -418,7 +427,7 @@ class BertConfig:
         written = {self._in_file(name): getattr(self, name) for name in self._read_fields()}
         written["architectures"] = list(self.architectures)
         written["id2label"] = {str(index): name for index, name in self.id2label.items()}
-        written["label2id"] = {name: index for index, name in self.id2label.items()}
+        written["label2id"] = dict(self.label2id or {name: index for index, name in self.id2label.items()})
         return written
 
     @classmethod

@@ -57,6 +57,8 @@ class BertModel(Model):
 
     #: The prefix of the encoder's weights in the checkpoint of a model with a head.
     _prefix: ClassVar[str] = "bert."
+    #: What the names of the layers' weights begin with, if layers may have no other tensors: see `Layout`.
+    _layers: ClassVar[str] = ""
     #: Whether hidden_states are the outputs of the layers alone: without the embeddings, and before the last norm.
     _layers_only: ClassVar[bool] = False
     #: Prefixes of the weights of pre-training heads, which a model without a head ignores silently.
@@ -77,7 +79,7 @@ class BertModel(Model):
     def _layout(cls, config: BertConfig) -> Layout:
         shapes = {cls._name_in_checkpoint(name, config): shape for name, shape in cls._shapes(config).items()}
         pooler = tuple(cls._name_in_checkpoint(name, config) for name in POOLER if config.has_pooler)
-        return Layout(shapes, cls._prefix, optional=pooler, dropped=cls._pretraining_heads)
+        return Layout(shapes, cls._prefix, optional=pooler, dropped=cls._pretraining_heads, layers=cls._layers)
 
     def _set_up(self, engine: Engine, resolved: Resolved) -> None:
         names = {name: self._name_in_checkpoint(name, self.config) for name in self._shapes(self.config)}

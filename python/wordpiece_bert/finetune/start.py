@@ -84,7 +84,7 @@ def model_for(
     tensors = dict(read_tensors(find_weights(folder)))
     own = config
     if labels is not None:
-        own = replace(config, id2label=dict(enumerate(labels)))
+        own = replace(config, id2label=dict(enumerate(labels)), label2id=None)
     if problem_type is not None:
         own = replace(own, problem_type=problem_type)
     layout = layout_of(model_class, own)

@@ -13,6 +13,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.functional import softmax
@@ -75,7 +76,8 @@ def zero_shot(
     ----------
     source
         A model for sequence classification, as `load` returns it, or its name or folder. One of its labels begins with
-        "entail", in small letters or capitals; otherwise its last label is taken for it, with a warning.
+        "entail", in small letters or capitals: the first such in ``label2id`` of config.json, or without it by number.
+        Otherwise the last label is taken for it, with a warning.
     texts
         A text, or a list of texts. Those that are too long are truncated.
     candidate_labels
@@ -96,8 +98,8 @@ def zero_shot(
     Raises
     ------
     InputError
-        There are no labels, the template has no ``{}``, the model has another head or a single label, or a label with
-        the template leaves no room for a text.
+        There are no labels, the template has no ``{}``, the model has another head or a single label, its ``label2id``
+        has a wrong number for entailment, or a label with the template leaves no room for a text.
 
     Warns
     -----
@@ -169,8 +171,14 @@ def _entailment(config: BertConfig) -> int:
     """Return which of the model's labels means entailment; −1, the last, if none is called so."""
     if config.num_labels < 2:
         raise InputError("zero_shot needs a model with a label for entailment and another, not one with a single label")
-    for index, name in sorted(config.id2label.items()):
+    ids = config.label2id or {name: index for index, name in sorted(config.id2label.items())}
+    for name, index in ids.items():
         if name.lower().startswith("entail"):
+            if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < config.num_labels:
+                raise InputError(
+                    f"label2id of the model has {quoted(index)} for {quoted(name)}: it must be an integer from 0 to "
+                    f"{config.num_labels - 1}"
+                )
             return index
     names = ", ".join(map(repr, config.id2label.values()))
     warn(f"no label of the model begins with 'entail' ({names}): the last one is taken for it", CheckpointWarning)

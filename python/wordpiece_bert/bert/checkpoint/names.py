@@ -43,6 +43,9 @@ _DATA_PARALLEL_PREFIX = "module."
 # Buffers of indices that old versions of transformers saved with the weights.
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 
+# Numbers of rotary positions that programs have saved with the weights of a layer.
+_LAYER_BUFFERS = ("inv_freq", "cos_cached", "sin_cached")
+
 #: The pooler's weights, by BERT's names.
 POOLER = ("pooler.dense.weight", "pooler.dense.bias")
 
@@ -67,6 +70,9 @@ class Layout(NamedTuple):
     dropped: tuple[str, ...] = ()
     #: Whether the base model's weights have the prefix even in a checkpoint without a head's.
     prefixed: bool = False
+    #: What the names of the layers' weights begin with, before the number, in families whose layers may have no other
+    #: tensors: which they have depends on options, and one that is left out would change the results.
+    layers: str = ""
 
 
 class Resolved(NamedTuple):
@@ -170,7 +176,8 @@ def resolve(
     Raises
     ------
     CheckpointError
-        Weights are missing, have a shape that is not that of the configuration, or are not floating-point numbers.
+        Weights are missing, have a shape that is not that of the configuration, or are not floating-point numbers; or
+        layers have tensors that are not known.
     """
     tensors = _strip_data_parallel(_rename_norms(tensors, where))
     prefix = _prefix(tensors, layout)
@@ -196,12 +203,26 @@ def resolve(
     unused = [name for name in tensors if name not in known]
     if not layout.head:
         unused = [name for name in unused if not name.startswith(layout.dropped)]
+    if layout.layers:
+        _refuse_in_layers(unused, prefix + layout.layers, config, where)
     return Resolved(
         {name: weights[full] for name, full in base.items()},
         {name: weights[name] for name in layout.head},
         tuple(unused),
         tuple(drawn),
     )
+
+
+def _refuse_in_layers(unused: list[str], start: str, config: BertConfig, where: str) -> None:
+    """Raise a `CheckpointError` if one of the tensors that are not used belongs to a layer that is."""
+    for name in unused:
+        number, _, rest = name.removeprefix(start).partition(".")
+        in_layer = name.startswith(start) and number.isdecimal() and int(number) < config.num_hidden_layers
+        if in_layer and not rest.endswith(_LAYER_BUFFERS):
+            raise CheckpointError(
+                f"{where}: the tensor {quoted(name)} belongs to a layer, which with these settings has none of this "
+                "name; results would be wrong without it"
+            )
 
 
 def _rename_norms(tensors: Mapping[str, AnyArray], where: str) -> dict[str, AnyArray]:

@@ -96,7 +96,7 @@ class HeadModel(Model):
     def _layout(cls, config: BertConfig) -> Layout:
         base = layout_of(cls._base_model_class, config)
         kept = {name: shape for name, shape in base.base.items() if cls._reads_pooler or name not in base.optional}
-        return Layout(kept, base.prefix, head=cls._head_shapes(config), tied=cls._tied())
+        return Layout(kept, base.prefix, head=cls._head_shapes(config), tied=cls._tied(), layers=base.layers)
 
     def _set_up(self, engine: Engine, resolved: Resolved) -> None:
         self.base_model = self._base_model_class(

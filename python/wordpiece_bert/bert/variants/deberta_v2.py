@@ -254,6 +254,7 @@ class DebertaV2Model(BertModel):
 
     config_class = DebertaV2Config
     _prefix = "deberta."
+    _layers = "encoder.layer."
     _pretraining_heads = ("cls.", "lm_predictions.", "mask_predictions.", "pooler.")
 
     @classmethod

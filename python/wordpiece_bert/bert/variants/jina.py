@@ -19,10 +19,11 @@ import numpy as np
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import LARGEST_SIZE, MUST_BE, BertConfig, refuse
+from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.bert import BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.variants.names import renamed
-from wordpiece_bert.errors import CheckpointError
+from wordpiece_bert.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,7 +76,7 @@ class JinaBertConfig(BertConfig):
     hidden_act : str
         The activation of the gate: ``"gelu"`` or ``"relu"``; in config.json it is `feed_forward_type`.
     head_act : str
-        The activation of the masked-language head; in config.json it is `hidden_act`.
+        The activation of the masked-language head; in config.json it is `hidden_act`. The other classes do not read it.
     has_query_key_norms : bool
         Whether the model is of the form with norms of queries and keys; the names of the tensors tell it, so it is not
         in config.json.
@@ -219,6 +220,16 @@ class JinaBertForMaskedLM(BertForMaskedLM):
     """Jina-BERT that predicts masked tokens: logits [B, S, V]."""
 
     _base_model_class = JinaBertModel
+
+    @classmethod
+    def _config_of(cls, config: BertConfig, names: Iterable[str], source: str) -> BertConfig:
+        """Return the configuration; refuse an unknown activation of the head, which encoders do without."""
+        if str(config.head_activation) not in ACTIVATIONS:
+            raise ConfigError(
+                f"{source}: hidden_act is {quoted(config.head_activation)}, the activation of the head: it must be one "
+                f"of {', '.join(ACTIVATIONS)}"
+            )
+        return super()._config_of(config, names, source)
 
 
 class JinaBertForSequenceClassification(BertForSequenceClassification):

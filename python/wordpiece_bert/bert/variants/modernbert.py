@@ -237,6 +237,7 @@ class ModernBertModel(BertModel):
 
     config_class = ModernBertConfig
     _prefix = "model."
+    _layers = "layers."
     _pretraining_heads = ("head.", "decoder.")
     _fused: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "Wqkv": ("Wqkv.query", "Wqkv.key", "Wqkv.value"),

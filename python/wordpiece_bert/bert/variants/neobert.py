@@ -136,6 +136,7 @@ class NeoBertModel(BertModel):
 
     config_class = NeoBertConfig
     _prefix = "model."
+    _layers = "transformer_encoder."
     _pretraining_heads = ("decoder.",)
     _fused: ClassVar[Mapping[str, tuple[str, ...]]] = {"ffn.w12": ("ffn.w12.gate", "ffn.w12.up")}
     _layers_only: ClassVar[bool] = True
