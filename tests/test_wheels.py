@@ -1,9 +1,10 @@
-"""What `scripts/wheels.py` does to a wheel, on a small one. `make wheel` builds and tests real ones."""
+"""What `scripts/wheels.py` does to a wheel, on a small one, and what it reports. `make wheel` builds and tests real ones."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -71,3 +72,138 @@ def test_a_wheel_for_one_version_of_python_and_one_too_large_are_refused(wheels:
     large.write_bytes(bytes(wheels.LIMIT + 1))
     with pytest.raises(wheels.WheelError, match=r"5,000,001 bytes, more than 5,000,000"):
         wheels.check_contents(wheel, large)
+
+
+@pytest.fixture
+def pretended(wheels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Exception | None]:
+    """What the build of each wheel raises, by its name; the others are a toy, which no test runs."""
+    errors: dict[str, Exception | None] = {}
+
+    def build_wheel(name: str, *, twice: bool) -> Path:
+        assert not twice
+        if error := errors.get(name):
+            raise error
+        return toy(tmp_path / NAME, "1")
+
+    def test_wheel(name: str, path: Path) -> None:
+        if error := errors.get(f"test of {name}"):
+            raise error
+
+    monkeypatch.setattr(wheels, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(wheels, "build_wheel", build_wheel)
+    monkeypatch.setattr(wheels, "test_wheel", test_wheel)
+    return errors
+
+
+def lines_of(
+    wheels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[list[str], int]:
+    """Run the command; returns the lines that it prints, and its exit status."""
+    monkeypatch.setattr(sys, "argv", ["wheels.py", "--output", str(tmp_path / "dist"), *arguments])
+    with pytest.raises(SystemExit) as ended:
+        wheels.main()
+    return capsys.readouterr().out.splitlines(), int(ended.value.code or 0)
+
+
+def test_a_failure_does_not_end_the_other_wheels(
+    wheels: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pretended: dict[str, Exception | None],
+) -> None:
+    names = ["manylinux-x86_64", "musllinux-x86_64", "musllinux-aarch64", "manylinux-aarch64"]
+    pretended["manylinux-x86_64"] = subprocess.CalledProcessError(101, Path("/somewhere/maturin"))
+    pretended["musllinux-x86_64"] = wheels.WheelError("two builds differ")
+    pretended["musllinux-aarch64"] = FileNotFoundError(2, "No such file or directory", "maturin")
+    lines, status = lines_of(wheels, tmp_path, monkeypatch, capsys, *names)
+    assert lines == [
+        "manylinux-x86_64: not built: maturin failed with exit status 101",
+        "musllinux-x86_64: not built: two builds differ",
+        "musllinux-aarch64: not built: [Errno 2] No such file or directory: 'maturin'",
+        f"manylinux-aarch64: {NAME}, 0.00 MB: built, tested",
+    ]
+    assert status == 1
+    assert (tmp_path / "dist" / NAME).exists()
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [((), 0), (("--strict",), 1)])
+def test_what_this_machine_cannot_build_is_a_failure_only_if_that_is_asked(
+    wheels: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pretended: dict[str, Exception | None],
+    arguments: tuple[str, ...],
+    expected: int,
+) -> None:
+    pretended["windows-x86_64"] = wheels.UnavailableError("needs mingw-w64")
+    pretended["test of musllinux-x86_64"] = wheels.UnavailableError("nothing here runs it")
+    lines, status = lines_of(wheels, tmp_path, monkeypatch, capsys, "windows-x86_64", "musllinux-x86_64", *arguments)
+    assert lines == [
+        "windows-x86_64: not built: needs mingw-w64",
+        f"musllinux-x86_64: {NAME}, 0.00 MB: built, not tested: nothing here runs it",
+    ]
+    assert status == expected
+
+
+def test_a_wheel_that_fails_its_test_is_not_kept(
+    wheels: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pretended: dict[str, Exception | None],
+) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / NAME).write_text("of an earlier build")
+    pretended["test of manylinux-x86_64"] = subprocess.CalledProcessError(1, "python")
+    lines, status = lines_of(wheels, tmp_path, monkeypatch, capsys, "manylinux-x86_64")
+    assert lines == [f"manylinux-x86_64: {NAME}, 0.00 MB: built, refused: python failed with exit status 1"]
+    assert status == 1
+    assert not (tmp_path / "dist" / NAME).exists()
+
+
+# --- scripts/smoke.py, which compares two builds
+
+
+@pytest.fixture
+def smoke(monkeypatch: pytest.MonkeyPatch) -> Any:
+    spec = importlib.util.spec_from_file_location("smoke", ROOT / "scripts" / "smoke.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ids", lambda: "ids")
+    monkeypatch.setattr(module, "vectors", lambda: {"float32": "vectors"})
+    return module
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "complaint"),
+    [
+        ({}, ("--same-cpu",), None),
+        ({"ids": "others"}, (), "ids differ"),
+        ({"vectors": {"float32": "others"}}, (), "vectors differ"),
+        ({"vectors": {"float32": "others"}, "instruction_sets": {}}, (), None),  # another CPU
+        ({"vectors": {"float32": "others"}, "instruction_sets": {}}, ("--same-cpu",), "instruction_sets differ"),
+    ],
+)
+def test_two_builds_on_one_cpu_find_the_same_instruction_sets(
+    smoke: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any],
+    arguments: tuple[str, ...],
+    complaint: str | None,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["smoke.py"])
+    smoke.main()
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(json.loads(capsys.readouterr().out) | changes))
+    monkeypatch.setattr(sys, "argv", ["smoke.py", "--compare", str(other), *arguments])
+    if complaint is None:
+        smoke.main()
+        return
+    with pytest.raises(SystemExit, match=complaint):
+        smoke.main()
