@@ -5,7 +5,9 @@
 FROM python:3.13-slim
 
 COPY dist/*.whl /wheels/
-RUN pip install --no-cache-dir --find-links /wheels 'wordpiece-bert[serve]' \
+# First the wheel, from here alone, so that no package of this name in an index is taken; then what it needs.
+RUN pip install --no-cache-dir --no-index --no-deps --find-links /wheels wordpiece-bert \
+    && pip install --no-cache-dir 'wordpiece-bert[serve]' \
     && rm -r /wheels \
     && useradd --uid 10001 --no-create-home server
 

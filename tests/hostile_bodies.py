@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HOSTILE", "MB", "REQUESTS", "filled", "hostile_body", "path_of"]
+__all__ = ["HOSTILE", "MB", "PACKED", "REQUESTS", "filled", "hostile_body", "path_of"]
 
 MB = 1 << 20
 
@@ -34,6 +35,9 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "/rerank documents": {"query": "bread", "documents": None, "model": "ranker"},
     "/rerank query": {"query": None, "texts": ["bread"], "model": "ranker"},
     "/score": {"text_1": "bread", "text_2": None, "model": "ranker"},
+    "/score text_1": {"text_1": None, "text_2": ["a"] * 64, "model": "ranker"},
+    "/score text_1 sentences": {"text_1": None, "text_2": ["a"] * 64, "model": "sentences"},
+    "/score text_1 colbert": {"text_1": None, "text_2": ["a"] * 64, "model": "colbert"},
     "/classify": {"input": None, "model": "reviews"},
     "/pooling": {"input": None, "model": "sentences"},
     "/": {"inputs": None, "model": "sentences"},
@@ -106,4 +110,20 @@ HOSTILE: dict[str, Callable[[], str]] = {
     "as many texts as are allowed": lambda: f"[{_of(4 * 2048, chr(34) + 'a' + chr(34))}]",
     "as many pairs as are allowed": lambda: f"[{_of(10 * 2048, json.dumps(['a', 'a']))}]",
     "as many tokens as are allowed": lambda: f"[{_of(2048 * 122, json.dumps('a ' * 59))}]",
+}
+
+
+def _members(content: bytes) -> Callable[[], bytes]:
+    """Repeat a member of gzip up to 8 MB."""
+    member = gzip.compress(content, 9, mtime=0)
+    return lambda: member * ((8 * MB - 999) // len(member))
+
+
+#: The kinds of packed bodies: gzip of up to 8 MB, which is no JSON or not as long as it may be.
+PACKED: dict[str, Callable[[], bytes]] = {
+    "empty members": _members(b""),
+    "members of a byte": _members(b" "),
+    "members of many bytes": _members(b" " * 99),
+    "a large member": lambda: gzip.compress(b" " * (64 * MB), 1),
+    "no members": lambda: b"\x1f\x8b\x08" + bytes(8 * MB - 999),
 }

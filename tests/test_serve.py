@@ -353,7 +353,7 @@ def test_bad_bodies_are_refused_by_name(server: Server, body: object, complaint:
     [
         ("/v1/rerank", {"documents": ["a"]}, "query must be a string"),
         ("/v1/rerank", {"query": "a", "documents": [{"title": "a"}]}, r"documents[0] has no 'text' that is a string"),
-        ("/v1/rerank", {"query": "a", "documents": ["a"], "top_n": 0}, "top_n"),
+        ("/v1/rerank", {"query": "a", "documents": ["a"], "top_n": -1}, "top_n"),
         ("/v2/rerank", {"query": "a", "documents": ["a"], "model": "sentences"}, "is not a cross encoder"),
         ("/rerank", {"query": "a", "texts": ["a"], "truncation_direction": "Left"}, "truncation_direction"),
         ("/tokenize", {"inputs": ["a"], "add_special_tokens": "no"}, "must be true or false"),

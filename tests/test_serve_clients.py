@@ -16,7 +16,7 @@ import pytest
 
 import tiny_models
 from server_process import Server, start, stop
-from wordpiece_bert import CrossEncoder, SentenceEncoder, tasks
+from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folders: Path) -> Iterator[Server]:
-    names = ("sentences", "ranker", "reviews", "entities", "words")
+    names = ("sentences", "ranker", "reviews", "entities", "words", "splade", "colbert")
     found = start(*(folders / name for name in names), f"{COHERES_NAME}={folders / 'sentences'}")
     yield found
     stop(found)
@@ -176,6 +176,7 @@ def test_hugging_faces_client(base: str, vectors: Any, folders: Path) -> None:
     client = client_of("huggingface_hub").InferenceClient
     for path in ("/embed", "/models/sentences", "/"):
         same_vectors(client(base + path).feature_extraction(TEXTS[0]), vectors[:1])
+        same_vectors(client(base + path).feature_extraction(TEXTS[0], encoding_format="float"), vectors[:1])
     expected = SentenceEncoder(folders / "sentences").similarity(vectors[:1], vectors[1:])[0]
     same_vectors(client(f"{base}/similarity").sentence_similarity(TEXTS[0], TEXTS[1:]), expected)
 
@@ -242,11 +243,57 @@ def test_haystacks_client_of_openai(base: str, vectors: Any) -> None:
     same_vectors(client.run(TEXTS[0])["embedding"], vectors[0])
 
 
-def test_aiohttp(base: str, vectors: Any) -> None:
+def same_sparse(found: Any, expected: Any) -> None:
+    rows = np.zeros_like(expected)
+    for row, numbers in zip(rows, found, strict=True):
+        row[[one["index"] for one in numbers]] = [one["value"] for one in numbers]
+    np.testing.assert_array_equal(rows, expected)
+
+
+def same_tokens(found: Any, expected: Any) -> None:
+    for one, other in zip(found, expected, strict=True):
+        same_vectors(one, other)
+
+
+def test_aiohttp(base: str, vectors: Any, folders: Path) -> None:
     aiohttp = client_of("aiohttp")
 
-    async def ask() -> Any:
-        async with aiohttp.ClientSession() as session, session.post(f"{base}/embed", json={"inputs": TEXTS}) as answer:
-            return await answer.json()
+    async def ask() -> tuple[Any, ...]:
+        async with aiohttp.ClientSession(base) as session:
 
-    same_vectors(asyncio.run(ask()), vectors)
+            async def post(path: str, **fields: Any) -> Any:
+                async with session.post(path, json=fields) as answer:
+                    assert answer.status == 200
+                    return await answer.json()
+
+            return await asyncio.gather(
+                post("/embed", inputs=TEXTS),
+                post("/embed_sparse", inputs=TEXTS),
+                post("/embed_all", inputs=TEXTS, model="colbert"),
+                post("/embed_all", inputs=TEXTS),
+            )
+
+    dense, sparse, tokens, of_sentences = asyncio.run(ask())
+    same_vectors(dense, vectors)
+    same_sparse(sparse, SparseEncoder(folders / "splade").encode(TEXTS).toarray())
+    same_tokens(tokens, MultiVectorEncoder(folders / "colbert").encode(TEXTS))
+    same_tokens(of_sentences, SentenceEncoder(folders / "sentences").encode(TEXTS, output_value="token_embeddings"))
+
+
+def test_sparse_and_multi_vectors_over_http(server: Server, folders: Path) -> None:
+    # With the standard library's client, so that it runs everywhere.
+    def post(path: str, **fields: Any) -> Any:
+        status, _, found = server.post(path, fields)
+        assert status == 200, found
+        return found
+
+    splade, colbert = SparseEncoder(folders / "splade"), MultiVectorEncoder(folders / "colbert")
+    same_sparse(post("/embed_sparse", inputs=TEXTS), splade.encode(TEXTS).toarray())
+    same_sparse(post("/models/splade", inputs=TEXTS), splade.encode(TEXTS).toarray())
+    same_tokens(post("/embed_all", inputs=TEXTS, model="colbert"), colbert.encode(TEXTS))
+    same_tokens(post("/embed_all", inputs=TEXTS, model="colbert", prompt_name="query"), colbert.encode_query(TEXTS))
+    pooled = post("/pooling", input=TEXTS, model="colbert")["data"]
+    same_tokens([one["data"] for one in pooled], colbert.encode(TEXTS))
+    expected = [(one["corpus_id"], one["score"]) for one in colbert.rank(QUERY, TEXTS)]
+    found = post("/rerank", query=QUERY, texts=TEXTS, model="colbert")
+    assert [(one["index"], one["score"]) for one in found] == expected

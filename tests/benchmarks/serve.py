@@ -219,7 +219,7 @@ def worst(seconds_between: float = 0.005) -> list[dict[str, Any]]:
     """Send all hostile bodies to all paths; for each path return those that hold up `/health` and itself longest."""
     sys.path.append(str(ROOT / "examples"))
     import tiny_models
-    from hostile_bodies import HOSTILE, REQUESTS, hostile_body, path_of
+    from hostile_bodies import HOSTILE, PACKED, REQUESTS, hostile_body, path_of
 
     folders = tiny_models.make_all(Path(tempfile.mkdtemp()))
     names = ("sentences", "ranker", "reviews", "entities", "words", "splade", "colbert")
@@ -229,14 +229,16 @@ def worst(seconds_between: float = 0.005) -> list[dict[str, Any]]:
     try:
         for request in REQUESTS:
             measured = []
-            for kind in HOSTILE:
-                body = hostile_body(request, kind)
+            # One path stands for all in unpacking bodies.
+            for kind in [*HOSTILE, *(PACKED if request == "/embed" else ())]:
+                is_packed = kind in PACKED
+                body = PACKED[kind]() if is_packed else hostile_body(request, kind)
                 waits: list[float] = []
                 done = threading.Event()
                 thread = threading.Thread(target=_ask_health, args=(port, done, waits, seconds_between))
                 thread.start()
                 begin = perf_counter()
-                status = _post(port, path_of(request), body)
+                status = _post(port, path_of(request), body, is_packed=is_packed)
                 took = perf_counter() - begin
                 done.set()
                 thread.join()
@@ -260,10 +262,9 @@ def worst(seconds_between: float = 0.005) -> list[dict[str, Any]]:
     return found
 
 
-def _post(port: int, path: str, body: bytes) -> int:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{path}", body, {"Content-Type": "application/json"}, method="POST"
-    )
+def _post(port: int, path: str, body: bytes, *, is_packed: bool) -> int:
+    headers = {"Content-Type": "application/json"} | ({"Content-Encoding": "gzip"} if is_packed else {})
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers, method="POST")
     try:
         with urllib.request.urlopen(request, timeout=120) as answer:
             answer.read()

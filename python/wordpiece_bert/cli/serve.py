@@ -51,7 +51,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="MODEL",
         help="minilm, a folder, or org/name in the Hugging Face cache (default: minilm); NAME=MODEL serves it under "
         "another name, NAME=MODEL,OPTION=VALUE,... with options of its own: "
-        f"{', '.join([*_LOADING, *_SETTINGS])}",
+        f"{', '.join([*_LOADING, *_SETTINGS])} (--max-items and --max-bytes are limits of the server, not of single "
+        "models)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--uds", type=Path, metavar="PATH", help="Unix socket to listen on instead")

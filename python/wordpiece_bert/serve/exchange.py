@@ -97,14 +97,16 @@ class Endpoint:
                 exchange.shown_method, None if self._route is None else self._path, dict(scope["headers"])
             )
             exchange.trace_id = span.trace_id
-        status = _CLIENT_GONE
+        status, begun = _CLIENT_GONE, False
         try:
-            body, media_type = await self._content(exchange, receive)
+            parts, media_type = await self._content(exchange, receive)
             status = 200
-            await send(exchange.head(200, media_type, len(body)))
-            await send({"type": "http.response.body", "body": body})
+            await send(exchange.head(200, media_type, sum(map(len, parts))))
+            begun = True
+            for left, part in zip(range(len(parts) - 1, -1, -1), parts, strict=True):
+                await send({"type": "http.response.body", "body": part, "more_body": left > 0})
         except RequestError as error:
-            status = error.status
+            status = exchange.dialect.status(error)
             await _refuse(exchange, error, send)
         except InputError as error:
             status = 400
@@ -115,7 +117,8 @@ class Endpoint:
             # The server ends, and the time for requests that have begun is over.
             _go_on()
             status = _ENDING.status
-            await _refuse(exchange, _ENDING, send)
+            if not begun:
+                await _refuse(exchange, _ENDING, send)
         except Exception as error:  # noqa: BLE001 - an answer, and a log entry that leaves out the error's message
             status = 500
             _log_error(self._path, error)
@@ -136,8 +139,8 @@ class Endpoint:
                 exchange.named.decode(),
             )
 
-    async def _content(self, exchange: _Exchange, receive: Receive) -> tuple[bytes, str]:
-        """Return the body of the answer and its type."""
+    async def _content(self, exchange: _Exchange, receive: Receive) -> tuple[list[bytes], str]:
+        """Return the body of the answer, in parts, and its type."""
         route, method = self._route, exchange.method
         self._check_length(exchange)
         if method not in self._free_methods:
@@ -150,7 +153,7 @@ class Endpoint:
         if method != "POST":
             assert route.page is not None, "the path has no other methods"
             content = route.page.content(self._service, exchange.parameter)
-            return content.encode(), route.page.media_type
+            return [content.encode()], route.page.media_type
         came_late = self._service.draining
         body = await self._body(exchange, receive)
         if came_late:  # only now: a connection that is closed before all is read is reset, and its answer lost
@@ -287,7 +290,7 @@ async def _refuse(exchange: _Exchange, error: RequestError, send: Send) -> None:
     if error.status == 405:
         more.append((b"allow", exchange.allowed.encode()))
     body = exchange.dialect.refusal(error)
-    await send(exchange.head(error.status, "application/json", len(body), *more))
+    await send(exchange.head(exchange.dialect.status(error), "application/json", len(body), *more))
     await send({"type": "http.response.body", "body": body})
 
 

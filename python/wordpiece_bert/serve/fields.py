@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.settings import ServerSettings
 
 __all__ = [
+    "TEXTS_ONLY",
     "Choice",
     "Choices",
     "Documents",
@@ -37,6 +38,11 @@ __all__ = [
     "object_schema",
     "wrong",
 ]
+
+#: Why images and the like are refused.
+TEXTS_ONLY = "the models take texts"
+# What Jina's objects may have in place of a text.
+_MEDIA = frozenset(("image", "audio", "video", "pdf", "bytes", "content"))
 
 
 class TokenRows(list[list[int]]):
@@ -298,7 +304,10 @@ class Texts:
             )
             raise RequestError(400, message, param=name, code="token_ids")
         if self.objects:
-            items = [item.get("text") if isinstance(item, dict) else item for item in items]
+            items = [
+                _text_of(f"{name}[{index}]", item) if isinstance(item, dict) else item
+                for index, item in enumerate(items)
+            ]
         for index, item in enumerate(items):
             if not isinstance(item, str):
                 raise wrong(f"{name}[{index}]", "a string", item)
@@ -308,7 +317,13 @@ class Texts:
         """Return its schema."""
         text: dict[str, Any] = {"type": "string"}
         ids = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
-        item = {"oneOf": [text, {"type": "object", "required": ["text"]}]} if self.objects else text
+        of_object = {
+            "type": "object",
+            "properties": {"text": text},
+            "required": ["text"],
+            "additionalProperties": False,
+        }
+        item = {"oneOf": [text, of_object]} if self.objects else text
         choices = [text, {"type": "array", "items": item, "minItems": 1, "maxItems": settings.max_items}]
         if self.ids and settings.accept_token_ids:
             choices += [ids, {"type": "array", "items": ids, "minItems": 1, "maxItems": settings.max_items}]
@@ -464,6 +479,16 @@ def listed(name: str, value: Any, settings: ServerSettings, wanted: str) -> list
         message = f"{name} has {len(value)} items, more than the server's limit of {settings.max_items}"
         raise RequestError(400, message, param=name, code="too_many_items")
     return value
+
+
+def _text_of(name: str, item: dict[str, Any]) -> Any:
+    """Return what an object has as its text; refuse one that has, or is, something else."""
+    for key in item.keys() - {"text"}:
+        if key in _MEDIA:
+            raise RequestError(400, f"{name}.{key} is not served: {TEXTS_ONLY}", param=name, code="not_served")
+        message = f"unknown field {f'{name}.{key}'!r:.100}; the only field is text"
+        raise RequestError(400, message, param=name, code="unknown_field")
+    return item.get("text")
 
 
 def _token_rows(name: str, items: list[Any]) -> TokenRows:

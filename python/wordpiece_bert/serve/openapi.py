@@ -22,7 +22,7 @@ _REFUSALS = {
     "401": "A key is needed",
     "404": "There is no such model",
     "408": "The body did not arrive in time",
-    "413": "The body is too large",
+    "413": "The body is too large; on the paths of text-embeddings-inference also its texts or tokens",
     "415": "The body is not JSON, or packed otherwise than by gzip",
     "429": "The queue is full; the header Retry-After has the seconds to wait",
     "431": "The path and the headers are too large",

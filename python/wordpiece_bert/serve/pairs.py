@@ -105,14 +105,14 @@ class PairEncoder:
                 self._template.append((sequence, id_, type_id))
 
     def rows(
-        self, query: str, documents: list[str], *, of_query: int | None = None, of_document: int | None = None
+        self, queries: list[str], documents: list[str], *, of_query: int | None = None, of_document: int | None = None
     ) -> PairRows:
-        """Return the rows of a query with each document, with at most so many tokens of each."""
-        return PairRows(self, self._texts([query], of_query), self._texts(documents, of_document))
+        """Return the rows of documents, each with its query or the only one, with at most so many tokens of each."""
+        return PairRows(self, self._texts(queries, of_query), self._texts(documents, of_document))
 
     def pairs(self, pairs: list[tuple[str, str]]) -> PairRows:
         """Return the rows of pairs."""
-        return PairRows(self, self._texts([first for first, _ in pairs]), self._texts([second for _, second in pairs]))
+        return self.rows([first for first, _ in pairs], [second for _, second in pairs])
 
     def singles(self, texts: list[str]) -> tuple[list[PairRow], npt.NDArray[np.bool_]]:
         """Return the rows of single texts, and which are truncated.
@@ -135,15 +135,16 @@ class PairEncoder:
         return PairRow(ids, np.repeat(np.array([t for _, t in parts], np.uint32), [len(part) for part, _ in parts]))
 
     def _kept(self, ids: Ids, count: int) -> Ids:
-        return ids[len(ids) - count :] if self._keeps_end else ids[:count]
+        return ids[max(0, len(ids) - count) :] if self._keeps_end else ids[:count]
 
     def _texts(self, texts: list[str], most: int | None = None) -> list[_Text]:
         """Tokenize texts; of each the tokens that a row can have, and the number of all, at most `most`."""
         options: dict[str, Any] = {"add_special_tokens": False, "padding": False, "threads": 1}
         limit = self.budget if most is None else min(most, self.budget)
         if isinstance(self._tokenizer, SubwordTokenizer):
-            encodings = self._tokenizer.encodings(texts, **options)
-            found = [(self._kept(np.array(e.ids, np.uint32), min(len(e), limit)), len(e)) for e in encodings]
+            found = [
+                (self._kept(ids, limit).copy(), len(ids)) for ids in self._tokenizer.encode_batch(texts, **options)
+            ]
         else:
             options |= {"truncation": True, "max_length": limit, "stride": 0, "return_n_tokens": True}
             rows = self._tokenizer.encode_batch(texts, **options)

@@ -18,6 +18,11 @@ __all__ = ["parse_object", "unpacked"]
 _VALUES = 1 << 16
 _VALUES_PER_TEXT = 16
 
+# Bytes of a packed body that are unpacked at once, at the start of each of its members; then twice as many each time.
+_PACKED_BYTES = 256
+# Members that a packed body may have; most have one, and each takes microseconds even if it is empty.
+_MEMBERS = 4096
+
 # All of a JSON text up to a lone surrogate, if there is one: half of a pair such as \\ud83e\\udd17.
 _UPTO_LONE_SURROGATE = re.compile(
     r"(?:[^\\]++|\\(?:[^u]|u(?:(?![dD][89a-fA-F])|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])))*+(?=\\u)"
@@ -97,20 +102,30 @@ def unpacked(body: bytes, most: int) -> bytes:
     Raises
     ------
     RequestError
-        With status 413: it has more. With status 400: it is not in the format, or ends early.
+        With status 413: it has more. With status 400: it is not in the format, ends early, or has too many members.
     """
     parts: list[bytes] = []
     left = most + 1
+    rest, members = memoryview(body), 0
     try:
-        while body:
+        while rest:
+            members += 1
+            if members > _MEMBERS:
+                raise RequestError(400, f"the body has more than {_MEMBERS} members of gzip", code="invalid_gzip")
             member = zlib.decompressobj(wbits=31)
-            parts.append(member.decompress(body, left))
-            left -= len(parts[-1])
-            if left <= 0:
-                raise RequestError(413, f"the unpacked body is larger than the server's limit of {most} bytes")
-            if not member.eof:
-                raise RequestError(400, "the body ends before its gzip data do", code="invalid_gzip")
-            body = member.unused_data
+            # What follows a member is copied when it ends: at most as much as the member has, or a small piece.
+            size = _PACKED_BYTES
+            while not member.eof:
+                if not rest:
+                    raise RequestError(400, "the body ends before its gzip data do", code="invalid_gzip")
+                part = member.decompress(rest[:size], left)
+                rest = rest[min(size, len(rest)) - len(member.unused_data) :]
+                if part:
+                    parts.append(part)
+                    left -= len(part)
+                    if left <= 0:
+                        raise RequestError(413, f"the unpacked body is larger than the server's limit of {most} bytes")
+                size *= 2
     except zlib.error:
         raise RequestError(400, "the body is not in the format of gzip", code="invalid_gzip") from None
     return b"".join(parts)

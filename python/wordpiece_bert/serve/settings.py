@@ -48,7 +48,7 @@ LIMITS = Parameters(
         Whether ``/metrics`` needs a key, too.
     accept_token_ids : bool, default False
         Whether token ids may stand for texts: rows of this model's vocabulary with special tokens, as ``/tokenize``
-        returns them.
+        returns them. No prompt is put before them, nor that of this server.
     opentelemetry : bool, default False
         Whether traces and metrics go to the providers of OpenTelemetry, of the extra ``otel``.
     """

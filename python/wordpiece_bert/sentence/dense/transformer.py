@@ -133,19 +133,26 @@ class TransformerBody:
     def chunk_vectors(self, texts: list[str], chunks: Any, call: Call) -> list[Array]:
         """Run the model over entire texts: the vectors of their chunks, [chunks, d], for late chunking."""
         spans = check_chunks(chunks, len(texts))
-        if self.folder.pooling.modes != ("mean",):
-            modes = ", ".join(self.folder.pooling.modes)
-            raise InputError(
-                f"late chunking takes the mean of tokens, but this model was trained with the pooling {modes}"
-            )
+        self.check_pools_chunks()
         tokens = tokens_of_texts(self.tokenizer, texts, call.prefix, self.longest(call), self.threads)
         found: dict[int, Array] = {}
         for batch in self._batches(tokens.rows, call.batch_size, progress=False):
             x, mask = self._token_states(tokens.rows, batch)  # [B, S, H], [B, S]
             for i, index in enumerate(batch.tolist()):
-                means = mean_of_chunks(x[i, mask[i]], tokens.starts[index], spans[index])  # [chunks, H]
-                found[index] = self._after_pooling(means)
+                found[index] = self.vectors_of_chunks(x[i, mask[i]], tokens.starts[index], spans[index])
         return [found[index] for index in range(len(texts))]
+
+    def check_pools_chunks(self) -> None:
+        """Refuse late chunking with a pooling that chunks cannot have."""
+        if self.folder.pooling.modes != ("mean",):
+            modes = ", ".join(self.folder.pooling.modes)
+            raise InputError(
+                f"late chunking takes the mean of tokens, but this model was trained with the pooling {modes}"
+            )
+
+    def vectors_of_chunks(self, x: Array, starts: npt.NDArray[np.int64], chunks: npt.NDArray[np.int64]) -> Array:
+        """Vectors of a text's tokens [tokens, H], which begin at `starts` -> vectors of its chunks [chunks, d]."""
+        return self._after_pooling(mean_of_chunks(x, starts, chunks))
 
     def write_files(self, output: AtomicFolder, max_seq_length: int) -> None:
         """Write the files of a folder of sentence-transformers."""

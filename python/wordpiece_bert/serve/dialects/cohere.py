@@ -6,10 +6,13 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.serve.dialects.parts import (
+    ACTIVATION,
     CALIBRATED,
     INDICES,
     MODEL,
+    OF_VLLM,
     TRUNCATE,
+    is_activated,
     list_of,
     object_of,
     options_of,
@@ -21,7 +24,7 @@ from wordpiece_bert.serve.dialects.parts import (
     usage_of,
 )
 from wordpiece_bert.serve.errors import COHERE, JINA, RequestError
-from wordpiece_bert.serve.fields import Choice, Choices, Documents, Field, Flag, Strings, Text, Whole
+from wordpiece_bert.serve.fields import TEXTS_ONLY, Choice, Choices, Documents, Field, Flag, Strings, Text, Whole
 from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.kinds.sequences import NO_LIMITS, Limits, SequenceModel
 from wordpiece_bert.serve.operations import Operation, Route
@@ -42,14 +45,14 @@ _ROLES = {
 _EMBED_FIELDS = (
     Field("texts", Strings(), required=True),
     MODEL,
-    Field("input_type", Choice(*_ROLES, image="the models take texts"), about="What the texts are."),
+    Field("input_type", Choice(*_ROLES, image=TEXTS_ONLY), about="What the texts are."),
     Field(
         "embedding_types",
         Choices("float", "base64", "binary", "ubinary", int8=CALIBRATED, uint8=CALIBRATED),
         about="The forms of vectors.",
     ),
     TRUNCATE,
-    *refused("the models take texts", "images"),
+    *refused(TEXTS_ONLY, "images"),
 )
 _V2_FIELDS = (
     *_EMBED_FIELDS,
@@ -63,14 +66,17 @@ _RANK_FIELDS = (
     Field("query", Text(), required=True),
     Field("documents", Documents(), required=True),
     MODEL,
-    Field("top_n", Whole(1), about="How many documents to return; by default all."),
+    Field("top_n", Whole(0), about="How many documents to return; 0 or nothing for all."),
     Field("return_documents", Flag(), about="Whether to return the documents."),
     Field("rank_fields", Strings(), about="The field of documents that counts, text by default."),
-    Field("max_tokens_per_doc", Whole(1), about="The most tokens of a document; by default as many as fit."),
+    Field("max_tokens_per_query", Whole(0), about="vLLM's: the most tokens of the query; 0 for as many as fit."),
+    Field("max_tokens_per_doc", Whole(0), about="The most tokens of a document; by default, or 0, as many as fit."),
     TRUNCATE,
     Field("truncation", Flag(), about="Jina's truncate."),
+    *OF_VLLM,
+    *ACTIVATION,
     *refused("a document is one row, truncated to the model's length", "max_chunks_per_doc", harmless=(1,)),
-    *refused("requests are answered in the order in which they come", "priority", harmless=(0,)),
+    *refused("the models follow no instructions", "instruction"),
     *refused("vectors are not part of rankings", "return_embeddings", harmless=(False,)),
 )
 
@@ -95,7 +101,7 @@ async def rank(service: Service, fields: dict[str, Any], *, return_documents: bo
         options = options._replace(truncate=fields["truncation"])
     limits = Limits(fields.get("max_tokens_per_query") or None, fields.get("max_tokens_per_doc") or None)
     if isinstance(model, SequenceModel):
-        answer = await model.rank(fields["query"], texts, options, limits)
+        answer = await model.rank(fields["query"], texts, options, limits, raw_scores=not is_activated(fields))
     elif limits != NO_LIMITS:
         raise RequestError(400, f"the model {model.name!r} has its own limits of tokens", code="not_served")
     else:

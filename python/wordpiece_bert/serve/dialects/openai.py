@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.serve.dialects.parts import (
+    ACTIVATION,
     CALIBRATED,
     INDICES,
     MODEL,
+    OF_VLLM,
+    OUTPUT_OF_VLLM,
     PROMPT_NAME,
     TRUNCATE,
-    TRUNCATE_TOKENS,
     list_of,
     object_of,
     options_of,
@@ -21,20 +23,31 @@ from wordpiece_bert.serve.dialects.parts import (
     truncated_rows,
     usage_of,
 )
-from wordpiece_bert.serve.errors import OPENAI
-from wordpiece_bert.serve.fields import Choice, Field, Flag, Ignored, Texts, Whole
+from wordpiece_bert.serve.errors import OPENAI, RequestError
+from wordpiece_bert.serve.fields import TEXTS_ONLY, Choice, Field, Flag, Texts, TokenRows, Whole
+from wordpiece_bert.serve.kinds.dense import DenseModel
 from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.operations import Operation, Page, Route
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from wordpiece_bert.serve.kinds.base import Answer
     from wordpiece_bert.serve.operations import Service
 
 __all__ = ["ROUTES"]
 
-#: What Jina calls tasks, and others types of input: the texts' role, whose prompt is put before them.
+#: What Jina calls tasks, and others types of input: the texts' role, whose prompt is put before them; None for a task
+#: of which only `prompt_name` says whether texts are queries.
 _ROLES = {
+    "retrieval": None,
     "retrieval.query": "query",
     "retrieval.passage": "document",
+    **{
+        f"{task}.{side}": role
+        for task in ("code", "nl2code", "code2code", "code2nl", "code2completion", "qa")
+        for side, role in (("query", "query"), ("passage", "document"))
+    },
     "query": "query",
     "passage": "document",
     "document": "document",
@@ -43,6 +56,8 @@ _ROLES = {
     "separation": "clustering",
     "clustering": "clustering",
 }
+#: The fields that say whether vectors have the length 1.
+_SCALING = ("normalized", "normalize", *(field.name for field in ACTIVATION))
 _FORMS = ("float", "base64", "binary", "ubinary")
 
 _FIELDS = (
@@ -50,25 +65,27 @@ _FIELDS = (
     MODEL,
     Field("encoding_format", Choice(*_FORMS, bytes="take base64", bytes_only="take base64")),
     Field("dimensions", Whole(1), about="How many numbers of each vector to keep."),
-    Field("user", Ignored()),
     PROMPT_NAME,
     TRUNCATE,
     Field("task", Choice(*_ROLES), about="Jina's: what the texts are, for the model's prompt."),
     Field("input_type", Choice(*_ROLES), about="What the texts are, for the model's prompt."),
+    Field(
+        "late_chunking",
+        Flag(),
+        about="Jina's: whether the texts are chunks of one text, whose vectors depend on all of it. A chunk without a "
+        "token has a vector of zeros.",
+    ),
     Field("normalized", Flag(), about="Jina's: whether vectors have the length 1."),
     Field("normalize", Flag(), about="vLLM's: whether vectors have the length 1."),
     Field("embedding_type", Choice(*_FORMS, int8=CALIBRATED, uint8=CALIBRATED), about="Jina's encoding_format."),
     Field("encoding_type", Choice(*_FORMS), about="encoding_format, as LlamaIndex' client of Jina calls it."),
-    TRUNCATE_TOKENS,
     Field("output_dimension", Whole(1), about="dimensions, as LiteLLM's client of Infinity calls it."),
-    Field("modality", Choice("text", image="the models take texts", audio="the models take texts")),
-    Field("request_id", Ignored()),
-    Field("endianness", Choice("little", "native", big="numbers are little-endian")),
-    Field("embed_dtype", Choice("float32", float16="numbers are float32", bfloat16="numbers are float32")),
-    *refused("texts that were cut apart are not embedded in one row", "late_chunking", harmless=(False,)),
-    *refused("requests are answered in the order in which they come", "priority", harmless=(0,)),
-    *refused("special tokens are always added", "add_special_tokens", harmless=(True,)),
-    *refused("vectors are those of texts, not of chats: send input", "messages", "chat_template"),
+    Field("modality", Choice("text", image=TEXTS_ONLY, audio=TEXTS_ONLY)),
+    *OF_VLLM,
+    *OUTPUT_OF_VLLM,
+    *ACTIVATION,
+    *refused("ask /embed_all for the vectors of tokens", "return_multivector", harmless=(False,)),
+    *refused("ask /tokenize for the tokens", "return_tokenized_input", harmless=(False,)),
 )
 
 
@@ -77,8 +94,9 @@ async def embeddings(service: Service, fields: dict[str, Any]) -> Any:
     model = service.models.of_kind(MakesVectors, fields["model"])
     form = fields["encoding_format"] or fields["embedding_type"] or fields["encoding_type"] or "float"
     purpose = fields["task"] or fields["input_type"]
-    scales = [model.check_normalized(name, fields[name]) for name in ("normalized", "normalize")]
-    answer = await model.embed(
+    scales = [model.check_normalized(name, fields[name]) for name in _SCALING]
+    embed = _chunked(model, fields["input"]) if fields["late_chunking"] else model.embed
+    answer = await embed(
         fields["input"],
         options_of(service, fields, _ROLES.get(purpose)),
         dimensions=fields["dimensions"] or fields["output_dimension"],
@@ -95,6 +113,16 @@ async def embeddings(service: Service, fields: dict[str, Any]) -> Any:
         "usage": usage_of(answer),
         "truncated": truncated_rows(service, answer, model.name),
     }
+
+
+def _chunked(model: MakesVectors, texts: list[str] | TokenRows) -> Callable[..., Awaitable[Answer]]:
+    """Return what makes the vectors of chunks."""
+    if not isinstance(model, DenseModel):
+        message = f"late_chunking is not served by the model {model.name!r}, which makes vectors of other kinds, too"
+        raise RequestError(400, message, param="late_chunking", code="not_served")
+    if isinstance(texts, TokenRows):
+        raise RequestError(400, "late_chunking takes texts, not token ids", param="late_chunking", code="token_ids")
+    return model.embed_chunks
 
 
 def _described(service: Service, model: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert.sentence.quantization import quantize_embeddings
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.fields import Choice, Field, Refused, Text, Truncate, Whole
+from wordpiece_bert.serve.fields import TEXTS_ONLY, Choice, Field, Flag, Ignored, Refused, Text, Truncate, Whole
 from wordpiece_bert.serve.kinds.base import Options
 
 if TYPE_CHECKING:
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
 
 __all__ = [
+    "ACTIVATION",
     "CALIBRATED",
     "INDICES",
     "MODEL",
+    "OF_VLLM",
+    "OUTPUT_OF_VLLM",
     "PROMPT_NAME",
     "SIDE",
     "TRUNCATE",
-    "TRUNCATE_TOKENS",
+    "is_activated",
     "list_of",
     "object_of",
     "options_of",
@@ -52,11 +55,10 @@ SIDE = Field(
     Choice("Right", "right", Left="texts are cut at their end", left="texts are cut at their end"),
 )
 PROMPT_NAME = Field("prompt_name", Text(), about="The name of the model's prompt to put before each text.")
-TRUNCATE_TOKENS = Field(
-    "truncate_prompt_tokens", Whole(-1), about="The longest row in tokens; -1 for the longest of the model."
-)
 #: Why vectors of 8 bits are not served.
 CALIBRATED = "8 bits for a number need the ranges of your vectors; take float or binary, or quantize_embeddings"
+#: Why the fields of chats are not served.
+_NO_CHATS = "the models have no chats: send texts"
 #: The schema of the indices of truncated texts.
 INDICES = {"type": "array", "items": {"type": "integer"}, "description": "The indices of texts that were truncated."}
 
@@ -137,3 +139,35 @@ def texts_of(documents: Sequence[str | dict[str, Any]], fields: Sequence[str] | 
 def refused(reason: str, *names: str, harmless: tuple[object, ...] = ()) -> tuple[Field, ...]:
     """Return fields that are known and refused for one reason."""
     return tuple(Field(name, Refused(reason, *harmless)) for name in names)
+
+
+def is_activated(fields: dict[str, Any]) -> bool:
+    """Return whether a body asks for scores after the activation: unless a field of `ACTIVATION` is false."""
+    return next((fields[field.name] for field in ACTIVATION if fields.get(field.name) is not None), True)
+
+
+#: Whether scores are those after the activation; the names of older versions of vLLM, too.
+ACTIVATION = tuple(
+    Field(name, Flag(), about="vLLM's: whether scores are those after the activation, or vectors of length 1.")
+    for name in ("use_activation", "activation", "softmax")
+)
+#: vLLM's fields of every request for a model that does not generate texts.
+OF_VLLM = (
+    Field("user", Ignored()),
+    Field("truncate_prompt_tokens", Whole(-1), about="The longest row in tokens; -1 for the longest of the model."),
+    Field("truncation_side", Choice("right", left="texts are cut at their end")),
+    Field("padding", Choice("do_not_pad", "max_length"), about="Changes nothing: no token sees padding."),
+    Field("request_id", Ignored(), about="Changes nothing: the id of a request is in the header X-Request-ID."),
+    Field("cache_salt", Text(), about="Changes nothing: no request gets what another has left in a cache."),
+    *refused("requests are answered in the order in which they come", "priority", harmless=(0,)),
+    *refused("special tokens are always added", "add_special_tokens", harmless=(True,)),
+    *refused(TEXTS_ONLY, "mm_processor_kwargs", "media_io_kwargs", harmless=({},)),
+    *refused(_NO_CHATS, "messages", "chat_template"),
+    *refused(_NO_CHATS, "chat_template_kwargs", harmless=({},)),
+    *refused(_NO_CHATS, "add_generation_prompt", "continue_final_message", harmless=(False,)),
+)
+#: vLLM's fields about the form of vectors.
+OUTPUT_OF_VLLM = (
+    Field("embed_dtype", Choice("float32", float16="numbers are float32", bfloat16="numbers are float32")),
+    Field("endianness", Choice("little", "native", big="numbers are little-endian")),
+)

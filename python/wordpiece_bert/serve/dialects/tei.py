@@ -18,6 +18,7 @@ from wordpiece_bert.serve.dialects.parts import (
     list_of,
     object_of,
     options_of,
+    packed,
     ranked,
     truncated_rows,
 )
@@ -63,7 +64,7 @@ async def embed(service: Service, fields: dict[str, Any]) -> Any:
     scales = model.check_normalized("normalize", fields["normalize"])
     answer = await model.embed(fields["inputs"], options_of(service, fields), dimensions=fields["dimensions"])
     truncated_rows(service, answer, model.name)
-    return (vector.tolist() for vector in (normalize(answer.values) if scales else answer.values))
+    return packed(normalize(answer.values) if scales else answer.values, fields["encoding_format"] or "float")
 
 
 async def embed_all(service: Service, fields: dict[str, Any]) -> Any:
@@ -71,7 +72,7 @@ async def embed_all(service: Service, fields: dict[str, Any]) -> Any:
     model = service.models.of_kind(MakesTokenVectors, fields["model"])
     answer = await model.embed_tokens(fields["inputs"], options_of(service, fields))
     truncated_rows(service, answer, model.name)
-    return (vectors.tolist() for vectors in answer.values)
+    return iter(answer.values)
 
 
 async def embed_sparse(service: Service, fields: dict[str, Any]) -> Any:
@@ -138,6 +139,7 @@ async def tokenize(service: Service, fields: dict[str, Any]) -> Any:
     """``/tokenize``: the tokens of texts, without truncation."""
     model = service.models.find(fields["model"])
     texts, special = fields["inputs"], fields["add_special_tokens"]
+    model.check_characters(texts)
     prefix = ""
     if fields["prompt_name"] is not None:
         if not isinstance(model, Prompted):
@@ -290,6 +292,7 @@ _EMBED_FIELDS = (
     *_OPTIONS,
     _NORMALIZE,
     Field("dimensions", Whole(1), about="How many numbers of each vector to keep."),
+    Field("encoding_format", Choice("float", "base64"), about="Of Hugging Face's client; base64 is that of OpenAI."),
     _CLIENT_OPTIONS,
 )
 EMBED = Operation(TEI, "Vectors of texts", _EMBED_FIELDS, embed, _VECTORS)

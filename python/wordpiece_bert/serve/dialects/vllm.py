@@ -6,56 +6,47 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.serve.dialects.cohere import rank
 from wordpiece_bert.serve.dialects.parts import (
+    ACTIVATION,
     INDICES,
     MODEL,
+    OF_VLLM,
+    OUTPUT_OF_VLLM,
     TRUNCATE,
-    TRUNCATE_TOKENS,
+    is_activated,
     list_of,
     object_of,
     options_of,
-    packed,
     refused,
     truncated_rows,
     usage_of,
 )
 from wordpiece_bert.serve.dialects.tei import RERANK
 from wordpiece_bert.serve.errors import TEI, VLLM, RequestError
-from wordpiece_bert.serve.fields import Choice, Documents, Field, Flag, Ignored, Strings, Text, Texts, Whole
+from wordpiece_bert.serve.fields import Choice, Documents, Field, Flag, Strings, Text, Texts, Whole
 from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.vectors import MultiVectorModel
 from wordpiece_bert.serve.operations import Operation, Route
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from wordpiece_bert.serve.kinds.base import Answer
     from wordpiece_bert.serve.operations import Service
 
 __all__ = ["ROUTES"]
 
-_COMMON = (
-    MODEL,
-    Field("user", Ignored()),
-    TRUNCATE_TOKENS,
-    Field("truncation_side", Choice("right", left="texts are cut at their end")),
-    Field("request_id", Ignored()),
-    *refused("requests are answered in the order in which they come", "priority", harmless=(0,)),
-)
-_SPECIAL = refused("special tokens are always added", "add_special_tokens", harmless=(True,))
-_CHAT = refused("send input: the models have no chats", "messages", "chat_template", "chat_template_kwargs")
-_FORMS = (
-    Field("encoding_format", Choice("float", "base64", bytes="take base64", bytes_only="take base64")),
-    Field("embed_dtype", Choice("float32", float16="numbers are float32", bfloat16="numbers are float32")),
-    Field("endianness", Choice("little", "native", big="numbers are little-endian")),
-)
-#: Whether scores are those after the activation; the names of older versions, too.
-_ACTIVATION = tuple(Field(name, Flag()) for name in ("use_activation", "activation", "softmax"))
-
 _RANK_FIELDS = (
     Field("query", Text(), required=True),
     Field("documents", Documents(), required=True),
-    *_COMMON,
+    MODEL,
+    *OF_VLLM,
+    *ACTIVATION,
     Field("top_n", Whole(0), about="How many documents to return; 0 or nothing for all."),
     Field("return_documents", Flag(), default=True),
     Field("rank_fields", Strings(), about="The field of documents that counts, text by default."),
@@ -63,7 +54,6 @@ _RANK_FIELDS = (
     Field("max_tokens_per_doc", Whole(0)),
     TRUNCATE,
     *refused("a document is one row, truncated to the model's length", "max_chunks_per_doc", harmless=(1,)),
-    *refused("scores are those after the activation", *(field.name for field in _ACTIVATION), harmless=(True,)),
     *refused("the models follow no instructions", "instruction"),
 )
 
@@ -95,8 +85,11 @@ def _scoring(first: str, second: str) -> Operation:
         if len(left) not in (1, len(right)):
             message = f"{first} must have one text, or as many as {second}: {len(right)}, not {len(left)}"
             raise RequestError(400, message, param=first)
-        texts = left if len(left) == len(right) else left * len(right)
-        answer: Answer = await model.score(list(zip(texts, right, strict=True)), options_of(service, fields))
+        options = options_of(service, fields)
+        if isinstance(model, SequenceModel):
+            answer: Answer = await model.score(left, right, options, raw_scores=not is_activated(fields))
+        else:
+            answer = await model.score(left, right, options)
         data = (
             {"index": index, "object": "score", "score": score} for index, score in enumerate(answer.values.tolist())
         )
@@ -105,8 +98,9 @@ def _scoring(first: str, second: str) -> Operation:
     fields = (
         Field(first, Texts(), required=True),
         Field(second, Texts(), required=True),
-        *_COMMON,
-        *refused("scores are those after the activation", *(field.name for field in _ACTIVATION), harmless=(True,)),
+        MODEL,
+        *OF_VLLM,
+        *ACTIVATION,
         *refused("a row is truncated as a whole", "max_tokens_per_query", "max_tokens_per_doc", harmless=(0,)),
     )
     return Operation(VLLM, "Scores of pairs of texts", fields, score, _LIST)
@@ -130,8 +124,15 @@ async def classify(service: Service, fields: dict[str, Any]) -> Any:
 
 def _function(fields: dict[str, Any]) -> str | None:
     """Return the name of the function from logits to scores that a body asks for; None for the model's."""
-    asked = next((fields[field.name] for field in _ACTIVATION if fields[field.name] is not None), True)
-    return None if asked else "none"
+    return None if is_activated(fields) else "none"
+
+
+def _refuse_activation(fields: dict[str, Any]) -> None:
+    """Refuse to scale the vectors of tokens."""
+    for field in ACTIVATION:
+        if fields[field.name] is not None:
+            message = f"{field.name} is not served for the vectors of tokens, which are those of the model"
+            raise RequestError(400, message, param=field.name, code="not_served")
 
 
 async def pooling(service: Service, fields: dict[str, Any]) -> Any:
@@ -143,18 +144,27 @@ async def pooling(service: Service, fields: dict[str, Any]) -> Any:
         name = classifier.name
     elif task == "embed":
         dense = service.models.of_kind(MakesVectors, fields["model"])
+        scales = [dense.check_normalized(field.name, fields[field.name]) for field in ACTIVATION]
         answer = await dense.embed(texts, options)
+        if any(scales):
+            answer = answer._replace(values=normalize(answer.values))
         name = dense.name
     else:
+        _refuse_activation(fields)
         encoder = service.models.of_kind(MakesTokenVectors, fields["model"])
         answer = await encoder.embed_tokens(texts, options)
         name = encoder.name
-    form = fields["encoding_format"] or "float"
+    is_packed = fields["encoding_format"] == "base64"
     data = (
-        {"index": index, "object": "pooling", "data": next(packed(row[None], form))}
+        {"index": index, "object": "pooling", "data": _bytes_of(row) if is_packed else row}
         for index, row in enumerate(answer.values)
     )
     return _listed(service, "pool", name, data, answer)
+
+
+def _bytes_of(row: npt.NDArray[Any]) -> memoryview:
+    """Return numbers as little-endian float32."""
+    return np.ascontiguousarray(row, "<f4").reshape(-1).data.cast("B")
 
 
 def _listed(service: Service, kind: str, model: str, data: Any, answer: Answer) -> dict[str, Any]:
@@ -184,7 +194,7 @@ _SCORES = tuple(
     for names in (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2"))
 )
 _INPUT = Field("input", Texts(), required=True)
-_CLASSIFY_FIELDS = (_INPUT, *_COMMON, *_ACTIVATION, *_SPECIAL, *_CHAT)
+_CLASSIFY_FIELDS = (_INPUT, MODEL, *OF_VLLM, *ACTIVATION)
 _POOLING_FIELDS = (
     Field("input", Texts(ids=True), required=True),
     Field(
@@ -198,11 +208,11 @@ _POOLING_FIELDS = (
             score="ask /score",
         ),
     ),
-    *_COMMON,
-    *_FORMS,
-    *_ACTIVATION,
-    *_SPECIAL,
-    *_CHAT,
+    MODEL,
+    *OF_VLLM,
+    *ACTIVATION,
+    Field("encoding_format", Choice("float", "base64", bytes="take base64", bytes_only="take base64")),
+    *OUTPUT_OF_VLLM,
     *refused("ask /v1/embeddings", "dimensions", "normalize"),
 )
 

@@ -12,9 +12,11 @@ from wordpiece_bert.sentence.arguments import ROLE_PROMPTS
 from wordpiece_bert.sentence.parts import prompt_of
 from wordpiece_bert.serve.batching import Batcher
 from wordpiece_bert.serve.errors import RequestError
+from wordpiece_bert.serve.fields import TokenRows
+from wordpiece_bert.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -30,6 +32,8 @@ __all__ = ["USUAL", "Answer", "Options", "Served", "check_tokens", "check_trunca
 
 # Texts of more characters in all are tokenized in a thread, so that they do not hold up the event loop.
 _INLINE_CHARACTERS = 1 << 14
+# Characters that a text may have for a tokenizer of the package `tokenizers`: up to 500 bytes for each.
+_SUBWORD_CHARACTERS = 1 << 17
 # Numbers in an answer, which take 16 MB and about 100 MB as JSON.
 _MOST_NUMBERS = 1 << 22
 
@@ -121,10 +125,11 @@ class Served:
 
     async def _counted(self, texts: Sequence[str], longest: int | None) -> RaggedBatch:
         """Return the tokens of texts, truncated; refuse too many in all."""
+        self.check_characters(texts)
         most = self.settings.max_tokens
         # Of a longer text than the limit no more tokens are made.
         limit = most + 1 if longest is None else longest
-        rows: RaggedBatch = await tokenized(
+        rows: RaggedBatch = await self.tokenized(
             lambda: self.tokenizer.encode_batch(
                 texts, truncation=True, max_length=limit, stride=0, padding=False, threads=1
             ),
@@ -136,10 +141,39 @@ class Served:
             raise RequestError(400, f"text {empty[0]} has no token", code="empty_text")
         return rows
 
+    async def tokenized(self, tokenize: Callable[[], Item], characters: int) -> Item:
+        """Tokenize texts: short ones at once, unless a thread may have the tokenizer, and long ones in a thread."""
+        takes_turns = isinstance(self.tokenizer, SubwordTokenizer)
+        return await tokenized(tokenize, _INLINE_CHARACTERS + 1 if takes_turns else characters)
+
+    def check_characters(self, texts: Iterable[str]) -> None:
+        """Refuse texts that would take a tokenizer of the package ``tokenizers`` more memory than a request may."""
+        if not isinstance(self.tokenizer, SubwordTokenizer):
+            return
+        for index, text in enumerate(texts):
+            if len(text) > _SUBWORD_CHARACTERS:
+                message = (
+                    f"text {index} has {len(text)} characters, more than the limit of {_SUBWORD_CHARACTERS} for a text "
+                    f"where the tokenizer is not WordPiece, as that of the model {self.name!r}: send its beginning"
+                )
+                raise RequestError(400, message, code="text_too_long")
+
+    def texts_of(self, given: Sequence[Item] | TokenRows, why: str) -> list[Item]:
+        """Return the texts of a request; refuse token ids, with the reason why this model takes none."""
+        if isinstance(given, TokenRows):
+            message = f"the model {self.name!r} takes texts, not token ids: {why}"
+            raise RequestError(400, message, code="token_ids")
+        return list(given)
+
     def refuse_max_length(self, options: Options) -> None:
         """Refuse a limit of a request for the length of rows, where the model's own is the only one."""
         if options.max_length is not None:
-            raise RequestError(400, f"the length of rows is that of the model {self.name!r}, {self.longest} tokens")
+            # The field is one of two; of those who send Cohere's, none reads `param`.
+            message = (
+                "truncate_prompt_tokens (or max_tokens) is not served: the length of rows is that of the model "
+                f"{self.name!r}, {self.longest} tokens"
+            )
+            raise RequestError(400, message, param="truncate_prompt_tokens", code="not_served")
 
     def check_numbers(self, numbers: int) -> None:
         """Refuse an answer with more numbers than the server makes for a request."""

@@ -10,10 +10,11 @@ import numpy as np
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.sentence.dense.base import body_of, transformer_of
 from wordpiece_bert.sentence.dense.body import Call
+from wordpiece_bert.sentence.dense.late_chunking import tokens_of_texts
 from wordpiece_bert.sentence.folders.modules import Normalize
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import TokenRows
-from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens, check_truncated, prefix_of, tokenized
+from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens, check_truncated, prefix_of
 from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
 
 if TYPE_CHECKING:
@@ -90,6 +91,29 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         vectors = await self._batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
         return Answer(vectors, rows.truncated, len(rows.ids))
 
+    async def embed_chunks(self, chunks: list[str], options: Options, *, dimensions: int | None = None) -> Answer:
+        """Return the vectors of chunks of one text, [n, d]: those of `SentenceEncoder.encode_chunks`.
+
+        The text is all chunks, with a space between two. It is never truncated, since the last chunks would be missing.
+        """
+        self.check_dimensions(dimensions)
+        body = transformer_of(self.encoder)
+        body.check_pools_chunks()
+        text = " ".join(chunks)
+        rows, _ = await self._rows([text], options._replace(truncate=True))
+        longest = self._longest_of(options)
+        if rows.truncated.any():
+            message = f"with late_chunking all texts are one row, and have more than {longest} tokens: send fewer"
+            raise RequestError(400, message, param="late_chunking", code="text_too_long")
+        prefix = prefix_of(self.encoder, self.settings, options)
+        tokens = await self.tokenized(lambda: tokens_of_texts(self.tokenizer, [text], prefix, longest, 1), len(text))
+        [states] = await self._batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
+        ends = np.cumsum([len(chunk) + 1 for chunk in chunks], dtype=np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        spans = np.stack([starts, ends - 1], axis=1)
+        vectors = await asyncio.to_thread(body.vectors_of_chunks, states, tokens.starts[0], spans)
+        return Answer(self.shortened(vectors, dimensions), np.zeros(len(chunks), np.bool_), len(rows.ids))
+
     async def _rows(self, texts: list[str] | TokenRows, options: Options) -> tuple[RaggedBatch, int]:
         """Return the rows of texts, and how many tokens at the start of each are not pooled."""
         longest = self._longest_of(options)
@@ -97,7 +121,8 @@ class DenseModel(MakesVectors, MakesTokenVectors):
             return self._given(texts, longest, options), 0
         prefix = prefix_of(self.encoder, self.settings, options)
         body, call = transformer_of(self.encoder), Call(prefix=prefix, max_seq_length=longest)
-        rows: RaggedBatch = await tokenized(lambda: body.rows(texts, call), sum(map(len, texts)))
+        self.check_characters(texts)
+        rows: RaggedBatch = await self.tokenized(lambda: body.rows(texts, call), sum(map(len, texts)))
         check_tokens(len(rows.ids), self.settings.max_tokens)
         check_truncated(rows.truncated, truncate=options.truncate, longest=longest)
         return rows, body.skipped(call)
@@ -112,9 +137,15 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         return options.max_length
 
     def _given(self, given: TokenRows, longest: int, options: Options) -> RaggedBatch:
-        """Return rows whose ids are given, special tokens included."""
+        """Return rows whose ids are given, special tokens and a prompt's included."""
         if options.prompt_name is not None:
             raise RequestError(400, "a prompt is put before texts, not before token ids", param="prompt_name")
+        if prefix_of(self.encoder, self.settings, options) != prefix_of(self.encoder, self.settings):
+            message = (
+                f"input_type (or task) chooses a prompt for {options.role!r}, which is put before texts, not before "
+                "token ids: leave it out"
+            )
+            raise RequestError(400, message, param="input_type", code="not_served")
         size = transformer_of(self.encoder).model.config.vocab_size
         for index, row in enumerate(given):
             if not row or len(row) > longest:
@@ -143,22 +174,26 @@ class StaticModel(DenseModel):
         """Return the vectors of texts, [n, d]: those of `SentenceEncoder.encode`."""
         self.check_dimensions(dimensions)
         self.refuse_max_length(options)
-        if isinstance(texts, TokenRows):
-            raise RequestError(400, "a static model takes texts, not token ids", code="token_ids")
+        plain = self.texts_of(texts, "its rows have no special tokens, and need no limit of its own")
+        self.check_characters(plain)
         prefix = prefix_of(self.encoder, self.settings, options)
         tokenizer = self.tokenizer
 
         def encode() -> Answer:
             rows = tokenizer.encode_batch(
-                [prefix + text for text in texts], add_special_tokens=False, truncation=False, padding=False, threads=1
+                [prefix + text for text in plain], add_special_tokens=False, truncation=False, padding=False, threads=1
             )
             tokens = int(np.minimum(rows.lengths, self.longest).sum())
             check_tokens(tokens, self.settings.max_tokens)
-            vectors, truncated = self.encoder.encode(texts, prompt=prefix, return_truncated=True)
+            vectors, truncated = self.encoder.encode(plain, prompt=prefix, return_truncated=True)
             check_truncated(truncated, truncate=options.truncate, longest=self.longest)
             return Answer(self.shortened(vectors, dimensions), truncated, tokens)
 
         return await asyncio.to_thread(encode)
+
+    async def embed_chunks(self, chunks: list[str], options: Options, *, dimensions: int | None = None) -> Answer:
+        """Refuse: the vector of a token does not depend on its text."""
+        raise RequestError(400, f"the model {self.name!r} is static: it has no late_chunking", param="late_chunking")
 
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Refuse: the vector of a token does not depend on its text."""

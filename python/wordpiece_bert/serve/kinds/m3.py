@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.fields import TokenRows
 from wordpiece_bert.serve.kinds.base import Answer, Options, check_truncated, prefix_of
 from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, MakesVectors, sparse_rows
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.sentence.m3.encoder import M3Encoder
     from wordpiece_bert.serve.batching import Part
+    from wordpiece_bert.serve.fields import TokenRows
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
@@ -60,9 +59,6 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
     async def embed(self, texts: list[str] | TokenRows, options: Options, *, dimensions: int | None = None) -> Answer:
         """Return the vectors of texts, [n, d]: ``dense`` of `M3Encoder.encode`."""
         self.check_dimensions(dimensions)
-        if isinstance(texts, TokenRows):
-            message = f"the model {self.name!r} takes texts, not token ids, which have its sparse vectors, too"
-            raise RequestError(400, message, code="token_ids")
         given, rows = await self._counted_texts(texts, options)
         answer = await self._answer(given, rows, "dense")
         return answer._replace(values=self.shortened(np.stack(answer.values), dimensions))
@@ -72,16 +68,17 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
         given, rows = await self._counted_texts(texts, options)
         return await self._answer(given, rows, "sparse")
 
-    async def embed_tokens(self, texts: list[str], options: Options) -> Answer:
+    async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens but the first: ``colbert`` of `M3Encoder.encode`."""
         given, rows = await self._counted_texts(texts, options)
         self.check_numbers((len(rows.ids) - len(rows)) * self._width)
         return await self._answer(given, rows, "colbert")
 
-    async def _counted_texts(self, texts: list[str], options: Options) -> tuple[list[str], RaggedBatch]:
+    async def _counted_texts(self, texts: list[str] | TokenRows, options: Options) -> tuple[list[str], RaggedBatch]:
         self.refuse_max_length(options)
+        plain = self.texts_of(texts, "a batch may also have its sparse vectors, which are of texts")
         prefix = prefix_of(self.encoder, self.settings, options)
-        given = [prefix + text for text in texts]
+        given = [prefix + text for text in plain]
         rows = await self._counted(given, self.longest)
         check_truncated(rows.truncated, truncate=options.truncate, longest=self.longest)
         return given, rows

@@ -6,13 +6,14 @@ import asyncio
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.sentence.metrics import pairwise_similarity
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.base import Answer, Options, Served
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from wordpiece_bert.sentence.base import Encoder
@@ -49,12 +50,13 @@ class MakesVectors(Prompted):
         """
         raise NotImplementedError
 
-    async def score(self, pairs: list[tuple[str, str]], options: Options) -> Answer:
-        """Return the cosine of the vectors of each pair."""
-        left = await self.embed([first for first, _ in pairs], options._replace(role="query"))
-        right = await self.embed([second for _, second in pairs], options._replace(role="document"))
-        scores = await asyncio.to_thread(pairwise_similarity, left.values, right.values, "cosine")
-        return Answer(scores, left.truncated | right.truncated, left.tokens + right.tokens)
+    async def score(self, left: list[str], right: list[str], options: Options) -> Answer:
+        """Return the cosine of the vectors of each text of `right` with its text of `left`, or the only one, [n]."""
+        one = await self.embed(left, options._replace(role="query"))
+        other = await self.embed(right, options._replace(role="document"))
+        repeated = np.broadcast_to(one.values, other.values.shape)
+        scores = await asyncio.to_thread(pairwise_similarity, repeated, other.values, "cosine")
+        return Answer(scores, one.truncated | other.truncated, one.tokens + other.tokens)
 
     def check_normalized(self, name: str, wanted: bool | None) -> bool:
         """Return whether a request wants vectors of length 1 from a model that makes others.
@@ -108,6 +110,6 @@ class MakesSparse(Prompted):
 class MakesTokenVectors(Prompted):
     """A model that makes a vector of each token of a text."""
 
-    async def embed_tokens(self, texts: list[str], options: Options) -> Answer:
+    async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, d] each."""
         raise NotImplementedError

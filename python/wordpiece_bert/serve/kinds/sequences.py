@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.parts import config_of, logits_of, prompt_of, scores_of
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_tokens, check_truncated, tokenized
+from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_tokens, check_truncated
 from wordpiece_bert.serve.pairs import PairEncoder
 from wordpiece_bert.tasks.text_classification import FUNCTIONS, default_function
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.sentence.cross_encoder import CrossEncoder
     from wordpiece_bert.serve.batching import Part
+    from wordpiece_bert.serve.fields import TokenRows
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
@@ -84,12 +86,27 @@ class SequenceModel(Served):
         raw_scores: bool = False,
     ) -> Answer:
         """Return the score of each document, [n]: those of `CrossEncoder.predict`."""
+        return await self._scored([query], documents, options, limits, raw_scores=raw_scores)
+
+    async def score(self, left: list[str], right: list[str], options: Options, *, raw_scores: bool = False) -> Answer:
+        """Return the score of each text of `right` with its text of `left`, or the only one, [n].
+
+        They are those of `CrossEncoder.predict`, or those before the activation.
+        """
+        return await self._scored(left, right, options, NO_LIMITS, raw_scores=raw_scores)
+
+    async def _scored(
+        self, queries: list[str], documents: list[str], options: Options, limits: Limits, *, raw_scores: bool
+    ) -> Answer:
         self._check_ranks()
         prefix = prompt_of(self.ranker)
         encoder = self._pair_encoder(options)
-        characters = len(query) + sum(map(len, documents))
-        rows = await tokenized(
-            lambda: encoder.rows(prefix + query, documents, of_query=limits.query, of_document=limits.document),
+        characters = sum(map(len, queries)) + sum(map(len, documents))
+        self.check_characters(chain(queries, documents))
+        rows = await self.tokenized(
+            lambda: encoder.rows(
+                [prefix + query for query in queries], documents, of_query=limits.query, of_document=limits.document
+            ),
             characters,
         )
         tokens = int(rows.lengths.sum())
@@ -99,15 +116,8 @@ class SequenceModel(Served):
         scores = logits if raw_scores else scores_of(self.ranker, logits)
         return Answer(scores[:, 0], rows.truncated, tokens)
 
-    async def score(self, pairs: list[tuple[str, str]], options: Options) -> Answer:
-        """Return the score of each pair, [n]: those of `CrossEncoder.predict`."""
-        self._check_ranks()
-        prefix = prompt_of(self.ranker)
-        answer = await self._logits([(prefix + first, second) for first, second in pairs], options)
-        return answer._replace(values=scores_of(self.ranker, answer.values)[:, 0])
-
     async def classify(
-        self, texts: list[str | tuple[str, str]], options: Options, function: str | None = None
+        self, texts: list[str | tuple[str, str]] | TokenRows, options: Options, function: str | None = None
     ) -> Answer:
         """Return the scores of the labels for each text or pair, [n, labels], as `tasks.classify`.
 
@@ -120,13 +130,16 @@ class SequenceModel(Served):
         function
             The function from logits to scores, ``"softmax"``, ``"sigmoid"`` or ``"none"``; by default the model's.
         """
-        answer = await self._logits(texts, options)
+        plain = self.texts_of(texts, "send the texts or pairs of which rows are made")
+        self.check_numbers(2 * len(plain) * len(self.labels))  # scores, and the names of labels
+        answer = await self._logits(plain, options)
         name = function or default_function(config_of(self.ranker))
         return answer._replace(values=FUNCTIONS[name](answer.values))
 
     async def _logits(self, texts: Sequence[str | tuple[str, str]], options: Options) -> Answer:
         encoder = self._pair_encoder(options)
-        rows, lengths, truncated = await tokenized(
+        self.check_characters(chain.from_iterable([text] if isinstance(text, str) else text for text in texts))
+        rows, lengths, truncated = await self.tokenized(
             lambda: _rows_of(encoder, texts),
             sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts),
         )

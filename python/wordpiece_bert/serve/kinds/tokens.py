@@ -8,6 +8,7 @@ import numpy as np
 
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_truncated
+from wordpiece_bert.subword import SubwordTokenizer, blocks
 from wordpiece_bert.tasks import fill_mask, ner
 from wordpiece_bert.tasks.loading import longest_row
 
@@ -52,7 +53,11 @@ class _TaskModel(Served):
         return Answer(await self._batcher.submit(texts, rows.lengths, key), rows.truncated, len(rows.ids))
 
     def _run(self, key: Any, parts: Sequence[Part]) -> list[Any]:
-        return self._answer([text for part in parts for text in part.rows[part.start : part.stop]], key)
+        texts = [text for part in parts for text in part.rows[part.start : part.stop]]
+        if not isinstance(self.tokenizer, SubwordTokenizer):
+            return self._answer(texts, key)
+        # What is cut off a text takes memory, too.
+        return [answer for block in blocks(texts) for answer in self._answer(block, key)]
 
     def _answer(self, texts: list[str], key: Any) -> list[Any]:
         raise NotImplementedError

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
     from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
     from wordpiece_bert.serve.batching import Part
+    from wordpiece_bert.serve.fields import TokenRows
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
@@ -51,11 +52,12 @@ class _VectorModel(Prompted):
             "prompts": sorted(self.encoder.prompts),
         }
 
-    async def _embed(self, texts: list[str], options: Options) -> Answer:
+    async def _embed(self, given: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of texts, a result for each: those of `encode`, or of a task."""
         self.refuse_max_length(options)
+        plain = self.texts_of(given, "its rows of queries and of documents differ")
         prefix = prefix_of(self.encoder, self.settings, options)
-        texts = [prefix + text for text in texts]
+        texts = [prefix + text for text in plain]
         counted = await self._counted(texts, self.longest)
         results = await self._batcher.submit(texts, counted.lengths, options.task)
         truncated = np.array([cut for _, cut in results], np.bool_)
@@ -101,7 +103,7 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
         self.encoder: MultiVectorEncoder = encoder
         prefix_of(encoder, settings)
 
-    async def embed_tokens(self, texts: list[str], options: Options) -> Answer:
+    async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, d] each."""
         return await self._embed(texts, options)
 
@@ -112,12 +114,15 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
         scores = (await asyncio.to_thread(self.encoder.similarity, one.values, many.values))[0]
         return Answer(scores, many.truncated, one.tokens + many.tokens)
 
-    async def score(self, pairs: list[tuple[str, str]], options: Options) -> Answer:
-        """Return the score of each pair of a query and a document, [n]."""
-        left = await self._embed([first for first, _ in pairs], options._replace(role="query"))
-        right = await self._embed([second for _, second in pairs], options._replace(role="document"))
-        scores = await asyncio.to_thread(self.encoder.similarity_pairwise, left.values, right.values)
-        return Answer(scores, left.truncated | right.truncated, left.tokens + right.tokens)
+    async def score(self, left: list[str], right: list[str], options: Options) -> Answer:
+        """Return the score of each document of `right` with its query of `left`, or with the only one, [n]."""
+        one = await self._embed(left, options._replace(role="query"))
+        other = await self._embed(right, options._replace(role="document"))
+        if len(left) == 1:
+            scores = (await asyncio.to_thread(self.encoder.similarity, one.values, other.values))[0]
+        else:
+            scores = await asyncio.to_thread(self.encoder.similarity_pairwise, one.values, other.values)
+        return Answer(scores, one.truncated | other.truncated, one.tokens + other.tokens)
 
     def _rows_of(self, vectors: Any) -> list[Any]:
         return [vectors[index] for index in range(len(vectors))]
