@@ -1,6 +1,7 @@
 //! Infrastructure of the tokenizer and the kernels: threads, pools of scratch buffers, detection of instruction sets.
 //!
 //! - [`map_with`] applies a function to each item, on the calling thread and some [`Workers`].
+//! - [`try_map_with`] does so with a function that can fail, and begins no item after one that did.
 //! - [`fork_join`](fork_join()) runs one new thread for each item, in parallel to the calling thread, with cancellation.
 //! - [`thread_pool`] returns a given number of workers, all of one pool. It is safe to call after a fork.
 //! - [`interruptible`] runs a computation that ends early if the calling thread is interrupted; [`checkpoint`] is where.
@@ -45,7 +46,7 @@ pub mod testing;
 pub use fork_join::{Cancellation, fork_join};
 pub use instruction_set::InstructionSet;
 pub use interrupt::{Interrupted, checkpoint, interruptible};
-pub use map::map_with;
+pub use map::{map_with, try_map_with};
 pub use pool::{Workers, thread_pool};
 pub use prefetch::prefetch;
 pub use scratch_pool::{Scratch, ScratchGuard, ScratchPool};

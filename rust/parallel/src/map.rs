@@ -1,5 +1,6 @@
 //! A map over items that the calling thread shares with a pool.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::interrupt;
@@ -71,9 +72,50 @@ pub fn map_with<I: Send, S, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// As [`map_with`], for a function that can fail: once it has, no later item is begun.
+///
+/// # Errors
+///
+/// The error of the first item that has one, which does not depend on the threads: those before it are all computed.
+///
+/// # Panics
+///
+/// As [`map_with`].
+///
+/// # Examples
+///
+/// ```
+/// use wordpiece_parallel::{thread_pool, try_map_with};
+///
+/// let read = |(): &mut (), text: &'static str| text.parse::<u32>().map_err(|_| text);
+/// assert_eq!(try_map_with(vec!["1", "x", "3", "y"], thread_pool(2), || (), read), Err("x"));
+/// ```
+pub fn try_map_with<I: Send, S, R: Send, E: Send>(
+    items: Vec<I>,
+    workers: Option<Workers>,
+    init: impl Fn() -> S + Sync,
+    f: impl Fn(&mut S, I) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    // The least number of an item that failed. A thread that reads an old value does more than it must.
+    let failed = AtomicUsize::new(usize::MAX);
+    let one = |state: &mut S, (number, item)| {
+        if number > failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let result = f(state, item);
+        if result.is_err() {
+            failed.fetch_min(number, Ordering::Relaxed);
+        }
+        Some(result)
+    };
+    map_with(items.into_iter().enumerate().collect(), workers, init, one).into_iter().flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::map_with;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::{map_with, try_map_with};
     use crate::thread_pool;
 
     #[test]
@@ -84,6 +126,21 @@ mod tests {
             for _ in 0..ROUNDS {
                 assert_eq!(map_with((0..500).collect(), pool, || (), |(), i: usize| i * i), expected);
             }
+        }
+    }
+    #[test]
+    fn the_first_error_is_returned_and_no_item_is_begun_after_it() {
+        for pool in [None, thread_pool(1), thread_pool(3)] {
+            let begun = AtomicUsize::new(0);
+            let f = |(): &mut (), i: usize| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                if i >= 10 { Err(i) } else { Ok(i) }
+            };
+            assert_eq!(try_map_with((0..1000).collect(), pool, || (), f), Err(10));
+            // Each thread may have begun one more before the error was known.
+            let most = 11 + pool.map_or(0, |pool| pool.count());
+            assert!(begun.into_inner() <= most, "at most {most} items are begun");
+            assert_eq!(try_map_with((0..10).collect(), pool, || (), |(), i| Ok::<_, ()>(i)), Ok((0..10).collect()));
         }
     }
 }

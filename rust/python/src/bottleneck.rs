@@ -36,8 +36,9 @@ pub struct PackedDense {
 
 #[pymethods]
 impl PackedDense {
-    /// Pack dense layers under these names, for the products of `dtype` with `instruction_set`: float32 or bfloat16; or int8
-    /// for weights that `quantize` returned, with the same `factors` [in] for all, 0 for inputs that are not quantized. An `observed` layer remembers its inputs.
+    /// Pack dense layers under these names, for the products of `dtype` with `instruction_set`: float32 or bfloat16;
+    /// or int8 for weights that `quantize` returned, with the same `factors` [in] for all, 0 for inputs that are not
+    /// quantized. An `observed` layer remembers its inputs.
     #[new]
     #[pyo3(signature = (names, layers, dtype, instruction_set=None, factors=None, *, observed=false))]
     fn new(
@@ -96,8 +97,8 @@ impl PackedDense {
         })
     }
 
-    /// Return how many rows an observed layer has had, and the sum of the squares, float64 [in], and the greatest magnitude,
-    /// float32 [in], of each input.
+    /// Return how many rows an observed layer has had, and the sum of the squares, float64 [in], and the greatest
+    /// magnitude, float32 [in], of each input.
     fn observations<'py>(&self, py: Python<'py>) -> PyResult<Option<ObservedArrays<'py>>> {
         guarded(|| {
             Ok(self.dense.observed().map(|observed| {
@@ -112,7 +113,8 @@ impl PackedDense {
         guarded(|| Ok(self.factors_of().map(|factors| factors.into_pyarray(py))))
     }
 
-    /// Return the weight [out, in] of this name; 16-bit numbers as uint16 bits, int8 numbers as a tuple with their scales and columns.
+    /// Return the weight [out, in] of this name; 16-bit numbers as uint16 bits, int8 numbers as a tuple with their
+    /// scales and columns.
     fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let part = self.each().find(|(_, other, _)| *other == name);
@@ -242,7 +244,9 @@ pub struct PackedBottleneck {
 impl PackedBottleneck {
     /// Combine the parts of a layer; `queries_from` and `values_from` are hidden, narrow or shared.
     #[new]
-    #[pyo3(signature = (narrow, shared, query_key, value, output, feed_forward, back, *, hidden, queries_from, values_from))]
+    #[pyo3(signature = (
+        narrow, shared, query_key, value, output, feed_forward, back, *, hidden, queries_from, values_from
+    ))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the parts of a layer by name")]
     fn new(
         narrow: Option<DenseNormArgument<'_>>,

@@ -1,9 +1,9 @@
 //! Memory for large results, and a hint to the operating system: huge pages.
 //!
-//! A result can be much larger than its input: a short text that is padded to the length of a long one, or the overlapping
-//! windows of a text. Such results are allocated with [`try_reserve`], or checked with [`check`] beforehand: a failed
-//! allocation would otherwise abort the process. The hint changes nothing in what a program computes, and does nothing where
-//! it is not supported.
+//! A result can be much larger than its input: a short text that is padded to the length of a long one, or the
+//! overlapping windows of a text. Such results are allocated with [`try_reserve`] or [`try_filled`], or checked with
+//! [`check`] beforehand: a failed allocation would otherwise abort the process. The hint changes nothing in what a
+//! program computes, and does nothing where it is not supported.
 
 use crate::error::{Error, Result};
 
@@ -55,6 +55,17 @@ pub(crate) fn try_reserve<T>(list: &mut Vec<T>, n: usize, rows: usize, length: u
         advise_huge_pages(list);
     }
     Ok(())
+}
+
+/// Returns `n` times the same value; if the memory cannot be allocated, an error for `rows` rows of at most `length`
+/// tokens. Zeros come from the system, which need not write them.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`].
+pub(crate) fn try_filled<T: Clone>(value: T, n: usize, rows: usize, length: usize) -> Result<Vec<T>> {
+    check_tokens(n, rows, length, size_of::<T>())?;
+    Ok(vec![value; n])
 }
 
 /// Checks that memory for `rows` rows of `length` tokens can be allocated, if each token needs `token_bytes`.

@@ -363,6 +363,11 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn counts_bits_of_vectors(self) -> bool {
+        self.vpopcnt().is_some()
+    }
+
+    #[inline(always)]
     fn run_counting<K: Kernel>(self, kernel: K) -> K::Output {
         match self.vpopcnt() {
             // SAFETY: `self` and the token prove AVX-512, FMA, POPCNT and AVX512-VPOPCNTDQ, the features of the function.

@@ -150,6 +150,13 @@ pub trait Simd: Copy + Send + Sync {
     /// Runs a computation, compiled with the features of this instruction set.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
 
+    /// Whether [`add_differing_bits`](Simd::add_differing_bits) is an instruction that counts the bits of all words of
+    /// a vector, in a computation that [`run_counting`](Simd::run_counting) runs.
+    #[inline(always)]
+    fn counts_bits_of_vectors(self) -> bool {
+        false
+    }
+
     /// Runs a computation that counts bits by [`add_differing_bits`](Simd::add_differing_bits), compiled with the instruction
     /// that counts those of all words of a vector, where the CPU has it.
     #[inline(always)]

@@ -44,7 +44,7 @@ pub fn search(execution: Execution, queries: &[u8], collection: &[u8], width: us
     let (set, words) = (execution.instruction_set, width.div_ceil(8));
     let count = queries.len() / width;
     let found = |part: &dyn Part| search_parts(execution, collection.len() / width, width, count, top_k, part);
-    if count < LEAST_AT_ONCE || !counts_bits_of_vectors(set) {
+    if count < LEAST_AT_ONCE || !run(set, CountsBitsOfVectors) {
         let queries = queries.chunks_exact(width).flat_map(|query| query.chunks(8).map(word)).collect();
         found(&OneByOne { set, queries, collection, width })
     } else {
@@ -58,12 +58,15 @@ pub fn search(execution: Execution, queries: &[u8], collection: &[u8], width: us
     }
 }
 
-/// Whether an instruction counts the bits of each word of a vector.
-fn counts_bits_of_vectors(set: InstructionSet) -> bool {
-    match set {
-        #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx512(token) => token.vpopcnt().is_some(),
-        _ => false,
+/// Asks the instruction set whether eight queries are compared at once.
+struct CountsBitsOfVectors;
+
+impl Kernel for CountsBitsOfVectors {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> bool {
+        simd.counts_bits_of_vectors()
     }
 }
 

@@ -4,6 +4,7 @@
 //! much as the sums read.
 
 use super::ahead::Ahead;
+use super::shape::BLOCK_PANELS;
 use crate::arch::{Simd, TileKernel};
 use crate::matrix::{PANEL, Row};
 
@@ -26,8 +27,9 @@ impl Measure for Product {
 
 /// The sums of a few rows and the queries of a panel.
 ///
-/// Each is computed from its row and its query alone, from the first number to the last, so that it does not depend on how
-/// many rows or queries there are.
+/// Each is computed from its row and its query alone, as the sum of its blocks of 512 numbers, first to last, and within
+/// a block from the first number to the last: so it does not depend on how many rows or queries there are, and the
+/// rounding error of wide vectors stays small.
 pub struct VectorTile<'a, M> {
     /// What is summed.
     pub measure: M,
@@ -65,30 +67,37 @@ impl<M: Measure> VectorTile<'_, M> {
     /// Computes the columns `at..at + VECTORS * LANES`.
     #[inline(always)]
     fn columns<S: Simd, const ROWS: usize, const VECTORS: usize>(&mut self, simd: S, at: usize) {
+        const BLOCK: usize = BLOCK_PANELS * PANEL;
         let width = self.b.len();
         let out: &mut [Row; ROWS] = (&mut *self.out).try_into().expect("ROWS is the length of `out`");
-        let mut a: [&[f32]; ROWS] = [&[]; ROWS];
-        for (i, a) in a.iter_mut().enumerate() {
-            *a = &self.a[i * width..(i + 1) * width];
-        }
-        let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
-        for (k, b) in self.b[..width].iter().enumerate() {
-            self.ahead.request_line();
-            let mut vectors = [simd.splat(0.0); VECTORS];
-            for (v, vector) in vectors.iter_mut().enumerate() {
-                *vector = simd.load(b, at + v * S::LANES);
+        for (block, b) in self.b.chunks(BLOCK).enumerate() {
+            let mut a: [&[f32]; ROWS] = [&[]; ROWS];
+            for (i, a) in a.iter_mut().enumerate() {
+                *a = &self.a[i * width + block * BLOCK..][..b.len()];
             }
-            for (a, sums) in a.iter().zip(&mut sums) {
-                let x = simd.splat(a[k]);
-                for (sum, q) in sums.iter_mut().zip(vectors) {
-                    *sum = self.measure.add(simd, q, x, *sum);
+            let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
+            for (k, b) in b.iter().enumerate() {
+                self.ahead.request_line();
+                let mut vectors = [simd.splat(0.0); VECTORS];
+                for (v, vector) in vectors.iter_mut().enumerate() {
+                    *vector = simd.load(b, at + v * S::LANES);
+                }
+                for (a, sums) in a.iter().zip(&mut sums) {
+                    let x = simd.splat(a[k]);
+                    for (sum, q) in sums.iter_mut().zip(vectors) {
+                        *sum = self.measure.add(simd, q, x, *sum);
+                    }
+                }
+            }
+            for (row, sums) in out.iter_mut().zip(sums) {
+                for (v, sum) in sums.into_iter().enumerate() {
+                    let at = at + v * S::LANES;
+                    simd.store(row, at, if block == 0 { sum } else { simd.add(simd.load(row, at), sum) });
                 }
             }
         }
-        for (row, sums) in out.iter_mut().zip(sums) {
-            for (v, sum) in sums.into_iter().enumerate() {
-                simd.store(row, at + v * S::LANES, sum);
-            }
+        if self.b.is_empty() {
+            out.fill(Row::ZERO);
         }
     }
 }

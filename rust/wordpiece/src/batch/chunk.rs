@@ -68,6 +68,26 @@ impl RowChunk {
         std::iter::once(0).chain(ends.clone()).zip(ends).map(|(start, end)| start..end)
     }
 
+    /// Returns the number of tokens of the rows, by their ends.
+    pub fn n_tokens(&self) -> usize {
+        self.rows.row_offsets.last().map_or(0, |&end| end as usize)
+    }
+
+    /// Checks that each column that is copied token by token has the values of all tokens of the rows if it is
+    /// requested, and otherwise none.
+    ///
+    /// # Panics
+    ///
+    /// If one has more or fewer.
+    pub fn assert_columns(&self, columns: &Columns) {
+        let (rows, n) = (&self.rows, self.n_tokens());
+        let when = |is_requested: bool, n: usize| if is_requested { n } else { 0 };
+        assert_eq!(rows.ids.len(), n, "an id for each token");
+        assert_eq!(rows.offsets.len(), when(columns.offsets, 2 * n), "two offsets for each token");
+        assert_eq!(rows.word_ids.len(), when(columns.word_ids, n), "a word id for each token");
+        assert_eq!(rows.sequence_ids.len(), when(columns.sequence_ids, n), "a sequence id for each token");
+    }
+
     /// Appends special tokens to all columns but sequence ids, which depend on the complete row.
     #[inline]
     pub fn push_special(&mut self, ids: &[u32], type_id: u32, columns: &Columns) {

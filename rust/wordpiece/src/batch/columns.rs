@@ -25,6 +25,17 @@ pub struct Columns {
     pub n_tokens: bool,
 }
 
+impl Columns {
+    /// Returns the number of bytes that a token needs in a [`BatchRows`].
+    pub(super) fn token_bytes<N>(&self) -> usize {
+        let of_model = [true, self.type_ids, self.attention_mask, self.special_tokens_mask];
+        let count = |columns: &[bool]| columns.iter().filter(|is_requested| **is_requested).count();
+        size_of::<N>() * count(&of_model)
+            + size_of::<i32>() * count(&[self.word_ids, self.sequence_ids])
+            + 2 * size_of::<i64>() * count(&[self.offsets])
+    }
+}
+
 /// Rows as flat arrays, one row after the other. Columns that were not requested are empty.
 ///
 /// ```

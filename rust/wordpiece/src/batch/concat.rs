@@ -26,7 +26,7 @@ pub(super) fn concatenate<N: Number>(
     pool: Option<Workers>,
 ) -> Result<BatchRows<N>> {
     match chunks.pop() {
-        Some(chunk) if target.is_none() && chunks.is_empty() => Ok(only_chunk(chunk, columns)),
+        Some(chunk) if target.is_none() && chunks.is_empty() => only_chunk(chunk, columns),
         last => {
             chunks.extend(last);
             BatchLayout::new(&chunks, target, pool)?.batch(columns)
@@ -34,8 +34,10 @@ pub(super) fn concatenate<N: Number>(
     }
 }
 
-/// Returns the rows of a batch that consists of one chunk and has no padding, without copying.
-fn only_chunk<N: Number>(RowChunk { mut rows, type_ids, .. }: RowChunk, columns: &Columns) -> BatchRows<N> {
+/// Returns the rows of a batch that consists of one chunk and has no padding, without copying those columns that have
+/// their type already.
+fn only_chunk<N: Number>(chunk: RowChunk, columns: &Columns) -> Result<BatchRows<N>> {
+    let RowChunk { mut rows, type_ids, longest, .. } = chunk;
     // Give back the capacity that was reserved and not used.
     rows.ids.shrink_to_fit();
     rows.offsets.shrink_to_fit();
@@ -43,16 +45,18 @@ fn only_chunk<N: Number>(RowChunk { mut rows, type_ids, .. }: RowChunk, columns:
     rows.sequence_ids.shrink_to_fit();
     let mut row_offsets = rows.row_offsets;
     row_offsets.insert(0, 0);
-    let n = rows.ids.len();
+    let (n, n_rows) = (rows.ids.len(), row_offsets.len() - 1);
+    let new = Columns { offsets: false, word_ids: false, sequence_ids: false, ..*columns };
+    memory::check_tokens(n, n_rows, longest, new.token_bytes::<N>())?;
     let length = |is_requested: bool| if is_requested { n } else { 0 };
-    BatchRows {
+    Ok(BatchRows {
         ids: N::list(rows.ids),
         row_offsets,
         type_ids: match type_ids {
-            TypeIds::Same { id, .. } => vec![N::of(id); length(columns.type_ids)],
+            TypeIds::Same { id, .. } => memory::try_filled(N::of(id), length(columns.type_ids), n_rows, longest)?,
             TypeIds::List(list) => N::list(list),
         },
-        attention_mask: vec![N::of(1); length(columns.attention_mask)],
+        attention_mask: memory::try_filled(N::of(1), length(columns.attention_mask), n_rows, longest)?,
         special_tokens_mask: N::list(rows.special_tokens_mask),
         offsets: rows.offsets,
         word_ids: rows.word_ids,
@@ -60,17 +64,17 @@ fn only_chunk<N: Number>(RowChunk { mut rows, type_ids, .. }: RowChunk, columns:
         overflow_to_sample: rows.overflow_to_sample,
         n_tokens: rows.n_tokens,
         truncated: rows.truncated,
-    }
+    })
 }
 
 /// The positions of the rows of chunks in the columns of a batch.
-struct BatchLayout<'a> {
+pub(super) struct BatchLayout<'a> {
     /// In the order of the batch.
     chunks: &'a [RowChunk],
     /// Number of tokens of each chunk, padding included.
     sizes: Vec<usize>,
     /// Where each row begins, and where the last one ends, padding included.
-    row_offsets: Vec<i64>,
+    pub row_offsets: Vec<i64>,
     /// Rows are padded to this length in tokens; 0 without padding.
     target: usize,
     /// The length of the longest row, padding included.
@@ -93,15 +97,20 @@ const MAX_TOKENS: usize = if usize::BITS > 48 { 1 << 48 } else { usize::MAX >> 8
 impl<'a> BatchLayout<'a> {
     /// Works out where each row begins. `target` is the length to pad to, if rows are padded.
     ///
-    /// An error if the number of all tokens does not fit 48 bits, so that later sizes cannot overflow.
-    fn new(
+    /// An error if the number of all tokens does not fit 48 bits, so that later sizes cannot overflow, or if there is
+    /// no memory for the ends of rows.
+    pub fn new(
         chunks: &'a [RowChunk],
         target: Option<(usize, &'a Padding)>,
         pool: Option<Workers>,
     ) -> Result<BatchLayout<'a>> {
         let padding = target.map(|(_, padding)| padding);
         let target = target.map_or(0, |(target, _)| target);
-        let mut row_offsets = vec![0];
+        let longest = chunks.iter().map(|chunk| chunk.longest).max().unwrap_or(0).max(target);
+        let n_rows: usize = chunks.iter().map(|chunk| chunk.rows.row_offsets.len()).sum();
+        let mut row_offsets = Vec::new();
+        memory::try_reserve(&mut row_offsets, n_rows + 1, n_rows, longest)?;
+        row_offsets.push(0);
         let mut sizes = Vec::with_capacity(chunks.len());
         let mut end = 0;
         for chunk in chunks {
@@ -112,10 +121,9 @@ impl<'a> BatchLayout<'a> {
             }
             sizes.push(end - start);
         }
-        let longest = chunks.iter().map(|chunk| chunk.longest).max().unwrap_or(0).max(target);
         if end >= MAX_TOKENS {
-            let (rows, bytes) = (row_offsets.len() - 1, end.saturating_mul(size_of::<u32>()));
-            return Err(Error::OutOfMemory { rows, length: longest, bytes });
+            let bytes = end.saturating_mul(size_of::<u32>());
+            return Err(Error::OutOfMemory { rows: n_rows, length: longest, bytes });
         }
         Ok(BatchLayout { chunks, sizes, row_offsets, target, longest, padding, pool })
     }
@@ -123,11 +131,7 @@ impl<'a> BatchLayout<'a> {
     /// Writes all requested columns, one after the other. Those that are not requested stay empty.
     fn batch<N: Number>(self, columns: &Columns) -> Result<BatchRows<N>> {
         // All of them together: if the last did not fit, the others would have been written for nothing.
-        let wide = [true, columns.type_ids, columns.attention_mask, columns.special_tokens_mask];
-        let mut token_bytes = size_of::<N>() * wide.iter().filter(|is_requested| **is_requested).count();
-        token_bytes += if columns.offsets { 2 * size_of::<i64>() } else { 0 };
-        token_bytes += size_of::<i32>() * (usize::from(columns.word_ids) + usize::from(columns.sequence_ids));
-        memory::check_tokens(self.n_tokens(), self.n_rows(), self.longest, token_bytes)?;
+        memory::check_tokens(self.n_tokens(), self.n_rows(), self.longest, columns.token_bytes::<N>())?;
         let pad_id = self.padding.map_or(0, |padding| padding.id);
         let when = |is_requested: bool| is_requested.then_some(());
         let attention_mask = when(columns.attention_mask)
@@ -162,9 +166,9 @@ impl<'a> BatchLayout<'a> {
             offsets: offsets.unwrap_or_default(),
             word_ids: word_ids.unwrap_or_default(),
             sequence_ids: sequence_ids.unwrap_or_default(),
-            overflow_to_sample: self.all(|chunk| &chunk.rows.overflow_to_sample),
-            n_tokens: self.all(|chunk| &chunk.rows.n_tokens),
-            truncated: self.all(|chunk| &chunk.rows.truncated),
+            overflow_to_sample: self.all(|chunk| &chunk.rows.overflow_to_sample)?,
+            n_tokens: self.all(|chunk| &chunk.rows.n_tokens)?,
+            truncated: self.all(|chunk| &chunk.rows.truncated)?,
             row_offsets: self.row_offsets,
         })
     }
@@ -180,16 +184,16 @@ impl<'a> BatchLayout<'a> {
     }
 
     /// Writes the column of segment ids.
-    fn type_ids<N: Number>(&self) -> Result<Vec<N>> {
+    pub fn type_ids<N: Number>(&self) -> Result<Vec<N>> {
         let pad_id = self.padding.map_or(0, |padding| padding.type_id);
         let is_pad_id = |chunk: &RowChunk| match chunk.type_ids {
             TypeIds::Same { id, n } => n == 0 || id == pad_id,
             TypeIds::List(_) => false,
         };
         // If all tokens have one id, and padding has it too, there is nothing to look up. Zeros come from the system,
-        // which need not write them; `batch` has checked that there is memory.
+        // which need not write them.
         if self.chunks.iter().all(is_pad_id) {
-            return Ok(vec![N::of(pad_id); self.n_tokens()]);
+            return memory::try_filled(N::of(pad_id), self.n_tokens(), self.n_rows(), self.longest);
         }
         let write = |chunk: &RowChunk, row, to: Unwritten<'_, _>| match &chunk.type_ids {
             TypeIds::Same { id, .. } => to.fill(N::of(*id)),
@@ -205,8 +209,12 @@ impl<'a> BatchLayout<'a> {
     }
 
     /// Concatenates what each chunk has of something that is not padded.
-    fn all<T: Copy>(&self, list: impl Fn(&RowChunk) -> &[T]) -> Vec<T> {
-        self.chunks.iter().flat_map(|chunk| list(chunk).iter().copied()).collect()
+    pub fn all<T: Copy>(&self, list: impl Fn(&RowChunk) -> &[T]) -> Result<Vec<T>> {
+        let n = self.chunks.iter().map(|chunk| list(chunk).len()).sum();
+        let mut all = Vec::new();
+        memory::try_reserve(&mut all, n, self.n_rows(), self.longest)?;
+        self.chunks.iter().for_each(|chunk| all.extend_from_slice(list(chunk)));
+        Ok(all)
     }
 
     /// Writes a column of `width` values for each token, divided among threads by chunks if it is large.

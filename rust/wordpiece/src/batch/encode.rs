@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use wordpiece_parallel::{ScratchGuard, Workers, checkpoint, map_with};
+use wordpiece_parallel::{ScratchGuard, Workers, checkpoint, try_map_with};
 
 use super::chunk::ChunkEncoder;
 use super::columns::{BatchRows, Columns, Number};
@@ -122,11 +122,8 @@ impl Tokenizer {
             write(&rows.ids, &rows.row_offsets, part);
             Ok(rows.truncated)
         };
-        let mut truncated = Vec::with_capacity(inputs.len());
-        for result in map_with(parts.collect(), pool, || self.scratch(), encode) {
-            truncated.append(&mut result?);
-        }
-        Ok(truncated)
+        let truncated = try_map_with(parts.collect(), pool, || self.scratch(), encode)?;
+        Ok(truncated.concat())
     }
 
     /// Encodes many inputs, with everything that is known about each. The result does not depend on the pool.
@@ -170,8 +167,8 @@ fn map_runs<T: Send>(
     let runs = divide(inputs, run_bytes(inputs, Some(pool)));
     let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, run: Range<usize>| f(run.start, &inputs[run], scratch);
     let mut all = Vec::with_capacity(inputs.len());
-    for result in map_with(runs, Some(pool), || tokenizer.scratch(), encode) {
-        all.append(&mut result?);
+    for mut results in try_map_with(runs, Some(pool), || tokenizer.scratch(), encode)? {
+        all.append(&mut results);
     }
     Ok(all)
 }

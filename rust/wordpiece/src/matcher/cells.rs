@@ -5,6 +5,7 @@
 //! that put a child with some label into a free cell are the free cells, with the bits of the label flipped in their
 //! numbers. Nodes are placed depth first, so the nodes of one token are near each other.
 
+use super::pieces::NONE;
 use super::trie::Trie;
 
 /// The base of a node without children: no byte leads from it to a cell with that byte as its label.
@@ -82,6 +83,16 @@ impl BlockSet {
     }
 }
 
+/// Returns the number of a cell as the arrays store it.
+///
+/// # Panics
+///
+/// If it does not fit, or is the one that means "no node".
+fn number_of(cell: usize) -> u32 {
+    assert!(cell < NONE as usize, "fewer than 2³² − 1 cells");
+    cell as u32
+}
+
 /// The double array while it is filled.
 #[derive(Debug)]
 pub(super) struct Cells {
@@ -124,11 +135,11 @@ impl Cells {
                 continue;
             }
             let base = self.base_for(&trie.labels[children.clone()]);
-            self.bases[cell_of[node] as usize] = base as u32;
+            self.bases[cell_of[node] as usize] = number_of(base);
             for child in children.clone() {
                 let cell = base ^ usize::from(trie.labels[child]);
                 self.labels[cell] = trie.labels[child];
-                cell_of[child] = cell as u32;
+                cell_of[child] = number_of(cell);
             }
             nodes.extend(children.rev());
         }

@@ -28,11 +28,23 @@ impl Pops {
     pub const EMPTY: Pops = Pops { code: NONE, id: 0 };
     const PIECE: u32 = 1 << 31;
 
+    /// Returns the list of one piece.
+    ///
+    /// # Panics
+    ///
+    /// If the piece has 2³¹ − 1 bytes or more.
     pub fn piece(piece: MatchedPiece) -> Pops {
+        assert!(piece.len < !Pops::PIECE, "a token has fewer than 2³¹ − 1 bytes");
         Pops { code: piece.len | Pops::PIECE, id: piece.id }
     }
 
+    /// Returns the concatenation with an index.
+    ///
+    /// # Panics
+    ///
+    /// If the index is 2³¹ or more.
     pub fn concatenation(index: usize) -> Pops {
+        assert!(index < Pops::PIECE as usize, "fewer than 2³¹ concatenations");
         Pops { code: index as u32, id: 0 }
     }
 
@@ -101,5 +113,23 @@ impl PendingPieces {
     /// Returns the size of the memory that the list holds, in bytes.
     pub fn capacity_bytes(&self) -> usize {
         size_of::<Pops>() * self.0.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::{MatchedPiece, Pops, PopsKind};
+
+    #[test]
+    fn the_largest_lists_are_told_apart_and_larger_ones_refused() {
+        const LEN: u32 = (1 << 31) - 2;
+        let piece = |len| Pops::piece(MatchedPiece { id: 5, len });
+        let found = piece(LEN).kind();
+        assert!(matches!(found, PopsKind::Piece(MatchedPiece { id: 5, len: LEN })), "not the piece");
+        assert!(matches!(Pops::concatenation((1 << 31) - 1).kind(), PopsKind::Concatenation(0x7FFF_FFFF)));
+        assert!(catch_unwind(|| piece(LEN + 1)).is_err());
+        assert!(catch_unwind(|| Pops::concatenation(1 << 31)).is_err());
     }
 }

@@ -17,12 +17,18 @@ pub(super) struct TokenKey<'a> {
 }
 
 impl<'a> TokenKey<'a> {
+    /// Returns the key of a token.
+    ///
+    /// # Panics
+    ///
+    /// If the text has 2³² bytes or more.
     pub fn new(text: &'a str, id: u32) -> TokenKey<'a> {
         let text = text.as_bytes();
         let mut start = [0; 8];
         let n = text.len().min(8);
         start[..n].copy_from_slice(&text[..n]);
-        TokenKey { start: u64::from_be_bytes(start), text, piece: MatchedPiece { id, len: text.len() as u32 } }
+        let len = u32::try_from(text.len()).expect("a token has fewer than 2³² bytes");
+        TokenKey { start: u64::from_be_bytes(start), text, piece: MatchedPiece { id, len } }
     }
 
     /// Returns the byte at `depth`, which must be less than the length of the text.
@@ -46,6 +52,10 @@ impl Trie {
     pub const ROOT: usize = 0;
 
     /// Builds the trie over distinct keys, level by level, without a map per node.
+    ///
+    /// # Panics
+    ///
+    /// If it has 2³² nodes or more.
     pub fn new(mut keys: Vec<TokenKey<'_>>) -> Trie {
         keys.sort_unstable_by_key(|key| (key.start, key.text));
         let mut trie = Trie { first_child: vec![1], labels: vec![0], pieces: Vec::new() };
@@ -62,7 +72,7 @@ impl Trie {
                 trie.labels.push(byte);
                 low = next;
             }
-            trie.first_child.push(trie.labels.len() as u32);
+            trie.first_child.push(u32::try_from(trie.labels.len()).expect("fewer than 2³² nodes"));
         }
         trie
     }

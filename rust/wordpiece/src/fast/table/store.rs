@@ -188,7 +188,7 @@ impl WordTable {
     /// Doubles the number of lines. The store stays as it is: values refer to it by position.
     fn grow(&mut self) {
         let n = self.lines.len();
-        self.hash = LineHash::of_lines(2 * n);
+        let hash = LineHash::of_lines(2 * n);
         let mut lines = Vec::new();
         memory::reserve(&mut lines, 2 * n);
         // Line `i` becomes lines `2 i` and `2 i + 1`.
@@ -196,7 +196,7 @@ impl WordTable {
         for (i, line) in self.lines.iter().enumerate() {
             let mut halves = [TableLine::EMPTY; 2];
             for (&key, &value) in line.keys.iter().zip(&line.values).filter(|(_, value)| value.count > 0) {
-                let own = self.line(key);
+                let own = hash.line(key) as usize;
                 if own / 2 == i {
                     halves[own % 2].push(key, value);
                 } else {
@@ -205,7 +205,8 @@ impl WordTable {
             }
             lines.extend_from_slice(&halves);
         }
-        self.lines = lines;
+        // Both at once: `hash` numbers exactly these lines.
+        (self.lines, self.hash) = (lines, hash);
         // Words that were in a line of others because their own was full.
         self.occupied -= elsewhere.len();
         for (key, value) in elsewhere {
