@@ -3,8 +3,8 @@
 The names are those of tests/data/public_names.txt, members of classes included. An exception is a line of
 scripts/docstring_exceptions.txt, with a rule and a name; one that is not needed any more is a complaint, too.
 
-Usage: ``check_docstrings.py``, or ``check_docstrings.py --write`` after a docstring was completed, which removes lines of
-the list and adds none.
+Usage: ``check_docstrings.py``, or ``check_docstrings.py --write`` after a docstring was completed, which removes lines
+of the list and adds none.
 """
 
 from __future__ import annotations

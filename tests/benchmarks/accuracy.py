@@ -5,7 +5,8 @@ correlation of the similarities of 10,000 pairs of them. Retrieval: the first se
 a document. Pairs of texts with scores of people (`--pairs`, see `pairs.py`): the correlation of cosines with the scores,
 beside other engines in int8 and what is published. Labelled texts (`--labelled`, files train.tsv and test.tsv with columns label, rating and text): the accuracy of
 a logistic regression on the vectors, the correlation of a ridge regression with the ratings, and the ranking by it. With
-`--masked` a masked-language model: how many tokens have the same best prediction, and its vectors as a sparse encoder.
+`--masked` a masked-language model: how many tokens have the same best prediction, and its vectors as a sparse encoder. With
+`--torch` the distance of float32 to float64, of this package and of torch (see `exactness.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import wordpiece_bert as wb
-from benchmarks import contests, pairs, report
+from benchmarks import contests, exactness, pairs, report
 from benchmarks.texts import ROOT
 from wordpiece_bert import SparseEncoder, Tokenizer
 from wordpiece_bert._internal.correlation import spearman
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.floating[Any]]
 
 DTYPES = ("float32", "bfloat16", "int8", "auto")
-SECTIONS = ("vectors", "labelled", "masked", "pairs")
+SECTIONS = ("vectors", "labelled", "masked", "pairs", "float64")
 #: Texts with --quick.
 QUICK = 20
 PAIRS = 10_000
@@ -60,6 +61,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--masked", type=Path, help="the folder of a masked-language model")
     parser.add_argument("--labelled", type=Path, help="a folder with train.tsv and test.tsv")
     parser.add_argument("--pairs", type=Path, help="a folder of pairs with scores, NAME.tsv or NAME.tsv.xz")
+    parser.add_argument("--torch", type=Path, help="a Python with torch and transformers, for the part float64")
+    parser.add_argument("--longest", type=int, default=256, help="the most tokens of a row, in the part float64")
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES[1:])
     engines = tuple(contests.PROGRAMS)
     what = "of the engines that compute in int8, compare --pairs only with these"
@@ -70,6 +73,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="few texts and pairs, to check that the command works")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS)
     options = parser.parse_args(arguments)
+    if options.only == ["float64"] and not options.torch:
+        parser.error("the part float64 compares with torch: pass --torch PYTHON, one that has torch and transformers")
     wb.set_num_threads(options.threads)
     dtypes = ["float32", *(dtype for dtype in options.dtypes if dtype != "float32")]
     texts = paragraphs(options.corpora, QUICK if options.quick else options.paragraphs)
@@ -97,6 +102,9 @@ def main(arguments: list[str]) -> int:
     if options.pairs and "pairs" in options.only:
         part, results["pairs"], wrong = pairs.run(tasks, options)
         lines += ["", "## Pairs", "", part]
+    if options.torch and "float64" in options.only:
+        part, results["float64"] = exactness.run(options, texts)
+        lines += ["", "## Distance of float32 to float64", "", part]
     print(*lines, sep="\n")
     if options.record:
         print(report.save("accuracy", "\n".join(lines) + "\n", {"results": results}, options.record))

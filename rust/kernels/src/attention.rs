@@ -22,7 +22,7 @@ use crate::disentangled::{HeadScores, RelativeScores, RelativeScratch};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
 use crate::softmax::{softmax, softmax_within};
-use crate::tile::{Ahead, BLOCK_PANELS, Tile, tiles};
+use crate::tile::{Ahead, BLOCK_PANELS, PAIR_BLOCK_PANELS, Tile, tiles};
 use crate::transpose::Transpose;
 
 /// A head can be interrupted after this many queries.
@@ -354,7 +354,13 @@ impl Kernel for AttentionHead<'_, '_> {
             }
             let scores = View::new(scores, n);
             let mut part = [Row::ZERO; MAX_PAIR_ROWS];
-            for block in blocks(seen.clone(), if visible.is_some() { BLOCK_PANELS } else { key_panels }) {
+            // Those of the tile, so that keys that are not seen change no bit.
+            let panels_of_block = match (&visible, &products) {
+                (None, _) => key_panels,
+                (Some(_), None) => BLOCK_PANELS,
+                (Some(_), Some(_)) => PAIR_BLOCK_PANELS,
+            };
+            for block in blocks(seen.clone(), panels_of_block) {
                 // The sums of the first block are written, those of the others are added to them.
                 let is_first = block.start == seen.start;
                 let of_block = scores.panels(block.start - seen.start..block.end - seen.start);

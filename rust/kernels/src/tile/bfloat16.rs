@@ -5,7 +5,7 @@
 
 use super::ahead::Ahead;
 use super::matrices::multiply_rows;
-use super::shape::BLOCK_PANELS;
+use super::shape::PAIR_BLOCK_PANELS;
 use crate::arch::{MatrixDot, PairDot, PairMatrixTileKernel, PairTileKernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View};
 
@@ -34,10 +34,10 @@ impl PairTileKernel for PairTile<'_> {
         let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
         let mut ahead = self.ahead;
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {
-            for (block, b) in self.b.chunks(BLOCK_PANELS * PAIRS).enumerate() {
+            for (block, b) in self.b.chunks(PAIR_BLOCK_PANELS * PAIRS).enumerate() {
                 let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
                 for (p, b) in b.chunks(PAIRS).enumerate() {
-                    let a = self.a.panel(block * BLOCK_PANELS + p);
+                    let a = self.a.panel(block * PAIR_BLOCK_PANELS + p);
                     let a: &[HalfRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
                     for (k, b) in b.iter().enumerate().take(PAIRS) {
                         ahead.request_row();
@@ -84,10 +84,10 @@ impl PairMatrixTileKernel for PairTile<'_> {
         assert!(self.b.len().is_multiple_of(PAIRS));
         let mut ahead = self.ahead;
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {
-            for (block, b) in self.b.chunks(BLOCK_PANELS * PAIRS).enumerate() {
+            for (block, b) in self.b.chunks(PAIR_BLOCK_PANELS * PAIRS).enumerate() {
                 let mut sums = [[dot.zero(simd); VECTORS]; PAIRS_OF_ROWS];
                 for (p, b) in b.chunks_exact(PAIRS).enumerate() {
-                    let a = self.a.panel(block * BLOCK_PANELS + p);
+                    let a = self.a.panel(block * PAIR_BLOCK_PANELS + p);
                     let a: &[HalfRow; ROWS] = a.try_into().expect("`a` and `out` have the same number of rows");
                     for (k, b) in b.as_chunks().0.iter().enumerate().take(PAIRS / 2) {
                         ahead.request_row();

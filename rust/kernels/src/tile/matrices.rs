@@ -40,7 +40,7 @@ mod tests {
     use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, QuadRow, Row, SumRow, View};
     use crate::numbers::GROUP;
     use crate::numbers::f32_to_bf16;
-    use crate::tile::{Ahead, BLOCK_PANELS, ByteTile, PairTile, QUADS, Unquantized};
+    use crate::tile::{Ahead, ByteTile, PAIR_BLOCK_PANELS, PairTile, QUADS, Unquantized};
 
     /// What `smmla` computes, number by number, so that the tile is tested on every CPU.
     #[derive(Clone, Copy)]
@@ -141,7 +141,7 @@ mod tests {
     fn products_of_bfloat16_matrices_are_those_of_rows() {
         let state = &mut 1;
         let mut number = || f32_to_bf16(f32::from(next(state)) / 77.0);
-        for width in [0, 1, 2, BLOCK_PANELS, BLOCK_PANELS + 3] {
+        for width in [0, 1, 2, PAIR_BLOCK_PANELS, PAIR_BLOCK_PANELS + 3] {
             let mut pair = || u32::from(number()) | u32::from(number()) << 16;
             let b: Vec<_> = (0..width * PANEL / 2).map(|_| PairRow([(); PANEL].map(|()| pair()))).collect();
             for rows in 1..=6 {

@@ -6,7 +6,7 @@
 //! that the sums stay in registers. Where tile registers multiply, [`multiply_with_registers`] and
 //! [`multiply_bytes_with_registers`] take their place.
 //!
-//! Each element is the sum of its [blocks](BLOCK_PANELS) of K, first to last; within a block, of its products, first to
+//! Each element is the sum of its [blocks](BLOCK_PANELS) of K ([of bfloat16](PAIR_BLOCK_PANELS)), first to last; within a block, of its products, first to
 //! last. How many rows a tile has does not change that order, so it does not change a bit of the result.
 
 mod ahead;
@@ -29,5 +29,5 @@ pub use int8::{ByteTile, QUADS, Unquantized};
 pub use meanwhile::Meanwhile;
 pub use outer::{OuterTile, PairOuterTile};
 pub use registers::{REGISTER_ROWS, multiply_bytes_with_registers, multiply_with_registers};
-pub use shape::{BLOCK_PANELS, tiles};
+pub use shape::{BLOCK_PANELS, PAIR_BLOCK_PANELS, tiles};
 pub use vectors::{Measure, Product, VectorTile, pack_vectors};

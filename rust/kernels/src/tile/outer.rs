@@ -4,13 +4,13 @@
 //! columns one after the other, so both factors are read as they are: for each token, one row of `b` is loaded and multiplied
 //! by one number of `a` for every row of the tile.
 
-use super::shape::BLOCK_PANELS;
+use super::shape::{BLOCK_PANELS, PAIR_BLOCK_PANELS};
 use crate::arch::{PairDot, PairTileKernel, Simd, TileKernel};
 use crate::matrix::{PANEL, PairRow, Row};
 
 /// A tile of a product, out += aᵀ·b, with a row for each of as many columns of `a` as `out` has rows.
 ///
-/// The products of 512 rows are added up in registers, first to last, and then added to `out`.
+/// The products of 128 rows, or of 512 in bfloat16, are added up in registers, first to last, and then added to `out`.
 pub struct OuterTile<'a> {
     /// One panel [K, 32].
     pub a: &'a [Row],
@@ -78,7 +78,7 @@ impl PairTileKernel for PairOuterTile<'_> {
 
     #[inline(always)]
     fn run<S: Simd, D: PairDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
-        const BLOCK: usize = BLOCK_PANELS * PANEL / 2;
+        const BLOCK: usize = PAIR_BLOCK_PANELS * PANEL / 2;
         assert!(self.a.len() == self.b.len() && self.first + ROWS <= PANEL);
         let out: &mut [Row; ROWS] = self.out.try_into().expect("ROWS is the length of `out`");
         for at in (0..PANEL).step_by(VECTORS * S::LANES) {

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
-/// Panels of K over which the sum of an element stays in a register: 512 products.
+/// Panels of K over which the sum of an element stays in a register: 128 products.
 ///
 /// The sums of blocks are then added, which keeps the rounding error of long sums small.
-pub const BLOCK_PANELS: usize = 16;
+pub const BLOCK_PANELS: usize = 4;
+
+/// The same for products of bfloat16 numbers, 512: their own rounding is hundreds of times as large as that of the sums.
+pub const PAIR_BLOCK_PANELS: usize = 16;
 
 /// Divides `0..rows` into as few ranges of at most `max_rows` as possible, whose lengths differ by at most one.
 #[inline(always)]

@@ -27,7 +27,7 @@ impl Measure for Product {
 
 /// The sums of a few rows and the queries of a panel.
 ///
-/// Each is computed from its row and its query alone, as the sum of its blocks of 512 numbers, first to last, and within
+/// Each is computed from its row and its query alone, as the sum of its blocks of 128 numbers, first to last, and within
 /// a block from the first number to the last: so it does not depend on how many rows or queries there are, and the
 /// rounding error of wide vectors stays small.
 pub struct VectorTile<'a, M> {

@@ -7,7 +7,10 @@ use super::products::{WeightGradient, add_column_sums, weight_gradients};
 use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, panels};
-use crate::tile::{Ahead, BLOCK_PANELS, Tile, tiles};
+use crate::tile::{Ahead, Tile, tiles};
+
+/// Panels of outputs whose weights are packed at a time, so that they stay in the cache: 512 outputs.
+const PACKED_PANELS: usize = 16;
 
 /// The gradients of y = x·Wᵀ + b, row by row.
 pub struct LinearGradients<'a> {
@@ -81,14 +84,14 @@ impl Kernel for InputPanel<'_> {
         let InputPanel { dy, weight, inputs, panel, packed, out } = self;
         out.fill(Row::ZERO);
         let columns = panel * PANEL..(panel * PANEL + PANEL).min(inputs);
-        for (block, outputs) in weight.chunks(BLOCK_PANELS * PANEL * inputs).enumerate() {
+        for (block, outputs) in weight.chunks(PACKED_PANELS * PANEL * inputs).enumerate() {
             packed.clear();
             packed.extend(outputs.chunks_exact(inputs).map(|weights| {
                 let mut row = Row::ZERO;
                 row.0[..columns.len()].copy_from_slice(&weights[columns.clone()]);
                 row
             }));
-            let first = block * BLOCK_PANELS;
+            let first = block * PACKED_PANELS;
             let a = dy.panels(first..first + panels(packed.len()));
             for tile in tiles(out.len(), S::TILE_ROWS) {
                 let mut sums = [Row::ZERO; MAX_TILE_ROWS];
