@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use super::top_k::{PanelOfBest, Scores};
-use super::{Hit, Part, TopK, check_bytes, search_parts};
+use super::{Hit, Part, SearchRows, TopK, check_bytes, search_parts};
 use crate::Execution;
-use crate::arch::{InstructionSet, Kernel, Simd, run};
+use crate::arch::{Kernel, Simd, run};
 use crate::matrix::PANEL;
 
 /// How many rows stay in the cache while the queries pass by.
@@ -41,12 +41,10 @@ const LEAST_AT_ONCE: usize = 4;
 /// ```
 pub fn search(execution: Execution, queries: &[u8], collection: &[u8], width: usize, top_k: usize) -> Vec<Vec<Hit>> {
     check_bytes(queries, collection, width);
-    let (set, words) = (execution.instruction_set, width.div_ceil(8));
-    let count = queries.len() / width;
-    let found = |part: &dyn Part| search_parts(execution, collection.len() / width, width, count, top_k, part);
-    if count < LEAST_AT_ONCE || !run(set, CountsBitsOfVectors) {
+    let (words, count, rows) = (width.div_ceil(8), queries.len() / width, collection.len() / width);
+    if count < LEAST_AT_ONCE || !run(execution.instruction_set, CountsBitsOfVectors) {
         let queries = queries.chunks_exact(width).flat_map(|query| query.chunks(8).map(word)).collect();
-        found(&OneByOne { set, queries, collection, width })
+        search_parts(execution, rows, width, count, top_k, &OneByOne { queries, collection, width })
     } else {
         let mut packed = vec![[0; EIGHT]; count.div_ceil(EIGHT) * words];
         for (i, query) in queries.chunks_exact(width).enumerate() {
@@ -54,7 +52,7 @@ pub fn search(execution: Execution, queries: &[u8], collection: &[u8], width: us
                 to[i % EIGHT] = word(bytes);
             }
         }
-        found(&EightAtOnce { set, queries: packed, collection, width })
+        search_parts(execution, rows, width, count, top_k, &EightAtOnce { queries: packed, collection, width })
     }
 }
 
@@ -79,7 +77,6 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 struct OneByOne<'a> {
-    set: InstructionSet,
     /// [queries, ⌈width / 8⌉], padded with zeros.
     queries: Vec<u64>,
     collection: &'a [u8],
@@ -87,27 +84,13 @@ struct OneByOne<'a> {
 }
 
 impl Part for OneByOne<'_> {
-    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
-        run(self.set, SearchOneByOne { part: self, rows, best });
-    }
-}
-
-struct SearchOneByOne<'a> {
-    part: &'a OneByOne<'a>,
-    rows: Range<usize>,
-    best: &'a mut [TopK],
-}
-
-impl Kernel for SearchOneByOne<'_> {
-    type Output = ();
-
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let &OneByOne { ref queries, collection, width, .. } = self.part;
+    fn search<S: Simd>(&self, _: S, all: Range<usize>, best: &mut [TopK]) {
+        let &OneByOne { ref queries, collection, width } = self;
         let words = width.div_ceil(8);
-        for start in self.rows.clone().step_by(ROWS) {
-            let rows = &collection[start * width..self.rows.end.min(start + ROWS) * width];
-            for (query, best) in queries.chunks_exact(words).zip(&mut *self.best) {
+        for start in all.clone().step_by(ROWS) {
+            let rows = &collection[start * width..all.end.min(start + ROWS) * width];
+            for (query, best) in queries.chunks_exact(words).zip(&mut *best) {
                 for (r, row) in rows.chunks_exact(width).enumerate() {
                     best.push(start + r, -f64::from(distance(query, row)));
                 }
@@ -131,7 +114,6 @@ fn distance(query: &[u64], row: &[u8]) -> u32 {
 }
 
 struct EightAtOnce<'a> {
-    set: InstructionSet,
     /// Word k of eight queries at a time, [⌈queries / 8⌉, ⌈width / 8⌉], padded with zeros.
     queries: Vec<[u64; EIGHT]>,
     collection: &'a [u8],
@@ -139,35 +121,21 @@ struct EightAtOnce<'a> {
 }
 
 impl Part for EightAtOnce<'_> {
-    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
-        run(self.set, SearchEightAtOnce { part: self, rows, best });
-    }
-}
-
-struct SearchEightAtOnce<'a> {
-    part: &'a EightAtOnce<'a>,
-    rows: Range<usize>,
-    best: &'a mut [TopK],
-}
-
-impl Kernel for SearchEightAtOnce<'_> {
-    type Output = ();
-
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        simd.run_counting(CountBits(self));
+    fn search<S: Simd>(&self, simd: S, rows: Range<usize>, best: &mut [TopK]) {
+        simd.run_counting(CountBits(SearchRows { part: self, rows, best }));
     }
 }
 
 /// A search that is compiled with the instruction that counts bits, where the CPU has it.
-struct CountBits<'a>(SearchEightAtOnce<'a>);
+struct CountBits<'a>(SearchRows<'a, EightAtOnce<'a>>);
 
 impl Kernel for CountBits<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let SearchEightAtOnce { part: EightAtOnce { queries, collection, width, .. }, rows: all, best } = self.0;
+        let SearchRows { part: EightAtOnce { queries, collection, width }, rows: all, best } = self.0;
         let words = width.div_ceil(8);
         let mut scores: Scores = [0.0; PANEL];
         for start in all.clone().step_by(ROWS) {

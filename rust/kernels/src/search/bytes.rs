@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::top_k::{PanelOfBest, Scores};
 use super::{Hit, Part, TopK, check_bytes, search_parts};
 use crate::Execution;
-use crate::arch::{InstructionSet, Kernel, MAX_TILE_ROWS, Simd, run};
+use crate::arch::{MAX_TILE_ROWS, Simd};
 use crate::matrix::{ByteRow, PANEL, View};
 use crate::numbers::GROUP;
 use crate::tile::{Ahead, ByteQueries, ByteVectorTile, tiles};
@@ -48,10 +48,10 @@ pub fn search(
     top_k: usize,
 ) -> Vec<Vec<Hit>> {
     check_bytes(queries, collection, width);
-    let (set, count) = (execution.instruction_set, queries.len() / width);
+    let count = queries.len() / width;
     if count < LEAST_AT_ONCE {
         let queries = queries.iter().map(|&x| if are_signed { i16::from(x as i8) } else { i16::from(x) }).collect();
-        let part = OneByOne { set, queries, collection, width, are_signed };
+        let part = OneByOne { queries, collection, width, are_signed };
         return search_parts(execution, collection.len() / width, width, count, top_k, &part);
     }
     // Added modulo 256, 128 makes unsigned bytes signed and the other way round.
@@ -61,7 +61,7 @@ pub fn search(
         true => vec![0.0; count],
         false => queries.chunks_exact(width).map(|query| signed_sum(query) as f64 * 128.0).collect(),
     };
-    let part = Packed { set, queries: packed, sums, collection, width, offset, are_signed };
+    let part = Packed { queries: packed, sums, collection, width, offset, are_signed };
     search_parts(execution, collection.len() / width, width, count, top_k, &part)
 }
 
@@ -72,7 +72,6 @@ fn signed_sum(bytes: &[u8]) -> i64 {
 }
 
 struct OneByOne<'a> {
-    set: InstructionSet,
     /// [queries, width]
     queries: Vec<i16>,
     collection: &'a [u8],
@@ -81,34 +80,23 @@ struct OneByOne<'a> {
 }
 
 impl Part for OneByOne<'_> {
-    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
-        run(self.set, SearchOneByOne { part: self, rows, best });
-    }
-}
-
-struct SearchOneByOne<'a> {
-    part: &'a OneByOne<'a>,
-    rows: Range<usize>,
-    best: &'a mut [TopK],
-}
-
-impl Kernel for SearchOneByOne<'_> {
-    type Output = ();
-
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        if self.part.are_signed { self.search(|x| i32::from(x as i8)) } else { self.search(i32::from) }
+    fn search<S: Simd>(&self, _: S, rows: Range<usize>, best: &mut [TopK]) {
+        match self.are_signed {
+            true => self.with(rows, best, |x| i32::from(x as i8)),
+            false => self.with(rows, best, i32::from),
+        }
     }
 }
 
-impl SearchOneByOne<'_> {
+impl OneByOne<'_> {
     /// Searches with the numbers that `widen` makes of the bytes of a row. The compiler makes vector instructions of it.
     #[inline(always)]
-    fn search(self, widen: impl Fn(u8) -> i32) {
-        let &OneByOne { ref queries, collection, width, .. } = self.part;
-        for row in self.rows {
+    fn with(&self, rows: Range<usize>, best: &mut [TopK], widen: impl Fn(u8) -> i32) {
+        let &OneByOne { ref queries, collection, width, .. } = self;
+        for row in rows {
             let numbers = &collection[row * width..(row + 1) * width];
-            for (query, best) in queries.chunks_exact(width).zip(&mut *self.best) {
+            for (query, best) in queries.chunks_exact(width).zip(&mut *best) {
                 best.push(row, product(query, numbers, &widen) as f64);
             }
         }
@@ -127,7 +115,6 @@ fn product(query: &[i16], row: &[u8], widen: &impl Fn(u8) -> i32) -> i64 {
 }
 
 struct Packed<'a> {
-    set: InstructionSet,
     queries: ByteQueries,
     /// For each query 128 times the sum of its numbers less 128, if they are unsigned.
     sums: Vec<f64>,
@@ -139,25 +126,10 @@ struct Packed<'a> {
 }
 
 impl Part for Packed<'_> {
-    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
-        run(self.set, SearchPacked { bytes: self, rows, best });
-    }
-}
-
-struct SearchPacked<'a> {
-    bytes: &'a Packed<'a>,
-    rows: Range<usize>,
-    best: &'a mut [TopK],
-}
-
-impl Kernel for SearchPacked<'_> {
-    type Output = ();
-
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let SearchPacked { bytes, rows, best } = self;
-        let &Packed { ref queries, collection, width, .. } = bytes;
-        let offset = bytes.offset ^ simd.byte_bias();
+    fn search<S: Simd>(&self, simd: S, rows: Range<usize>, best: &mut [TopK]) {
+        let &Packed { ref queries, collection, width, .. } = self;
+        let offset = self.offset ^ simd.byte_bias();
         let mut packed = vec![ByteRow::ZERO; MAX_TILE_ROWS * queries.groups()];
         let mut products: [Scores; MAX_TILE_ROWS] = [[0.0; PANEL]; MAX_TILE_ROWS];
         let mut sums = [0.0; MAX_TILE_ROWS];
@@ -171,13 +143,13 @@ impl Kernel for SearchPacked<'_> {
                 sums[r] = 128.0 * pack_row(row, offset, packed[r..].iter_mut().step_by(tile.len())) as f64;
             }
             let a = View::new(packed, tile.len());
-            for ((b, best), of_queries) in queries.panels().zip(best.chunks_mut(PANEL)).zip(bytes.sums.chunks(PANEL)) {
+            for ((b, best), of_queries) in queries.panels().zip(best.chunks_mut(PANEL)).zip(self.sums.chunks(PANEL)) {
                 let mut best = PanelOfBest::new(best);
                 let out = &mut products[..tile.len()];
                 simd.run_byte_tile(ByteVectorTile { a, b, queries: best.len(), ahead, out: &mut *out });
                 ahead = Ahead::NOTHING;
                 for (r, (scores, of_row)) in out.iter_mut().zip(sums).enumerate() {
-                    if !bytes.are_signed {
+                    if !self.are_signed {
                         scores.iter_mut().zip(of_queries).for_each(|(score, of_query)| *score += of_query + of_row);
                     }
                     best.push(first + r, scores);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::top_k::{PanelOfBest, Scores};
 use super::{Hit, Part, TopK, search_parts};
 use crate::Execution;
-use crate::arch::{InstructionSet, Kernel, MAX_TILE_ROWS, Simd, run};
+use crate::arch::{MAX_TILE_ROWS, Simd};
 use crate::matrix::{PANEL, Row};
 use crate::tile::{Ahead, Measure, Product, VectorTile, pack_vectors, tiles};
 
@@ -63,13 +63,12 @@ pub fn search(
     assert!(width > 0, "vectors have at least one number");
     assert!(queries.len().is_multiple_of(width) && collection.len().is_multiple_of(width), "rows of {width} numbers");
     let packed = pack_vectors(queries, width);
-    let part = Floats { set: execution.instruction_set, queries: &packed, collection, width, metric };
+    let part = Floats { queries: &packed, collection, width, metric };
     let count = collection.len() / width;
     search_parts(execution, count, width * size_of::<f32>(), queries.len() / width, top_k, &part)
 }
 
 struct Floats<'a> {
-    set: InstructionSet,
     /// Panels of `width` rows.
     queries: &'a [Row],
     collection: &'a [f32],
@@ -78,38 +77,30 @@ struct Floats<'a> {
 }
 
 impl Part for Floats<'_> {
-    fn search(&self, rows: Range<usize>, best: &mut [TopK]) {
-        run(self.set, SearchRows { floats: self, rows, best });
-    }
-}
-
-/// Compares some rows with all queries, with the instructions of one set.
-struct SearchRows<'a> {
-    floats: &'a Floats<'a>,
-    rows: Range<usize>,
-    best: &'a mut [TopK],
-}
-
-impl Kernel for SearchRows<'_> {
-    type Output = ();
-
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        match self.floats.metric {
-            Metric::Dot => self.with(simd, Product, |sum, _| sum),
-            Metric::Cosine => self.with(simd, Product, |sum, length| sum / length),
-            Metric::Euclidean => self.with(simd, SquaredDifference, |sum, _| -sum.sqrt()),
-            Metric::Manhattan => self.with(simd, AbsoluteDifference, |sum, _| -sum),
+    fn search<S: Simd>(&self, simd: S, rows: Range<usize>, best: &mut [TopK]) {
+        match self.metric {
+            Metric::Dot => self.with(simd, rows, best, Product, |sum, _| sum),
+            Metric::Cosine => self.with(simd, rows, best, Product, |sum, length| sum / length),
+            Metric::Euclidean => self.with(simd, rows, best, SquaredDifference, |sum, _| -sum.sqrt()),
+            Metric::Manhattan => self.with(simd, rows, best, AbsoluteDifference, |sum, _| -sum),
         }
     }
 }
 
-impl SearchRows<'_> {
+impl Floats<'_> {
     /// Searches with the score that `score` makes of the sum of a measure and the length of a row, which is computed for the
     /// cosine only.
     #[inline(always)]
-    fn with<S: Simd, M: Measure>(self, simd: S, measure: M, score: impl Fn(f32, f32) -> f32) {
-        let SearchRows { floats: &Floats { queries, collection, width, metric, .. }, rows, best } = self;
+    fn with<S: Simd, M: Measure>(
+        &self,
+        simd: S,
+        rows: Range<usize>,
+        best: &mut [TopK],
+        measure: M,
+        score: impl Fn(f32, f32) -> f32,
+    ) {
+        let &Floats { queries, collection, width, metric } = self;
         let block = &collection[rows.start * width..rows.end * width];
         let next = &collection[rows.end * width..(rows.end + rows.len()).min(collection.len() / width) * width];
         let panels = queries.len() / width;

@@ -17,6 +17,7 @@ use std::ops::Range;
 use wordpiece_parallel::{checkpoint, map_with};
 
 use crate::Execution;
+use crate::arch::{Kernel, Simd, run};
 
 pub mod bits;
 pub mod bytes;
@@ -39,7 +40,23 @@ const CHECKPOINT_BYTES: usize = 1 << 18;
 /// How one part of the collection is searched.
 trait Part: Sync {
     /// Adds the rows of a range, which is short, to the best of each query.
-    fn search(&self, rows: Range<usize>, best: &mut [TopK]);
+    fn search<S: Simd>(&self, simd: S, rows: Range<usize>, best: &mut [TopK]);
+}
+
+/// [`Part::search`] with the instructions of one set.
+struct SearchRows<'a, P> {
+    part: &'a P,
+    rows: Range<usize>,
+    best: &'a mut [TopK],
+}
+
+impl<P: Part> Kernel for SearchRows<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        self.part.search(simd, self.rows, self.best);
+    }
 }
 
 /// Searches `count` rows of `row_bytes` bytes each for `queries` queries, and returns the best `top_k` of each.
@@ -49,7 +66,7 @@ fn search_parts(
     row_bytes: usize,
     queries: usize,
     top_k: usize,
-    part: &dyn Part,
+    part: &impl Part,
 ) -> Vec<Vec<Hit>> {
     let threads = execution.pool.map_or(1, |pool| pool.count() + 1);
     let row_bytes = row_bytes.max(1);
@@ -65,7 +82,8 @@ fn search_parts(
             let mut best: Vec<TopK> = (0..queries).map(|_| TopK::new(top_k)).collect();
             for start in rows.clone().step_by(step) {
                 checkpoint();
-                part.search(start..rows.end.min(start + step), &mut best);
+                let rows = start..rows.end.min(start + step);
+                run(execution.instruction_set, SearchRows { part, rows, best: &mut best });
             }
             best
         },

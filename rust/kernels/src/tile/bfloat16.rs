@@ -5,7 +5,7 @@
 
 use super::ahead::Ahead;
 use super::matrices::multiply_rows;
-use super::shape::PAIR_BLOCK_PANELS;
+use super::shape::{PAIR_BLOCK_PANELS, store_block};
 use crate::arch::{MatrixDot, PairDot, PairMatrixTileKernel, PairTileKernel, Simd};
 use crate::matrix::{HalfRow, PANEL, PairRow, Row, View};
 
@@ -53,12 +53,7 @@ impl PairTileKernel for PairTile<'_> {
                         }
                     }
                 }
-                for (row, sums) in out.iter_mut().zip(sums) {
-                    for (v, sum) in sums.into_iter().enumerate() {
-                        let at = at + v * S::LANES;
-                        simd.store(row, at, if block == 0 { sum } else { simd.add(simd.load(row, at), sum) });
-                    }
-                }
+                store_block(simd, sums, block == 0, out, at);
             }
             if self.b.is_empty() {
                 out.fill(Row::ZERO);

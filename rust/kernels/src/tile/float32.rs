@@ -4,7 +4,7 @@
 //! tile. All sums stay in registers over a block of K.
 
 use super::ahead::Ahead;
-use super::shape::BLOCK_PANELS;
+use super::shape::{BLOCK_PANELS, store_block};
 use crate::arch::{Simd, TileKernel};
 use crate::matrix::{PANEL, Row, View};
 
@@ -47,12 +47,7 @@ impl TileKernel for Tile<'_> {
                         multiply_row(simd, a, k, b, at, &mut sums);
                     }
                 }
-                for (row, sums) in out.iter_mut().zip(sums) {
-                    for (v, sum) in sums.into_iter().enumerate() {
-                        let at = at + v * S::LANES;
-                        simd.store(row, at, if block == 0 { sum } else { simd.add(simd.load(row, at), sum) });
-                    }
-                }
+                store_block(simd, sums, block == 0, out, at);
             }
             if self.b.is_empty() {
                 out.fill(Row::ZERO);

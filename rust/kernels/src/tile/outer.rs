@@ -4,7 +4,7 @@
 //! columns one after the other, so both factors are read as they are: for each token, one row of `b` is loaded and multiplied
 //! by one number of `a` for every row of the tile.
 
-use super::shape::{BLOCK_PANELS, PAIR_BLOCK_PANELS};
+use super::shape::{BLOCK_PANELS, PAIR_BLOCK_PANELS, store_block};
 use crate::arch::{PairDot, PairTileKernel, Simd, TileKernel};
 use crate::matrix::{PANEL, PairRow, Row};
 
@@ -48,12 +48,7 @@ impl TileKernel for OuterTile<'_> {
                         }
                     }
                 }
-                for (row, sums) in out.iter_mut().zip(sums) {
-                    for (v, sum) in sums.into_iter().enumerate() {
-                        let at = at + v * S::LANES;
-                        simd.store(row, at, simd.add(simd.load(row, at), sum));
-                    }
-                }
+                store_block(simd, sums, false, out, at);
             }
         }
     }
@@ -97,12 +92,7 @@ impl PairTileKernel for PairOuterTile<'_> {
                         }
                     }
                 }
-                for (row, sums) in out.iter_mut().zip(sums) {
-                    for (v, sum) in sums.into_iter().enumerate() {
-                        let at = at + v * S::LANES;
-                        simd.store(row, at, simd.add(simd.load(row, at), sum));
-                    }
-                }
+                store_block(simd, sums, false, out, at);
             }
         }
     }

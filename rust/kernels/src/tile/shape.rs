@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use crate::arch::Simd;
+use crate::matrix::Row;
+
 /// Panels of K over which the sum of an element stays in a register: 128 products.
 ///
 /// The sums of blocks are then added, which keeps the rounding error of long sums small.
@@ -9,6 +12,23 @@ pub const BLOCK_PANELS: usize = 4;
 
 /// The same for products of bfloat16 numbers, 512: their own rounding is hundreds of times as large as that of the sums.
 pub const PAIR_BLOCK_PANELS: usize = 16;
+
+/// Stores the sums of a block in the columns from `at` on, or adds them to those of the blocks before it.
+#[inline(always)]
+pub(super) fn store_block<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    sums: [[S::V; VECTORS]; ROWS],
+    is_first: bool,
+    out: &mut [Row; ROWS],
+    at: usize,
+) {
+    for (row, sums) in out.iter_mut().zip(sums) {
+        for (v, sum) in sums.into_iter().enumerate() {
+            let at = at + v * S::LANES;
+            simd.store(row, at, if is_first { sum } else { simd.add(simd.load(row, at), sum) });
+        }
+    }
+}
 
 /// Divides `0..rows` into as few ranges of at most `max_rows` as possible, whose lengths differ by at most one.
 #[inline(always)]

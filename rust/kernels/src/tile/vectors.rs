@@ -4,7 +4,7 @@
 //! much as the sums read.
 
 use super::ahead::Ahead;
-use super::shape::BLOCK_PANELS;
+use super::shape::{BLOCK_PANELS, store_block};
 use crate::arch::{Simd, TileKernel};
 use crate::matrix::{PANEL, Row};
 
@@ -89,12 +89,7 @@ impl<M: Measure> VectorTile<'_, M> {
                     }
                 }
             }
-            for (row, sums) in out.iter_mut().zip(sums) {
-                for (v, sum) in sums.into_iter().enumerate() {
-                    let at = at + v * S::LANES;
-                    simd.store(row, at, if block == 0 { sum } else { simd.add(simd.load(row, at), sum) });
-                }
-            }
+            store_block(simd, sums, block == 0, out, at);
         }
         if self.b.is_empty() {
             out.fill(Row::ZERO);
