@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import wordpiece_bert as wb
-from browser_pages import every_view, open_page, some_attention
+from browser_pages import RESPONSE, every_view, open_page, some_attention
 from chromium import browser, needs_chromium
 from wordpiece_bert import inspect
 
@@ -303,19 +303,6 @@ def test_all_tabs_print_on_few_pages(open_page: Any, every_view: Page) -> None:
     one.page.evaluate("dispatchEvent(new Event('afterprint'))")
     one.page.wait_for_selector("#panel > [data-ready]")
     assert one.page.locator(".printed").count() == 0
-
-
-#: From a click on a head until its numbers are shown and laid out, in milliseconds.
-RESPONSE = """
-    async ([selector, state]) => {
-      const view = document.querySelector(".view-attention");
-      const start = performance.now();
-      document.querySelector(selector).click();
-      while (view.dataset.state !== state) await new Promise((done) => setTimeout(done, 0));
-      view.getBoundingClientRect();
-      return performance.now() - start;
-    }
-"""
 
 
 @pytest.mark.model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["comparison", "interventions", "tokenizers"]
 
 _ALIKE, _OTHER, _ALONE = "#e6eaee", "#fbe6bf", "#fbd3bd"
+#: The height of a line of groups, which has one token above the other.
+_LINE = 70
+
+#: Groups beside each other: left edge, width, the tokens above and below, and the colour.
+_Line: TypeAlias = "list[tuple[float, float, list[str], str]]"
 
 
 def comparison(title: str, data: Data, arrays: Arrays) -> Drawing:
@@ -30,16 +35,9 @@ def comparison(title: str, data: Data, arrays: Arrays) -> Drawing:
     first, second = (weights[: len(units), : len(units)] for weights in pairs)
     lines = _wrapped([_columns(data, group) for group in data["groups"][: 2 * MOST_TOKENS]])
     size = (WIDTH - 2 * EDGE - 40) / 3
-    drawing = begin(WIDTH, TOP + 32 + 70 * len(lines) + size + EDGE, title)
+    drawing = begin(WIDTH, TOP + 32 + _LINE * len(lines) + size + EDGE, title)
     drawing.text(EDGE, TOP + 4, short(f"{data['names'][0]} above, {data['names'][1]} below", 110), size=13, fill=SOFT)
-    y = float(TOP + 16)
-    for line in lines:
-        for x, width, tokens, fill in line:
-            for side, token in enumerate(tokens):
-                if token:
-                    drawing.rectangle(x, y + 26 * side, width, 22, fill, radius=4)
-                    drawing.text(x + width / 2, y + 26 * side + 15, token, size=12, anchor="middle")
-        y += 70
+    y = _draw_groups(drawing, lines, TOP + 16)
     most = max(float(np.abs(second - first).max(initial=0)), 1e-9)
     for i, (name, values, scale) in enumerate(
         (
@@ -65,8 +63,8 @@ def _columns(data: Data, group: list[list[int]]) -> tuple[list[str], str]:
     return [short(token, 40) for token in tokens], fill
 
 
-def _wrapped(columns: list[tuple[list[str], str]]) -> list[list[tuple[float, float, list[str], str]]]:
-    lines: list[list[tuple[float, float, list[str], str]]] = [[]]
+def _wrapped(columns: list[tuple[list[str], str]]) -> list[_Line]:
+    lines: list[_Line] = [[]]
     x = float(EDGE)
     for tokens, fill in columns:
         width = max(text_width(token, 12) for token in tokens) + 12
@@ -78,22 +76,27 @@ def _wrapped(columns: list[tuple[list[str], str]]) -> list[list[tuple[float, flo
     return lines
 
 
+def _draw_groups(drawing: Drawing, lines: list[_Line], top: float) -> float:
+    """Draw lines of groups; returns where they end."""
+    for number, line in enumerate(lines):
+        for x, width, tokens, fill in line:
+            for side, token in enumerate(tokens):
+                if token:
+                    y = top + _LINE * number + 26 * side
+                    drawing.rectangle(x, y, width, 22, fill, radius=4)
+                    drawing.text(x + width / 2, y + 15, token, size=12, anchor="middle")
+    return top + _LINE * len(lines)
+
+
 def tokenizers(title: str, data: Data, arrays: Arrays) -> Drawing:
     """Return the picture of a view of the kind ``tokenizers``."""
     del arrays
     lines = _wrapped([_columns(data, group) for group in data["groups"][: 4 * MOST_TOKENS]])
-    drawing = begin(WIDTH, TOP + 50 + 70 * len(lines), title)
+    drawing = begin(WIDTH, TOP + 50 + _LINE * len(lines), title)
     for i, name in enumerate(data["names"]):
         text = f"{('above', 'below')[i]}: {short(name, 60)}, {data['perWord'][i]:.2f} tokens a word"
         drawing.text(EDGE, TOP + 2 + 18 * i, text, size=13, fill=SOFT)
-    y = float(TOP + 36)
-    for line in lines:
-        for x, width, tokens, fill in line:
-            for side, token in enumerate(tokens):
-                if token:
-                    drawing.rectangle(x, y + 26 * side, width, 22, fill, radius=4)
-                    drawing.text(x + width / 2, y + 26 * side + 15, token, size=12, anchor="middle")
-        y += 70
+    _draw_groups(drawing, lines, TOP + 36)
     return drawing
 
 
