@@ -194,7 +194,7 @@ def attribute(
     outputs = outputs_of(model, stack, tokenizer, "attribution")
     _check(model, tokenizer, options)
     encoding = encode(model, tokenizer, text, pair, max_length)
-    x = stack.output(stack.inputs(np.array([encoding.ids]), encoding.token_type_ids))  # [1, S, H]
+    x = stack.output(stack.row(encoding))  # [1, S, H]
     target = chosen_target(model, outputs, tokenizer, encoding, x, label, token, answer)
     part = ScoredText(
         stack,
@@ -261,9 +261,7 @@ def _of_cosine(encoder: SentenceEncoder, text: str, pair: str, options: Options,
         sentences.check_gradient(options.method)
     stack = Stack(model)
     encodings = [sentences.encode(one, max_length) for one in (text, pair)]
-    vectors = [
-        sentences.vectors(stack.output(stack.inputs(np.array([one.ids]), one.token_type_ids)))[0] for one in encodings
-    ]
+    vectors = [sentences.vectors(stack.output(stack.row(one)))[0] for one in encodings]
     cosine = float(normalize(vectors[0]) @ normalize(vectors[1]))
     found = []
     for index, encoding in enumerate(encodings):

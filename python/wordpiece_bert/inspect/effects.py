@@ -136,8 +136,7 @@ class Effects(NamedTuple):
 
 def effects_of(part: ScoredText, options: Options) -> Effects:
     """Compute the effect of each token on the score."""
-    ids = np.array([part.encoding.ids])
-    score = float(part.score(part.stack.output(part.inputs(ids)), part.places)[0])
+    score = float(part.score(part.stack.output(part.stack.row(part.encoding)), part.places)[0])
     if options.method == "occlusion":
         return _occlusion(part, score, layers=options.layers)
     if options.method == "integrated_gradients":
@@ -167,7 +166,7 @@ def _occlusion(part: ScoredText, score: float, *, layers: bool) -> Effects:
         effect[replaced] = score - part.score(stack.output(masked), part.places)
         return Effects(score, effect)
     states = stack.states(masked)  # [L + 1, n, S, H]
-    vectors = stack.states(part.inputs(np.array([ids])))[:, 0]  # [L + 1, S, H]
+    vectors = stack.states(stack.row(encoding))[:, 0]  # [L + 1, S, H]
     effect[replaced] = score - part.score(states[-1], part.places)
     by_layer = np.zeros((stack.layers + 1, len(ids)), np.float32)
     for layer in range(stack.layers + 1):

@@ -279,11 +279,11 @@ class _Runs:
 
     def __init__(self, stack: Stack, encoding: AnyEncoding, donor: AnyEncoding | None) -> None:
         self._stack = stack
-        self._inputs = stack.inputs(np.array([encoding.ids]), encoding.token_type_ids)
+        self._inputs = stack.row(encoding)
         self._states = stack.states(self._inputs)  # [L + 1, 1, S, H]
         self._donor = None
         if donor is not None:
-            inputs = stack.inputs(np.array([donor.ids]), donor.token_type_ids)
+            inputs = stack.row(donor)
             pairs = [(a[0], b[0]) for a, b in align_tokens(encoding.tokens, donor.tokens) if a and b]
             self._donor = _Donor(stack.states(inputs), inputs, pairs)
 

@@ -44,6 +44,8 @@ class Sentences:
         self._prefix = prompt_of(encoder)
         self.model: BertModel = body.model
         self.tokenizer: AnyTokenizer = body.tokenizer
+        #: The first tokens, those of the prompt, that are not pooled.
+        self._skipped = self._unpooled()
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ class Sentences:
     def vectors(self, x: Array) -> Array:
         """Return the vectors of texts for x_L of their tokens, [n, S, H] -> [n, D]."""
         mask = np.ones(x.shape[:2], np.bool_)
-        y = np.concatenate([self.model.pool(x, mask, mode, self._skipped()) for mode in self.modes], axis=1)
+        y = np.concatenate([self.model.pool(x, mask, mode, self._skipped) for mode in self.modes], axis=1)
         for module in self._folder.modules:
             y = module(y)
         return y[:, : self._folder.truncate_dim]
@@ -78,13 +80,13 @@ class Sentences:
             else "truncate_dim"
             if self._folder.truncate_dim is not None
             else "a prompt that is not pooled"
-            if self._skipped()
+            if self._skipped
             else None
         )
         if reason is not None:
             raise InputError(f"method={method!r}: the gradient of {reason} is not here: pass method='occlusion'")
 
-    def _skipped(self) -> int:
+    def _unpooled(self) -> int:
         if self._folder.pooling.include_prompt or not self._prefix:
             return 0
         encoding = self.tokenizer.encode(self._prefix, truncation=True, max_length=self._longest, padding=False)

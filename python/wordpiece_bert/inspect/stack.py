@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids, Layer
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.model import BertModel
+    from wordpiece_bert.subword import AnyEncoding
 
 __all__ = ["Stack"]
 
@@ -68,6 +69,10 @@ class Stack:
         rows = len(ids if ids is not None else vectors if vectors is not None else ())
         kinds: Ids = np.repeat(np.array(types, np.int64)[None], rows, axis=0)
         return check_inputs(self._config, ids, None, kinds, None, vectors)
+
+    def row(self, encoding: AnyEncoding) -> Inputs:
+        """Return an encoded text [1, S] as the model takes it."""
+        return self.inputs(np.array([encoding.ids]), encoding.token_type_ids)
 
     def states(self, inputs: Inputs) -> Array:
         """Return x_0 to x_L of rows, [L + 1, n, S, H]."""
