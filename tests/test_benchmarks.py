@@ -30,6 +30,7 @@ from benchmarks import (
     pairs,
     process,
     start,
+    threads,
     training,
 )
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
@@ -346,13 +347,32 @@ def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.model
-def test_the_command_search_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--vectors", "3000", "--width", "40", "--queries", "1", "3", "--rounds", "1"]
+def test_threads_of_one_call_are_measured_beside_processes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        process.cores(threads.CORES)
+    except MissingError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr(threads, "THREADS", (1, 2, 3))
+    assert commands.main(["threads", "--quick", "--only", "tweets, ids,", "--record", str(tmp_path)]) == 0
+    (row,) = json.loads(next(tmp_path.glob("*-threads.json")).read_text())["rows"]
+    assert row["work"] == "ids, offsets and word ids"
+    assert [len(row["threads"][count]) for count in "123"] == [2, 2, 2]
+    assert len(row["processes"]) == 2
+    measured = threads.Measured("", "", 1, 6_000_000, {1: [2.0, 4.0], 2: [1.5], 3: [1.0]}, [2.0])
+    assert measured.cells()[1:] == ["2", "4", "2.00", "0.67", "1.50"]
+    assert "two threads ÷ two processes" in capsys.readouterr().out
+
+
+def test_the_command_search_compares_and_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--vectors", "3000", "--width", "40", "--queries", "1", "3", "--rounds", "1", "--record", str(tmp_path)]
     assert commands.main(["search", *options]) == 0
     out = capsys.readouterr().out
     assert "3,000 vectors × 40, 2 thread(s)" in out
     for label in ("reading alone", "ours, float32", "memory-mapped", "NumPy", "uint8", "bits"):
-        assert re.search(rf"\| [^|]*{label}[^|]* \|( [\d.,]+ \| [\d.,]+ \|){{2}}\n", out), label
+        assert re.search(rf"\| [^|]*{label}[^|]* \|( +[\d.,]+ \| +[\d.,]+ \|){{2}}\n", out), label
+    assert len(json.loads(next(tmp_path.glob("*-search.json")).read_text())["rows"]) == 2 * out.count("\n| ") - 2
 
 
 @pytest.mark.model

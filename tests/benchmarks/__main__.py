@@ -1,6 +1,6 @@
 """The commands.
 
-`table`, `growth`, `training`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`,
+`table`, `growth`, `training`, `threads`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`,
 `search`, `vector_folder`, `sparse`, `late_interaction`, `accuracy`, `evaluation` and `integrations`.
 """
 
@@ -27,6 +27,7 @@ from benchmarks import (
     sparse,
     start,
     static,
+    threads,
     training,
     vector_folder,
 )
@@ -34,40 +35,35 @@ from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
 
+#: The commands with arguments of their own; the others compare engines for tokenizers on texts and vocabularies.
+COMMANDS = {
+    module.__name__.rpartition(".")[2]: module.main
+    for module in (
+        accuracy,
+        encoders,
+        evaluation,
+        finetuning,
+        integrations,
+        late_interaction,
+        latency,
+        models,
+        pretraining,
+        search,
+        serve,
+        sparse,
+        start,
+        static,
+        threads,
+        vector_folder,
+    )
+}
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 1 if a result of this package was wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["models"]:
-        return models.main(arguments[1:])
-    if arguments[:1] == ["encoders"]:
-        return encoders.main(arguments[1:])
-    if arguments[:1] == ["latency"]:
-        return latency.main(arguments[1:])
-    if arguments[:1] == ["finetuning"]:
-        return finetuning.main(arguments[1:])
-    if arguments[:1] == ["pretraining"]:
-        return pretraining.main(arguments[1:])
-    if arguments[:1] == ["serve"]:
-        return serve.main(arguments[1:])
-    if arguments[:1] == ["start"]:
-        return start.main(arguments[1:])
-    if arguments[:1] == ["integrations"]:
-        return integrations.main(arguments[1:])
-    if arguments[:1] == ["static"]:
-        return static.main(arguments[1:])
-    if arguments[:1] == ["search"]:
-        return search.main(arguments[1:])
-    if arguments[:1] == ["vector_folder"]:
-        return vector_folder.main(arguments[1:])
-    if arguments[:1] == ["sparse"]:
-        return sparse.main(arguments[1:])
-    if arguments[:1] == ["late_interaction"]:
-        return late_interaction.main(arguments[1:])
-    if arguments[:1] == ["evaluation"]:
-        return evaluation.main(arguments[1:])
-    if arguments[:1] == ["accuracy"]:
-        return accuracy.main(arguments[1:])
+    if arguments and arguments[0] in COMMANDS:
+        return COMMANDS[arguments[0]](arguments[1:])
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
     if options.command == "training":

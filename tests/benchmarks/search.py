@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import wordpiece_bert as wb
+from benchmarks import report
 from wordpiece_bert import _core
 from wordpiece_bert.sentence import quantize_embeddings, semantic_search
 
@@ -35,6 +36,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--queries", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     options = parser.parse_args(arguments)
     wb.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as parent:
@@ -111,10 +113,6 @@ def _compare(corpus: Any, mapped: Any, options: argparse.Namespace) -> int:
         if label in calls and (calls[label][1](queries) == expected).mean() < 0.99:
             print(f"{label}: the rows differ from NumPy's")
             return 1
-    sets = _core.kernel_instruction_sets()
-    print(f"\n{options.vectors:,} vectors × {options.width}, {options.threads} thread(s), top {TOP_K}, {sets[-1]}\n")
-    print("| | " + " | ".join(f"{n} queries, ms | GB/s" for n in options.queries) + " |")
-    print("|---|" + "--:|--:|" * len(options.queries))
     best = {(label, n): float("inf") for label in calls for n in options.queries}
     for _ in range(options.rounds):
         for label, (_, call) in calls.items():
@@ -122,7 +120,23 @@ def _compare(corpus: Any, mapped: Any, options: argparse.Namespace) -> int:
                 start = time.perf_counter()
                 call(queries[:n])
                 best[label, n] = min(best[label, n], time.perf_counter() - start)
-    for label, (size, _) in calls.items():
-        cells = (f"{1e3 * best[label, n]:,.1f} | {size / best[label, n] / 1e9:.1f}" for n in options.queries)
-        print(f"| {label} | {' | '.join(cells)} |")
+    sets = _core.kernel_instruction_sets()
+    size = f"{options.vectors:,} vectors × {options.width}, {options.threads} thread(s), top {TOP_K}, {sets[-1]}"
+    columns = [column for n in options.queries for column in (f"{n} queries, ms", "GB/s")]
+    cells = [
+        [label, *(cell for n in options.queries for cell in _cells(nbytes, best[label, n]))]
+        for label, (nbytes, _) in calls.items()
+    ]
+    text = "\n".join(
+        [report.heading("Exact search", "random vectors"), size, "", *report.markdown(["", *columns], cells), ""]
+    )
+    print(text)
+    if options.record:
+        rows = [{"engine": label, "queries": n, "seconds": seconds} for (label, n), seconds in best.items()]
+        chosen = {name: getattr(options, name) for name in ("vectors", "width", "threads", "rounds")}
+        print(report.save("search", text, {**chosen, "rows": rows}, options.record))
     return 0
+
+
+def _cells(nbytes: int, seconds: float) -> tuple[str, str]:
+    return f"{1e3 * seconds:,.1f}", f"{nbytes / seconds / 1e9:.1f}"
