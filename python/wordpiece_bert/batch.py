@@ -242,8 +242,8 @@ class RaggedBatch:
         return ArrowTable({name: array for name, array in columns.items() if array is not None}, self.row_offsets)
 
 
-#: What sets each field of a batch. `__init__` of a frozen dataclass calls ``object.__setattr__``, which looks the name up
-#: again, for each field: a fifth of the instructions of encoding one text.
+#: What sets each field of a batch. `__init__` of a frozen dataclass calls ``object.__setattr__``, which looks up the
+#: name again, for each field: a fifth of the instructions of encoding one text.
 _FIELDS: tuple[tuple[str, Callable[[RaggedBatch, Any], None]], ...] = tuple(
     (field.name, vars(RaggedBatch)[field.name].__set__) for field in fields(RaggedBatch)
 )
