@@ -104,6 +104,30 @@ def test_the_engines_agree(config: DebertaV2Config, data: st.DataObject, seed: i
     check_equal(found, {name: np.asarray(getattr(expected, name)) for name in names}, None)
 
 
+def test_buckets_that_no_distance_has_are_left_out() -> None:
+    """With nearly as many buckets as distances, rows of the table lie between those of neighbouring distances."""
+    config = DebertaV2Config(
+        vocab_size=50,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=1,
+        intermediate_size=16,
+        max_position_embeddings=66,
+        relative_attention=True,
+        position_buckets=64,
+        pos_att_type=("p2c", "c2p"),
+        position_biased_input=False,
+    )
+    rows = relative_rows(np.arange(100), 64, 66)
+    # 32 keys with as many rows, but not one after the other.
+    assert any(rows[i + 31] - rows[i] == 31 and np.diff(rows[i : i + 32]).max() > 1 for i in range(60))
+    weights, ids = random_weights(config, 3), np.random.default_rng(3).integers(0, 50, (1, 100))
+    expected = DebertaV2Model(config, weights, backend="numpy")(ids)
+    check_equal(
+        DebertaV2Model(config, weights)(ids), {"last_hidden_state": np.asarray(expected.last_hidden_state)}, None
+    )
+
+
 @given(config=configs(), data=st.data(), seed=st.integers(0, 2**16))
 @settings(max_examples=20, deadline=None)
 def test_a_row_has_the_same_bits_alone_and_in_any_batch(

@@ -197,31 +197,66 @@ MODERNBERT: dict[str, dict[str, Any]] = {
         "hidden_dropout_prob": 0.25,
     },
 }
+_V3 = {
+    "hidden_act": "gelu",
+    "type_vocab_size": 0,
+    "relative_attention": True,
+    "position_buckets": 16,
+    "pos_att_type": ("p2c", "c2p"),
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+}
+#: Configurations of DeBERTa: buckets, or a row of the table for each distance; terms of either kind; version 2 with its
+#: convolution; and nothing relative.
+DEBERTA: dict[str, dict[str, Any]] = {
+    "v3": _V3,
+    "v2": _V3 | {"conv_kernel_size": 3, "type_vocab_size": 2, "embedding_size": 12, "position_biased_input": True},
+    "c2p": _V3 | {"pos_att_type": ("c2p",), "share_att_key": False, "norm_rel_ebd": "none", "position_buckets": 256},
+    "p2c": _V3
+    | {
+        "pos_att_type": ("p2c",),
+        "share_att_key": False,
+        "position_buckets": -1,
+        "conv_kernel_size": 5,
+        "conv_act": "sigmoid",
+    },
+    "absolute": {"hidden_act": "silu"},
+    "dropout": _V3
+    | {"conv_kernel_size": 3, "conv_act": "gelu", "hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3},
+}
+FAMILIES = {"ModernBert": MODERNBERT, "DebertaV2": DEBERTA}
 
 
 @lru_cache(maxsize=1)
-def of_modernbert(case: str, heads: int, size: int) -> Computed:
-    network, parameters = drawn(heads, size, 3, kind="ModernBert", **MODERNBERT[case])
+def of_a_family(kind: str, case: str, heads: int, size: int) -> Computed:
+    network, parameters = drawn(heads, size, 3, kind=kind, **FAMILIES[kind][case])
     batches = []
     for lengths, left in (([1], False), ([3, 33, 14, 230, 85, 1], False), ([9, 140, 2], True)):
-        batch = without_types(batch_of(lengths, left))
+        batch = batch_of(lengths, left)
+        batch = batch if network.config.type_vocab_size else without_types(batch)
         batch["attention_mask"][0, 1:3] = 0  # a hole, or padding that a window may see alone
         batch["attention_mask"][0, -1] = 1
         batches.append(batch)
     options = PassOptions(KeyedDropout(3, 4, 5)) if case == "dropout" else PassOptions()
-    return computed(network, parameters, batches, options)
+    # In float64, since the errors of NumPy's float32 are larger than those of the kernels.
+    exact = computed(network, {name: array.astype(np.float64) for name, array in parameters.items()}, batches, options)
+    return exact._replace(parameters=parameters)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize(("heads", "size"), [(2, 8), (3, 32), (1, 20)])
-@pytest.mark.parametrize("case", MODERNBERT)
-def test_gradients_of_modernbert(case: str, heads: int, size: int, instruction_set: str) -> None:
-    of_modernbert(case, heads, size).assert_equal(RustTraining(instruction_set, threads=2), 1e-5)
+@pytest.mark.parametrize(("kind", "case"), [(kind, case) for kind, cases in FAMILIES.items() for case in cases])
+def test_gradients_of_other_layers(kind: str, case: str, heads: int, size: int, instruction_set: str) -> None:
+    of_a_family(kind, case, heads, size).assert_equal(RustTraining(instruction_set, threads=2), 1e-5)
 
 
 @pytest.mark.parametrize("trained_from", [None, 0, 2, 3])
-def test_modernbert_has_the_same_bits_for_any_number_of_threads_and_layers_below(trained_from: int | None) -> None:
-    network, parameters = drawn(3, 32, 3, kind="ModernBert", **MODERNBERT["dropout"])
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_other_layers_have_the_same_bits_for_any_number_of_threads_and_layers_below(
+    kind: str, trained_from: int | None
+) -> None:
+    network, parameters = drawn(3, 32, 3, kind=kind, **FAMILIES[kind]["dropout"])
     batch = without_types(batch_of([60, 7, 128, 200, 31, 1, 90, 64, 64, 30]))
     options = PassOptions(KeyedDropout(4, 5), trained_from=trained_from)
     first = compute(network, parameters, batch, options, engine=RustTraining(threads=1))
@@ -334,11 +369,13 @@ def test_cross_entropy(data: st.DataObject) -> None:
     assert np.abs(dlogits - expected).max() <= 1e-6
 
 
-@pytest.mark.parametrize("kind", ["Bert", "ModernBert"])
+@pytest.mark.parametrize(
+    ("kind", "options"), [("Bert", {}), ("ModernBert", {}), ("DebertaV2", DEBERTA["v3"] | {"conv_kernel_size": 3})]
+)
 @pytest.mark.parametrize("instruction_set", [*SETS, "amx-emulated"])
-def test_gradients_in_bfloat16_point_the_same_way(instruction_set: str, kind: str) -> None:
+def test_gradients_in_bfloat16_point_the_same_way(instruction_set: str, kind: str, options: dict[str, Any]) -> None:
     """Each product rounds its factors to 8 bits; the direction of a gradient stays, and so do the bits."""
-    network, parameters = drawn(3, 32, kind=kind)
+    network, parameters = drawn(3, 32, kind=kind, **options)
     batch = batch_of([9, 33, 30, 64])
     exact = compute(network, parameters, batch)
     found = compute(network, parameters, batch, engine=RustTraining(instruction_set, 1, "bfloat16"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,12 @@ import wordpiece_bert.bert as bert
 from model_files import MODELS
 from random_models import random_model
 from wordpiece_bert import SentenceEncoder, tasks
+from wordpiece_bert.bert.families import FAMILIES as FAMILIES_BY_TYPE
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, value_and_grad
 from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.network import Network
@@ -24,6 +27,8 @@ from wordpiece_bert.finetune.rust_encoder import new_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wordpiece_bert.finetune.engines import TrainingEngine
 
 HEADS = ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
 ROWS, LENGTH, VOCABULARY = 4, 11, 40
@@ -174,10 +179,11 @@ def rows_of(count: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.parametrize("backend", ["numpy", "rust"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_training_resumes_with_the_same_bits_and_its_folder_loads(family: str, tmp_path: Path) -> None:
+def test_a_training_resumes_with_the_same_bits_and_its_folder_loads(family: str, backend: str, tmp_path: Path) -> None:
     config = config_of(family, FAMILIES[family]["dropout"] | {"id2label": THREE})
-    model = random_model(getattr(bert, f"{family}ForSequenceClassification"), config, "numpy")
+    model = random_model(getattr(bert, f"{family}ForSequenceClassification"), config, backend)
     rows = rows_of(8)
     whole = Trainer(model, settings(tmp_path / "whole", max_steps=6), rows)
     whole.train()
@@ -191,19 +197,42 @@ def test_a_training_resumes_with_the_same_bits_and_its_folder_loads(family: str,
     changed = [name for name, array in model.named_parameters() if not np.array_equal(array, trained[name])]
     assert set(changed) == set(trained)
     whole.save_model(tmp_path / "saved")
-    loaded: Any = bert.AutoModel.from_pretrained(tmp_path / "saved", "numpy")
+    loaded: Any = bert.AutoModel.from_pretrained(tmp_path / "saved", backend)
     ids = [rows[0]["input_ids"]]
     np.testing.assert_array_equal(loaded(ids).logits, whole.model(ids).logits)
 
 
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize(
+    ("family", "case"), [("ModernBert", "dropout"), ("DebertaV2", "dropout"), ("DebertaV2", "v2"), ("DebertaV2", "p2c")]
+)
+def test_both_engines_train_alike(family: str, case: str, checkpointing: bool, tmp_path: Path) -> None:
+    config = config_of(family, FAMILIES[family][case] | {"id2label": THREE})
+    histories, trained = [], []
+    for backend in ("numpy", "rust"):
+        model = random_model(getattr(bert, f"{family}ForSequenceClassification"), config, backend)
+        options = {"learning_rate": 1e-3, "max_steps": 12, "logging_steps": 1, "gradient_checkpointing": checkpointing}
+        trainer = Trainer(model, settings(tmp_path / backend, **options), rows_of(10))
+        trainer.train()
+        histories.append([entry["loss"] for entry in trainer.log_history if "loss" in entry])
+        trained.append(dict(trainer.model.named_parameters()))
+    assert len(histories[0]) == 12
+    assert histories[0] == pytest.approx(histories[1], abs=1e-5)
+    for name, array in trained[0].items():
+        # AdamW makes steps of full length of gradients that vanish, whose sign is that of the noise.
+        noise = name.endswith((".key_proj.bias", ".key.bias"))
+        assert np.abs(trained[1][name] - array).max() < (2.4e-2 if noise else 1e-4), name
+
+
+@pytest.mark.parametrize("engine", [NumpyTraining(), RustTraining()], ids=["numpy", "rust"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_frozen_layers_need_no_backward_pass(family: str, tmp_path: Path) -> None:
+def test_frozen_layers_need_no_backward_pass(family: str, engine: TrainingEngine) -> None:
     config = config_of(family, next(iter(FAMILIES[family].values())) | {"id2label": THREE})
     model = random_model(getattr(bert, f"{family}ForTokenClassification"), config, "numpy")
     batch = batch_of("TokenClassification", np.random.default_rng(4))
     network, layers = Network(model), LAYERS[family]
     names = dict(model.named_parameters())
-    everything = compute(network, network.parameters(model), batch).gradients
+    everything = compute(network, network.parameters(model), batch, engine=engine).gradients
     # The relative table and the norm over it are read by all layers.
     others = "|encoder.rel_embeddings|encoder.LayerNorm" if family == "DebertaV2" else ""
     for pattern, lowest in (
@@ -213,7 +242,8 @@ def test_frozen_layers_need_no_backward_pass(family: str, tmp_path: Path) -> Non
     ):
         frozen = [name for name in names if any(part in name for part in pattern.split("|"))]
         assert network.lowest_trained(frozen) == lowest
-        found = compute(network, network.parameters(model), batch, PassOptions(trained_from=lowest))
+        options = PassOptions(trained_from=lowest)
+        found = compute(network, network.parameters(model), batch, options, engine=engine)
         assert set(names) - set(frozen) <= found.gradients.keys()
         for name, gradient in found.gradients.items():
             np.testing.assert_array_equal(gradient, everything[name])
@@ -256,7 +286,13 @@ def test_a_sentence_encoder_is_trained_with_another_tokenizer(tmp_path: Path) ->
     np.testing.assert_array_equal(again.encode(["text 1"]), trainer.model.encode(["text 1"]))
 
 
-def test_what_the_kernels_do_not_train_is_trained_in_numpy_with_a_warning(tmp_path: Path) -> None:
+def test_what_the_kernels_do_not_train_is_trained_in_numpy_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family = FAMILIES_BY_TYPE["deberta-v2"]
+    assert family.training is not None
+    training = replace(family.training, kernels=False)
+    monkeypatch.setitem(FAMILIES_BY_TYPE, "deberta-v2", replace(family, training=training))
     config = config_of("DebertaV2", {"id2label": THREE})
     model = random_model(bert.DebertaV2ForSequenceClassification, config, "rust")
     batch = batch_of("SequenceClassification", np.random.default_rng(4))

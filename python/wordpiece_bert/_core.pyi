@@ -438,11 +438,29 @@ _Embeddings: TypeAlias = tuple[
     _Affine,
     _Affine | None,
 ]
-#: Query, key and value; the attention's output, its norm, the first dense layer, what its gate multiplies, the second
-#: dense layer, the other norm.
-_TrainedLayer: TypeAlias = tuple[list[_Affine], _Affine, _Affine | None, _Affine, _Affine | None, _Affine, _Affine]
+#: Query, key and value; layers of their own that relative positions have; the attention's output, its norm, the first
+#: dense layer, what its gate multiplies, the second dense layer, the other norm.
+_TrainedLayer: TypeAlias = tuple[
+    list[_Affine],
+    list[_Affine | None],
+    _Affine,
+    _Affine | None,
+    _Affine,
+    _Affine | None,
+    _Affine,
+    _Affine,
+]
+#: How a DeBERTa differs from BERT: by how much scores are scaled down besides d; K, M (0 without buckets), whether
+#: there are the terms of keys and of queries, the table of relative positions and its norm; the convolution, the name
+#: of its activation and its norm.
+_TrainedDisentangled: TypeAlias = tuple[
+    int,
+    tuple[int, int, list[bool], npt.NDArray[np.float32], _Affine | None] | None,
+    tuple[_Affine, str, _Affine] | None,
+]
 #: The embeddings, the different layers, the number of each layer among them, MPNet's bias by distance, the norm after
-#: the last layer, the frequencies of rotary positions, and for each layer the number of its own, and its window.
+#: the last layer, the frequencies of rotary positions, for each layer the number of its own, and its window; and how a
+#: DeBERTa differs.
 _EncoderParameters: TypeAlias = tuple[
     _Embeddings,
     list[_TrainedLayer],
@@ -450,6 +468,7 @@ _EncoderParameters: TypeAlias = tuple[
     npt.NDArray[np.float32] | None,
     _Affine | None,
     tuple[list[npt.NDArray[np.float32]], list[tuple[int | None, int | None]]],
+    _TrainedDisentangled | None,
 ]
 
 @final
@@ -499,6 +518,7 @@ class EncoderTraining:
         layers: list[_TrainedLayer],
         relative_bias: npt.NDArray[np.float32] | None,
         last_norm: _Affine | None,
+        disentangled: tuple[tuple[npt.NDArray[np.float32], _Affine | None] | None, list[_Affine] | None] | None,
         threads: int | None,
     ) -> npt.NDArray[np.float32] | None: ...
 

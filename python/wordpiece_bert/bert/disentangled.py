@@ -38,6 +38,7 @@ __all__ = [
     "Disentangled",
     "RelativeTerms",
     "convolution",
+    "convolution_as_dense",
     "disentangled_embeddings",
     "disentangled_layer",
     "disentangled_scores",
@@ -261,3 +262,16 @@ def convolution(x: Array, embedded: Array, mask: Mask | None, weights: Weights, 
         out *= mask[:, :, None]
     x = layer_norm(x + ACTIVATIONS[kind.activation](out), **weights["LayerNorm"], eps=eps)
     return x if mask is None else x * mask[:, :, None]
+
+
+def convolution_as_dense(weight: Array) -> Array:
+    """Return the weight of a convolution as that of a dense layer over neighbours side by side; 0 between groups.
+
+    weight [H, H / groups, width] -> [H, width · H], by neighbour from the first to the last.
+    """
+    hidden, columns, width = weight.shape
+    dense = np.zeros((hidden, width, hidden), weight.dtype)
+    for first in range(0, hidden, columns):
+        part = slice(first, first + columns)
+        dense[part, :, part] = weight[part].swapaxes(1, 2)
+    return dense.reshape(hidden, -1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.disentangled import Disentangled, RelativeTerms
     from wordpiece_bert.bert.functional import Array, Ids, Mask
 
-__all__ = ["Row", "attention", "attention_backward", "convolution_backward", "convolve"]
+__all__ = ["Row", "attention", "attention_backward", "convolution_backward", "convolution_of_dense", "convolve"]
 
 
 class Row(NamedTuple):
@@ -126,3 +126,15 @@ def _groups(weight: Array, groups: int) -> list[tuple[slice, Array]]:
     """Return the columns of each group, and the weights of its outputs."""
     size = len(weight) // groups
     return [(part := slice(group * size, (group + 1) * size), weight[part]) for group in range(groups)]
+
+
+def convolution_of_dense(dweight: Array, groups: int) -> Array:
+    """Return the gradient of a convolution's weight for that of `convolution_as_dense`.
+
+    dweight [H, width · H] -> [H, H / groups, width].
+    """
+    hidden = len(dweight)
+    by_neighbour = dweight.reshape(hidden, -1, hidden)  # [H, width, H]
+    columns = hidden // groups
+    parts = [slice(first, first + columns) for first in range(0, hidden, columns)]
+    return np.ascontiguousarray(np.concatenate([by_neighbour[part, :, part] for part in parts]).swapaxes(1, 2))

@@ -248,7 +248,6 @@ for _family in (
             classifier_input_rate=("pooler_dropout",),
             sequence_rate=("cls_dropout", *_HIDDEN),
             token_rate=_HIDDEN,
-            kernels=False,
         ),
     ),
     Family(

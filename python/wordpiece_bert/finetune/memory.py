@@ -98,6 +98,10 @@ def needed_memory(
     layer = 7 * H + F  # what one layer keeps of a token; where norms come first, H less
     kept = L * H + layer if gradient_checkpointing else L * layer
     kept += 10 * H + 4 * F  # the gradients in the backward pass of one layer
+    kind = config.disentangled
+    if kind is not None and kind.has_terms:
+        # Those of the projected relative positions, at most 2K, of every 128 tokens.
+        kept += (kind.terms - 1) * 2 * kind.span * H // 128
     scores = 3 * labelled * config.vocab_size  # logits, their logarithms and their gradient
     return 4 * (trained + tokens * kept + scores)
 

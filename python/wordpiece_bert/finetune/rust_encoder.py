@@ -18,6 +18,8 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.network import Gradients, Network, dropout_rate
+from wordpiece_bert.finetune.rust_disentangled import DisentangledArrays
+from wordpiece_bert.finetune.rust_pairs import gradient_of, pair, pair_if_any
 from wordpiece_bert.finetune.weights import EncoderWeights
 
 if TYPE_CHECKING:
@@ -27,10 +29,8 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.finetune.passes import PassOptions
+    from wordpiece_bert.finetune.rust_pairs import Pair
     from wordpiece_bert.finetune.tokens import Tokens
-
-    #: Weight and bias of a dense layer, or γ and β of a norm.
-    Pair = tuple[Array, Array]
 
 __all__ = ["RustEncoderPass", "new_workspace"]
 
@@ -38,6 +38,7 @@ __all__ = ["RustEncoderPass", "new_workspace"]
 #: first norm is that after the attention or, where norms come first, before it; the second likewise.
 _LAST = (
     ("attention.self.query", "attention.self.key", "attention.self.value"),
+    ("attention.self.pos_key_proj", "attention.self.pos_query_proj"),
     "attention.output.dense",
     "attention.output.LayerNorm",
     "intermediate.dense",
@@ -45,7 +46,7 @@ _LAST = (
     "output.dense",
     "output.LayerNorm",
 )
-_FIRST = (*_LAST[:2], "attention.ln", "intermediate.gate", *_LAST[4:6], "ln")
+_FIRST = (*_LAST[:3], "attention.ln", "intermediate.gate", *_LAST[5:7], "ln")
 _POSITIONS = "embeddings.position_embeddings"
 _LAST_NORM = "encoder.ln"
 
@@ -120,20 +121,23 @@ class RustEncoderPass:
         self._layers = [keys.index(key) for key in dict.fromkeys(keys)]
         uses = [self._layers.index(keys.index(key)) for key in keys]
         self._parts = _FIRST if config.norm_first else _LAST
+        kind = config.disentangled
+        self._disentangled = None if kind is None else DisentangledArrays(kind, weights)
         words = weights.table("embeddings.word_embeddings") if tokens.vectors is None else tokens.vectors
         self._parameters: Any = (
             (
                 np.ascontiguousarray(words, np.float32),
                 weights.table(_POSITIONS) if _POSITIONS in weights else None,
                 weights.table("embeddings.token_type_embeddings") if config.type_vocab_size else None,
-                self._required("embeddings.LayerNorm"),
-                self._affine("embeddings.projection"),
+                pair(weights, "embeddings.LayerNorm"),
+                pair_if_any(weights, "embeddings.projection"),
             ),
             [tuple(self._layer(i, part) for part in self._parts) for i in self._layers],
             uses,
             self._distances(),
-            self._affine(_LAST_NORM),
+            pair_if_any(weights, _LAST_NORM),
             self._by_position(),
+            None if self._disentangled is None else self._disentangled.parameters,
         )
         training = network.training
         sites = (
@@ -142,6 +146,8 @@ class RustEncoderPass:
             training.attention_output_rate,
             training.intermediate_rate,
             training.output_rate,
+            training.output_rate,
+            ("hidden_dropout_prob",),
         )
         rates = [dropout_rate(config, *rate) for rate in sites]
         self.x: Array = workspace.forward(
@@ -160,18 +166,12 @@ class RustEncoderPass:
             threads,
         )
 
-    def _affine(self, name: str) -> Pair | None:
-        """Return weight and bias of a dense layer or a norm, 0 for a bias that it does not have; None without it."""
-        return self._required(name) if name in self._weights else None
-
-    def _required(self, name: str) -> Pair:
-        weight, bias = self._weights.affine(name)
-        return weight, np.zeros(len(weight), np.float32) if bias is None else bias
-
     def _layer(self, index: int, part: str | tuple[str, ...]) -> Any:
         """Return what a layer has at one of its places."""
         name = f"encoder.layer.{index}."
-        return self._affine(name + part) if isinstance(part, str) else [self._required(name + one) for one in part]
+        if isinstance(part, str):
+            return pair_if_any(self._weights, name + part)
+        return [pair_if_any(self._weights, name + one) for one in part]
 
     def _by_position(self) -> tuple[list[Array], list[tuple[int | None, int | None]]]:
         """Return the frequencies of rotary positions, and for each layer the number of its own, and its window."""
@@ -196,11 +196,11 @@ class RustEncoderPass:
     def backward(self, dx: Array, gradient: Gradients) -> Array | None:
         """Add the gradients of all trained parameters of the encoder; as `encoder.EncoderPass.backward`."""
         config, trained_from = self._network.config, self._trained_from
-        (words, positions, types, norm, projection), layers, uses, distances, last_norm, _ = self._parameters
+        (words, positions, types, norm, projection), layers, uses, distances, last_norm, *_ = self._parameters
         trained = set(uses[trained_from:])
         # Layers that are not trained are not written: their gradients need no memory.
         layer_gradients = [
-            tuple(_gradient_of(part, written=i in trained) for part in layer) for i, layer in enumerate(layers)
+            tuple(gradient_of(part, written=i in trained) for part in layer) for i, layer in enumerate(layers)
         ]
         embeddings: Any = None
         if trained_from is None:
@@ -211,11 +211,14 @@ class RustEncoderPass:
                 None if self._tokens.ids is None else (np.zeros(words.shape, np.float32), padding),
                 None if positions is None else (np.zeros(positions.shape, np.float32), of_positions),
                 None if types is None else np.zeros(types.shape, np.float32),
-                _gradient_of(norm),
-                _gradient_of(projection),
+                gradient_of(norm),
+                gradient_of(projection),
             )
         dbias = None if distances is None else np.empty_like(distances)
-        dlast = _gradient_of(last_norm)
+        dlast = gradient_of(last_norm)
+        # All layers read what is of none of them.
+        kind = self._disentangled if trained_from in {None, 0} else None
+        dkind = None if kind is None else kind.gradients()
         de = self._workspace.backward(
             self._parameters,
             np.ascontiguousarray(dx, np.float32),
@@ -223,6 +226,7 @@ class RustEncoderPass:
             layer_gradients,
             dbias,
             dlast,
+            dkind,
             self._threads,
         )
         self._release()
@@ -233,6 +237,8 @@ class RustEncoderPass:
                     for name, pair in zip(names, of_part, strict=True):
                         self._add(f"encoder.layer.{number}.{name}", pair, gradient)
         self._add(_LAST_NORM, dlast, gradient)
+        if kind is not None:
+            kind.add(dkind, gradient)
         if dbias is not None:
             self._bias_backward(dbias, gradient)
         if embeddings is not None:
@@ -259,13 +265,6 @@ class RustEncoderPass:
             self._weights.add(gradient, "embeddings.token_type_embeddings", types)
         self._add("embeddings.LayerNorm", norm, gradient)
         self._add("embeddings.projection", projection, gradient)
-
-
-def _gradient_of(parameters: Any, *, written: bool = True) -> Any:
-    """Return arrays for the gradients of a weight and a bias, or a list of them; empty if they are not written."""
-    if isinstance(parameters, list):
-        return [_gradient_of(pair, written=written) for pair in parameters]
-    return None if parameters is None else tuple(np.empty(x.shape if written else 0, np.float32) for x in parameters)
 
 
 def _unsigned(ids: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:

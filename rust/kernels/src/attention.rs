@@ -20,7 +20,7 @@ use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd, TileUnit};
 use crate::attention_pairs::{MAX_PAIR_ROWS, PairOperands, PairProducts};
 use crate::disentangled::{HeadScores, RelativeScores, RelativeScratch};
 use crate::execution::Execution;
-use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, panels};
+use crate::matrix::{Matrix, PANEL, Row, View, ViewMut, copy_columns, panels};
 use crate::softmax::{softmax, softmax_within};
 use crate::tile::{Ahead, BLOCK_PANELS, PAIR_BLOCK_PANELS, Tile, tiles};
 use crate::transpose::Transpose;
@@ -219,17 +219,6 @@ fn heads_within_panels(
     }
 }
 
-/// Copies `columns` columns of all rows, from column `first` of one matrix to column `at` of another.
-pub(crate) fn copy_columns(from: View<'_>, first: usize, mut to: ViewMut<'_>, at: usize, columns: usize) {
-    for column in 0..columns {
-        let (source, target) = (first + column, at + column);
-        let rows = from.panel(source / PANEL).iter().zip(to.panel(target / PANEL));
-        for (from, to) in rows {
-            to.0[target % PANEL] = from.0[source % PANEL];
-        }
-    }
-}
-
 /// One head of attention.
 struct AttentionHead<'a, 'o> {
     inputs: AttentionInputs<'a>,
@@ -275,10 +264,10 @@ impl Kernel for AttentionHead<'_, '_> {
         let mut relative_terms = None;
         if let Some(scores) = relative_scores {
             let mut by = if bfloat16 { Some(PairProducts::new(self.unit)) } else { None };
-            let (of_head, operands) = ((self.head, size), (&transposed[..], &mut *pairs));
-            let keys = &positions[..keys];
+            let (of_head, keys, pairs) =
+                ((self.head, size), &positions[..keys], by.as_mut().map(|by| (&mut *pairs, by)));
             relative_terms =
-                HeadScores::new(simd, scores, of_head, positions, keys, operands, by.as_mut(), tile_rows, relative);
+                HeadScores::new(simd, scores, of_head, positions, keys, transposed, pairs, tile_rows, relative);
         }
         for rows in tiles(self.q.len(), tile_rows) {
             if rows.start % ROWS_PER_CHECKPOINT < rows.len() {
@@ -309,7 +298,8 @@ impl Kernel for AttentionHead<'_, '_> {
                 }
             }
             if let Some(terms) = &relative_terms {
-                terms.add(simd, q, &positions[rows.clone()], (pairs, products.as_mut()), relative, scores);
+                let pairs = products.as_mut().map(|products| (&mut *pairs, products));
+                terms.add(simd, q, &positions[rows.clone()], pairs, relative, scores, (n, 0..n));
             }
             let scale = match relative_bias {
                 None => scale,

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::attention_pairs::{PairOperands, PairProducts, pack_pairs};
-use crate::matrix::{Matrix, PANEL, PairRow, Row, View, panels};
+use crate::matrix::{Matrix, PANEL, PairRow, Row, View, copy_columns, panels};
 use crate::tile::{Ahead, Tile, tiles};
 use crate::transpose::Transpose;
 
@@ -85,12 +85,31 @@ impl RelativeTerms {
         size: usize,
         bfloat16: bool,
     ) -> RelativeTerms {
-        let of_head = |table: &[f32], head: usize| {
-            assert!(table.len().is_multiple_of(heads * size));
-            let rows = table.chunks_exact(heads * size).rev();
-            let numbers: Vec<f32> = rows.flat_map(|row| &row[head * size..(head + 1) * size]).copied().collect();
+        let reversed = |table: &[f32]| {
+            let columns = heads * size;
+            assert!(table.len().is_multiple_of(columns));
+            let numbers: Vec<f32> = table.chunks_exact(columns).rev().flatten().copied().collect();
             let mut matrix = Matrix::default();
-            matrix.fill_rows(table.len() / (heads * size), size, &numbers);
+            matrix.fill_rows(table.len() / columns, columns, &numbers);
+            matrix
+        };
+        let tables = [keys, queries].map(|table| table.map(reversed));
+        let views = tables.each_ref().map(|table| table.as_ref().map(Matrix::view));
+        RelativeTerms::of_rows(instruction_set, views, heads, size, bfloat16)
+    }
+
+    /// Packs Kʳ and Qʳ, each [rows, heads · size] in the order of key positions.
+    pub fn of_rows(
+        instruction_set: InstructionSet,
+        [keys, queries]: [Option<View<'_>>; 2],
+        heads: usize,
+        size: usize,
+        bfloat16: bool,
+    ) -> RelativeTerms {
+        let of_head = |table: View<'_>, head: usize| {
+            let mut matrix = Matrix::default();
+            matrix.reshape(table.len(), size).data_mut().fill(Row::ZERO);
+            copy_columns(table, head * size, matrix.view_mut(), 0, size);
             matrix
         };
         let heads = (0..heads).map(|head| HeadTerms {
@@ -152,6 +171,16 @@ pub(crate) struct RelativeScratch {
     to_contents: Vec<Row>,
 }
 
+/// The relative positions of up to 32 keys for one query.
+pub(crate) enum OfKeys {
+    /// There are 32 keys; the first has this one, and each other the next.
+    Successive(usize),
+    /// All keys have this one.
+    Same(usize),
+    /// Each key has its own.
+    Each,
+}
+
 /// The relative terms of one head and one sequence.
 pub(crate) struct HeadScores<'a> {
     scores: RelativeScores<'a>,
@@ -160,11 +189,14 @@ pub(crate) struct HeadScores<'a> {
     keys: &'a [u32],
     /// The relative positions of `to_contents`.
     range: Range<usize>,
+    /// Whether relative positions are left out between two distances that follow each other, as where there are more buckets
+    /// than distances.
+    has_gaps: bool,
     size: usize,
 }
 
 impl<'a> HeadScores<'a> {
-    /// Computes the products of all keys, which [`PairOperands`] or `transposed` has, with Qʳ.
+    /// Computes the products of all keys, which `pairs` or `transposed` has, with Qʳ.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "the operands of one head and how they are multiplied")]
     pub(crate) fn new<S: Simd>(
@@ -173,13 +205,14 @@ impl<'a> HeadScores<'a> {
         (head, size): (usize, usize),
         queries: &[u32],
         keys: &'a [u32],
-        (transposed, pairs): (&[Row], &mut PairOperands),
-        mut products: Option<&mut PairProducts>,
+        transposed: &[Row],
+        mut pairs: Option<(&mut PairOperands, &mut PairProducts)>,
         tile_rows: usize,
         scratch: &mut RelativeScratch,
     ) -> Option<HeadScores<'a>> {
         let head = &scores.terms?.heads[head];
-        let mut this = HeadScores { scores, head, keys, range: 0..0, size };
+        let has_gaps = scores.rows.windows(2).any(|rows| rows[1] > rows[0] + 1);
+        let mut this = HeadScores { scores, head, keys, range: 0..0, has_gaps, size };
         if keys.is_empty() {
             return None;
         }
@@ -192,8 +225,8 @@ impl<'a> HeadScores<'a> {
             for rows in tiles(count, tile_rows) {
                 let a = table.view().rows(this.range.start + rows.start..this.range.start + rows.end);
                 let each_out = to.chunks_mut(count).map(|out| &mut out[rows.clone()]);
-                match &mut products {
-                    Some(products) => pairs.scores(simd, products, a, size, 0..panels(keys.len()), each_out),
+                match &mut pairs {
+                    Some((pairs, products)) => pairs.scores(simd, products, a, size, 0..panels(keys.len()), each_out),
                     None => {
                         for (b, out) in transposed.chunks(size).zip(each_out) {
                             simd.run_tile(Tile { a, b, ahead: Ahead::NOTHING, out });
@@ -205,8 +238,38 @@ impl<'a> HeadScores<'a> {
         Some(this)
     }
 
+    /// Returns the positions of the keys.
+    pub(crate) fn keys(&self) -> &'a [u32] {
+        self.keys
+    }
+
+    /// Returns the relative positions of all keys for all queries.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// Returns the relative positions of keys, by their positions from 0 on, for a query at a position.
+    pub(crate) fn rows_of(&self, query: u32) -> &'a [u32] {
+        &self.scores.rows[self.scores.max_distance - query as usize..]
+    }
+
+    /// Returns how the relative positions of up to 32 keys at these positions follow each other.
+    #[inline(always)]
+    pub(crate) fn of_keys(&self, rows: &[u32], positions: &[u32]) -> OfKeys {
+        let last = positions.len() - 1;
+        let (from, end) = (rows[positions[0] as usize] as usize, rows[positions[last] as usize] as usize);
+        let is_whole = last + 1 == PANEL && !self.has_gaps;
+        if is_whole && end - from == last && positions[last] - positions[0] == last as u32 {
+            OfKeys::Successive(from)
+        } else if from == end {
+            OfKeys::Same(from)
+        } else {
+            OfKeys::Each
+        }
+    }
+
     /// Returns the relative positions of all keys for queries at these positions.
-    fn range_of(&self, queries: &[u32]) -> Range<usize> {
+    pub(crate) fn range_of(&self, queries: &[u32]) -> Range<usize> {
         let least = queries.iter().min().copied().unwrap_or_default();
         let greatest = queries.iter().max().copied().unwrap_or_default();
         let (first, last) = (self.keys[0], self.keys[self.keys.len() - 1]);
@@ -217,16 +280,17 @@ impl<'a> HeadScores<'a> {
         self.scores.rows[self.scores.max_distance + key as usize - query as usize] as usize
     }
 
-    /// Adds the terms to the scores of a tile of queries, [queries, keys] by panels.
+    /// Adds the terms to the scores of a tile of queries: the rows `rows` of a matrix [count, keys].
     #[inline(always)]
     pub(crate) fn add<S: Simd>(
         &self,
         simd: S,
         q: View<'_>,
         queries: &[u32],
-        (pairs, products): (&mut PairOperands, Option<&mut PairProducts>),
+        pairs: Option<(&mut PairOperands, &mut PairProducts)>,
         scratch: &mut RelativeScratch,
         scores: &mut [Row],
+        (count, rows): (usize, Range<usize>),
     ) {
         let (n, range) = (q.len(), self.range_of(queries));
         let RelativeScratch { to_positions, line, to_contents } = scratch;
@@ -236,8 +300,8 @@ impl<'a> HeadScores<'a> {
             to_positions.resize((width * n).max(to_positions.len()), Row::ZERO);
             line.resize((width * PANEL).max(line.len()), 0.0);
             let each_out = to_positions[..width * n].chunks_mut(n);
-            match (keys, products) {
-                (PackedKeys::Pairs(keys), Some(products)) => {
+            match (keys, pairs) {
+                (PackedKeys::Pairs(keys), Some((pairs, products))) => {
                     let len = panels(self.size) * PairOperands::PAIRS;
                     pairs.multiply(simd, products, q, self.size, keys[first * len..].chunks(len).zip(each_out));
                 }
@@ -256,16 +320,16 @@ impl<'a> HeadScores<'a> {
                 }
             }
             // The relative position of a key at position 0; that of a key at position p is p numbers later.
-            let rows = &self.scores.rows[self.scores.max_distance - *query as usize..];
-            let count = self.range.len();
-            for (p, (panel, positions)) in scores.chunks_mut(n).zip(self.keys.chunks(PANEL)).enumerate() {
+            let distances = self.rows_of(*query);
+            let len = self.range.len();
+            for (p, (panel, positions)) in scores.chunks_mut(count).zip(self.keys.chunks(PANEL)).enumerate() {
                 let mut sums = Row::ZERO;
-                let contents = if self.head.queries.is_some() { &to_contents[p * count..][..count] } else { &[] };
+                let contents = if self.head.queries.is_some() { &to_contents[p * len..][..len] } else { &[] };
                 let line = if self.head.keys.is_some() { &line[..width * PANEL] } else { &[] };
-                self.read(rows, positions, (line, first * PANEL), (contents, self.range.start), &mut sums);
+                self.read(distances, positions, (line, first * PANEL), (contents, self.range.start), &mut sums);
+                let to = &mut panel[rows.start + i];
                 for at in (0..PANEL).step_by(S::LANES) {
-                    let x = simd.add(simd.load(&panel[i], at), simd.load(&sums, at));
-                    simd.store(&mut panel[i], at, x);
+                    simd.store(to, at, simd.add(simd.load(to, at), simd.load(&sums, at)));
                 }
             }
         }
@@ -282,35 +346,37 @@ impl<'a> HeadScores<'a> {
         (contents, contents_from): (&[Row], usize),
         to: &mut Row,
     ) {
-        let last = positions.len() - 1;
-        let (from, end) = (rows[positions[0] as usize] as usize, rows[positions[last] as usize] as usize);
-        if last + 1 == PANEL && end - from == last && positions[last] - positions[0] == last as u32 {
-            if !line.is_empty() {
-                to.0.copy_from_slice(&line[from - line_from..][..PANEL]);
-            }
-            if !contents.is_empty() {
-                let contents = &contents[from - contents_from..][..PANEL];
-                for (lane, (to, row)) in to.0.iter_mut().zip(contents).enumerate() {
-                    *to += row.0[lane];
-                }
-            }
-        } else if from == end {
-            if !line.is_empty() {
-                to.0.fill(line[from - line_from]);
-            }
-            if !contents.is_empty() {
-                for (to, x) in to.0.iter_mut().zip(contents[from - contents_from].0) {
-                    *to += x;
-                }
-            }
-        } else {
-            for (lane, (to, position)) in to.0.iter_mut().zip(positions).enumerate() {
-                let row = rows[*position as usize] as usize;
+        match self.of_keys(rows, positions) {
+            OfKeys::Successive(from) => {
                 if !line.is_empty() {
-                    *to = line[row - line_from];
+                    to.0.copy_from_slice(&line[from - line_from..][..PANEL]);
                 }
                 if !contents.is_empty() {
-                    *to += contents[row - contents_from].0[lane];
+                    let contents = &contents[from - contents_from..][..PANEL];
+                    for (lane, (to, row)) in to.0.iter_mut().zip(contents).enumerate() {
+                        *to += row.0[lane];
+                    }
+                }
+            }
+            OfKeys::Same(row) => {
+                if !line.is_empty() {
+                    to.0.fill(line[row - line_from]);
+                }
+                if !contents.is_empty() {
+                    for (to, x) in to.0.iter_mut().zip(contents[row - contents_from].0) {
+                        *to += x;
+                    }
+                }
+            }
+            OfKeys::Each => {
+                for (lane, (to, position)) in to.0.iter_mut().zip(positions).enumerate() {
+                    let row = rows[*position as usize] as usize;
+                    if !line.is_empty() {
+                        *to = line[row - line_from];
+                    }
+                    if !contents.is_empty() {
+                        *to += contents[row - contents_from].0[lane];
+                    }
                 }
             }
         }

@@ -56,6 +56,7 @@ mod execution;
 pub mod gemm;
 mod matrix;
 pub mod maxsim;
+mod neighbours;
 pub mod norm;
 pub mod numbers;
 pub mod pooling;

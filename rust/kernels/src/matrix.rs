@@ -402,3 +402,30 @@ impl Matrix {
         }
     }
 }
+
+/// Adds the first `columns` columns of all rows; others of `from` need not be 0.
+pub(crate) fn add_columns(from: View<'_>, mut to: ViewMut<'_>, columns: usize) {
+    for panel in 0..panels(columns) {
+        let valid = (columns - panel * PANEL).min(PANEL);
+        for (to, from) in to.panel(panel).iter_mut().zip(from.panel(panel)) {
+            to.0[..valid].iter_mut().zip(from.0).for_each(|(to, x)| *to += x);
+        }
+    }
+}
+
+/// Copies `columns` columns of all rows, from column `first` of one matrix to column `at` of another.
+pub(crate) fn copy_columns(from: View<'_>, first: usize, mut to: ViewMut<'_>, at: usize, columns: usize) {
+    if [first, at, columns].iter().all(|n| n.is_multiple_of(PANEL)) {
+        for panel in 0..columns / PANEL {
+            to.panel(at / PANEL + panel).copy_from_slice(from.panel(first / PANEL + panel));
+        }
+        return;
+    }
+    for column in 0..columns {
+        let (source, target) = (first + column, at + column);
+        let rows = from.panel(source / PANEL).iter().zip(to.panel(target / PANEL));
+        for (from, to) in rows {
+            to.0[target % PANEL] = from.0[source % PANEL];
+        }
+    }
+}

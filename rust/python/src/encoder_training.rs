@@ -4,81 +4,25 @@
 //! as for `kernels`.
 
 use numpy::{
-    Ix2, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyReadwriteArray1,
-    PyReadwriteArrayDyn, PyUntypedArrayMethods,
+    Ix2, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use wordpiece_kernels::Execution;
 use wordpiece_kernels::training::{
-    self, AdamW, AdamWParameter, Affine, AffineGradient, Batch, Dropout, EmbeddingGradients, EncoderGradients,
-    EncoderParameters, LayerGradients, LayerParameters, LinearGradients, PassOptions, Positions, Rates, TrainingConfig,
+    self, AdamW, AdamWParameter, Batch, Dropout, EncoderGradients, LinearGradients, PassOptions, Rates, TrainingConfig,
 };
 
 use crate::engine::{kernels_for, products_for};
-use crate::error::{self, guarded};
+use crate::error::guarded;
 use crate::interrupt::detached;
 use crate::names::activation_of;
 use crate::new_arrays::zeros;
 use crate::stored_arrays::by_rows;
 use crate::threads;
-
-type Array<'py> = PyReadonlyArrayDyn<'py, f32>;
-type ArrayMut<'py> = PyReadwriteArrayDyn<'py, f32>;
-
-/// Weight and bias, or γ and β.
-type Pair<'py> = (Array<'py>, Array<'py>);
-type PairMut<'py> = (ArrayMut<'py>, ArrayMut<'py>);
-
-/// Of a layer: query, key and value; the attention's output and its norm; the first dense layer of the feed-forward network,
-/// what its gate multiplies, and the second dense layer; the other norm.
-type LayerArrays<'py> =
-    ([Pair<'py>; 3], Pair<'py>, Option<Pair<'py>>, Pair<'py>, Option<Pair<'py>>, Pair<'py>, Pair<'py>);
-type LayerArraysMut<'py> = (
-    [PairMut<'py>; 3],
-    PairMut<'py>,
-    Option<PairMut<'py>>,
-    PairMut<'py>,
-    Option<PairMut<'py>>,
-    PairMut<'py>,
-    PairMut<'py>,
-);
-
-/// Words, or word vectors; positions, types, the norm, the projection.
-type EmbeddingArrays<'py> = (Array<'py>, Option<Array<'py>>, Option<Array<'py>>, Pair<'py>, Option<Pair<'py>>);
-
-/// Gradients of words, positions, types, the norm and the projection; for the first two also the row that gets none.
-type EmbeddingArraysMut<'py> = (
-    Option<(ArrayMut<'py>, Option<usize>)>,
-    Option<(ArrayMut<'py>, Option<usize>)>,
-    Option<ArrayMut<'py>>,
-    PairMut<'py>,
-    Option<PairMut<'py>>,
-);
-
-/// The frequencies of rotary positions, and for each layer the number of its frequencies and its window.
-type PositionArrays<'py> = (Vec<Array<'py>>, Vec<(Option<usize>, Option<usize>)>);
-
-/// The parameters of an encoder: those of the embeddings, of the different layers, for each layer the number of its
-/// parameters among them, MPNet's bias by distance, the norm after the last layer, and what layers know about positions.
-type ParameterArrays<'py> = (
-    EmbeddingArrays<'py>,
-    Vec<LayerArrays<'py>>,
-    Vec<usize>,
-    Option<Array<'py>>,
-    Option<Pair<'py>>,
-    PositionArrays<'py>,
-);
-
-/// Offsets int64 [B + 1] and keys int64 [B]; ids, types, position_ids and positions uint32 [tokens], the first of which may
-/// be None.
-type BatchArrays<'py> = (
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, i64>,
-    Option<PyReadonlyArray1<'py, u32>>,
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
-);
+use crate::training_arrays::{
+    Array, ArrayMut, BatchArrays, DisentangledArraysMut, EmbeddingArraysMut, LayerArraysMut, PairMut, ParameterArrays,
+    affine_gradient, disentangled_gradients, embedding_gradients, layer_gradients, parameters_of, slice, slice_mut,
+};
 
 /// An encoder that is trained, and what its last forward pass kept. One pass at a time.
 #[pyclass(module = "wordpiece_bert._core")]
@@ -121,7 +65,8 @@ impl EncoderTraining {
     /// Run the encoder over a batch: float32 [tokens, H].
     ///
     /// `dropout` is (seed, step, micro-batch) and P of the embeddings, of attention weights, after the attention's output,
-    /// before and after the second dense layer of the feed-forward network. Nothing is kept below the layer
+    /// before and after the second dense layer of the feed-forward network, after a convolution, and of relative positions.
+    /// Nothing is kept below the layer
     /// `trained_from`; with `checkpointing`, only the input of each layer is.
     #[pyo3(signature = (parameters, batch, dropout, trained_from, checkpointing, threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature")]
@@ -130,7 +75,7 @@ impl EncoderTraining {
         py: Python<'py>,
         parameters: ParameterArrays<'_>,
         batch: BatchArrays<'_>,
-        dropout: Option<([u64; 3], [f64; 5])>,
+        dropout: Option<([u64; 3], [f64; 7])>,
         trained_from: Option<usize>,
         checkpointing: bool,
         threads: Option<usize>,
@@ -155,8 +100,17 @@ impl EncoderTraining {
                     positions: positions.as_slice()?,
                 };
                 let dropout = dropout.map(|([seed, step, micro_batch], rates)| {
-                    let [embeddings, attention_weights, attention_output, intermediate, output] = rates;
-                    let rates = Rates { embeddings, attention_weights, attention_output, intermediate, output };
+                    let [embeddings, attention_weights, attention_output, intermediate, output, ..] = rates;
+                    let [.., convolution, relative] = rates;
+                    let rates = Rates {
+                        embeddings,
+                        attention_weights,
+                        attention_output,
+                        intermediate,
+                        output,
+                        convolution,
+                        relative,
+                    };
                     Dropout { seed, step, micro_batch, rates }
                 });
                 let options = PassOptions { dropout, trained_from, checkpointing };
@@ -168,9 +122,9 @@ impl EncoderTraining {
     }
 
     /// Write the gradients of the parameters of the last forward pass, for dx [tokens, H], to the arrays of `embeddings`, of
-    /// which the tables must be 0, of `layers`, of `relative_bias` and of `last_norm`; return the gradient with respect to the word vectors,
-    /// float32 [tokens, E], if `embeddings` are given.
-    #[pyo3(signature = (parameters, dx, embeddings, layers, relative_bias, last_norm, threads))]
+    /// which the tables must be 0, of `layers`, of `relative_bias`, of `last_norm` and of `disentangled`; return the gradient
+    /// with respect to the word vectors, float32 [tokens, E], if `embeddings` are given.
+    #[pyo3(signature = (parameters, dx, embeddings, layers, relative_bias, last_norm, disentangled, threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature")]
     fn backward<'py>(
         &mut self,
@@ -181,11 +135,12 @@ impl EncoderTraining {
         layers: Vec<LayerArraysMut<'_>>,
         relative_bias: Option<ArrayMut<'_>>,
         last_norm: Option<PairMut<'_>>,
+        disentangled: Option<DisentangledArraysMut<'_>>,
         threads: Option<usize>,
     ) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
         guarded(|| {
             let (mut embeddings, mut layers) = (embeddings, layers);
-            let (mut relative_bias, mut last_norm) = (relative_bias, last_norm);
+            let (mut relative_bias, mut last_norm, mut disentangled) = (relative_bias, last_norm, disentangled);
             let tokens = dx.shape()[0];
             let vectors = match embeddings {
                 Some(_) => Some(zeros::<Ix2>(py, [tokens, self.config.embedding], tokens, "gradients of tokens")?),
@@ -202,7 +157,10 @@ impl EncoderTraining {
                 let layers = layers.iter_mut().map(layer_gradients).collect::<PyResult<Vec<_>>>()?;
                 let relative_bias = relative_bias.as_mut().map(slice_mut).transpose()?;
                 let last_norm = last_norm.as_mut().map(affine_gradient).transpose()?;
-                let mut gradients = EncoderGradients { embeddings, relative_bias, layers, last_norm };
+                let disentangled = disentangled.as_mut().map(disentangled_gradients).transpose()?;
+                let (relative, convolution) = disentangled.unwrap_or_default();
+                let mut gradients =
+                    EncoderGradients { embeddings, relative_bias, layers, last_norm, relative, convolution };
                 let core = &mut self.core;
                 detached(py, || core.backward(&parameters, dx, &mut gradients, threads::pool(threads)))?;
             }
@@ -215,95 +173,6 @@ impl EncoderTraining {
 fn execution_for(instruction_set: Option<&str>, threads: Option<usize>) -> PyResult<Execution> {
     let (instruction_set, tiles) = kernels_for(instruction_set)?;
     Ok(Execution { instruction_set, tiles, pool: threads::pool(threads) })
-}
-
-/// Returns the numbers of an array, row by row.
-fn slice<'a>(array: &'a Array<'_>) -> PyResult<&'a [f32]> {
-    if !array.is_c_contiguous() {
-        return Err(error::input(format!("an array {:?} is not stored row by row", array.shape())));
-    }
-    Ok(array.as_slice()?)
-}
-
-/// Returns the numbers of an array, row by row, to be written.
-fn slice_mut<'a>(array: &'a mut ArrayMut<'_>) -> PyResult<&'a mut [f32]> {
-    if !array.is_c_contiguous() {
-        return Err(error::input(format!("an array {:?} is not stored row by row", array.shape())));
-    }
-    Ok(array.as_slice_mut()?)
-}
-
-fn affine<'a>(pair: &'a Pair<'_>) -> PyResult<Affine<'a>> {
-    Ok(Affine { weight: slice(&pair.0)?, bias: slice(&pair.1)? })
-}
-
-fn affine_gradient<'a>(pair: &'a mut PairMut<'_>) -> PyResult<AffineGradient<'a>> {
-    Ok(AffineGradient { weight: slice_mut(&mut pair.0)?, bias: slice_mut(&mut pair.1)? })
-}
-
-fn parameters_of<'a>(arrays: &'a ParameterArrays<'_>) -> PyResult<EncoderParameters<'a>> {
-    let ((words, positions, types, norm, projection), layers, uses, relative_bias, last_norm, by_position) = arrays;
-    let layer = |arrays: &'a LayerArrays<'_>| -> PyResult<LayerParameters<'a>> {
-        let ([query, key, value], output, output_norm, inner, up, outer, outer_norm) = arrays;
-        Ok(LayerParameters {
-            qkv: [affine(query)?, affine(key)?, affine(value)?],
-            output: affine(output)?,
-            output_norm: output_norm.as_ref().map(affine).transpose()?,
-            inner: affine(inner)?,
-            up: up.as_ref().map(affine).transpose()?,
-            outer: affine(outer)?,
-            outer_norm: affine(outer_norm)?,
-        })
-    };
-    let (frequencies, kinds) = by_position;
-    if kinds.len() != uses.len() {
-        return Err(error::input(format!("{} layers have the positions of {}", uses.len(), kinds.len())));
-    }
-    Ok(EncoderParameters {
-        words: slice(words)?,
-        positions: positions.as_ref().map(slice).transpose()?,
-        types: types.as_ref().map(slice).transpose()?,
-        embedding_norm: affine(norm)?,
-        projection: projection.as_ref().map(affine).transpose()?,
-        relative_bias: relative_bias.as_ref().map(slice).transpose()?,
-        layers: layers.iter().map(layer).collect::<PyResult<Vec<_>>>()?,
-        uses,
-        last_norm: last_norm.as_ref().map(affine).transpose()?,
-        frequencies: frequencies.iter().map(slice).collect::<PyResult<Vec<_>>>()?,
-        layer_positions: kinds
-            .iter()
-            .map(|(rotation, window)| Positions { rotation: *rotation, window: *window })
-            .collect(),
-    })
-}
-
-fn layer_gradients<'a>(arrays: &'a mut LayerArraysMut<'_>) -> PyResult<LayerGradients<'a>> {
-    let ([query, key, value], output, output_norm, inner, up, outer, outer_norm) = arrays;
-    Ok(LayerGradients {
-        qkv: [affine_gradient(query)?, affine_gradient(key)?, affine_gradient(value)?],
-        output: affine_gradient(output)?,
-        output_norm: output_norm.as_mut().map(affine_gradient).transpose()?,
-        inner: affine_gradient(inner)?,
-        up: up.as_mut().map(affine_gradient).transpose()?,
-        outer: affine_gradient(outer)?,
-        outer_norm: affine_gradient(outer_norm)?,
-    })
-}
-
-fn embedding_gradients<'a>(
-    arrays: &'a mut EmbeddingArraysMut<'_>,
-    vectors: &'a mut [f32],
-) -> PyResult<EmbeddingGradients<'a>> {
-    let (words, positions, types, norm, projection) = arrays;
-    let table = |of: &'a mut (ArrayMut<'_>, Option<usize>)| PyResult::Ok((slice_mut(&mut of.0)?, of.1));
-    Ok(EmbeddingGradients {
-        words: words.as_mut().map(table).transpose()?,
-        positions: positions.as_mut().map(table).transpose()?,
-        types: types.as_mut().map(slice_mut).transpose()?,
-        norm: affine_gradient(norm)?,
-        projection: projection.as_mut().map(affine_gradient).transpose()?,
-        vectors,
-    })
 }
 
 /// Compute the gradients of y = x·Wᵀ + b: dy [rows, out], x [rows, in], weight [out, in] -> dx, dW and db, float32.

@@ -41,6 +41,7 @@ mod threads;
 mod token_states;
 mod tokenizer;
 mod training;
+mod training_arrays;
 mod vocab;
 
 /// The compiled part of wordpiece_bert.

@@ -18,13 +18,12 @@ class Ours:
 
         return f"{_core.__version__} ({_core.kernel_instruction_sets()[-1]})"
 
-    def load(self, folder: Path, dtype: str, threads: int) -> None:
+    def load(self, folder: Path, dtype: str, threads: int, backend: str) -> None:
         import wordpiece_bert as wb
-        from wordpiece_bert.bert import BertForSequenceClassification
-        from wordpiece_bert.finetune import Trainer, TrainingArguments
+        from wordpiece_bert.finetune import Trainer, TrainingArguments, model_for
 
         wb.set_num_threads(threads)
-        model = BertForSequenceClassification.from_pretrained(folder, new_head=True)
+        model = model_for(folder, "SequenceClassification", labels=["0", "1"], backend=backend)
         self.trainer = Trainer(model, TrainingArguments("unused", max_steps=1000, bf16=dtype == "bfloat16"))
 
     def step(self, batch: dict[str, Any]) -> float:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Torch:
-    """`BertForSequenceClassification`, `torch.optim.AdamW`, and autocast for bfloat16."""
+    """`AutoModelForSequenceClassification`, `torch.optim.AdamW`, and autocast for bfloat16."""
 
     def version(self) -> str:
         import torch
@@ -20,13 +20,14 @@ class Torch:
         transformers.logging.set_verbosity_error()
         return f"torch {torch.__version__}, transformers {transformers.__version__}"
 
-    def load(self, folder: Path, dtype: str, threads: int) -> None:
+    def load(self, folder: Path, dtype: str, threads: int, backend: str) -> None:
         import torch
-        from transformers import BertForSequenceClassification
+        from transformers import AutoModelForSequenceClassification
 
+        del backend
         torch.set_num_threads(threads)
         self.bfloat16 = dtype == "bfloat16"
-        self.model = BertForSequenceClassification.from_pretrained(folder)
+        self.model = AutoModelForSequenceClassification.from_pretrained(folder)
         self.model.train()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=5e-5, weight_decay=0.01)
 

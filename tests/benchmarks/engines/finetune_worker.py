@@ -22,8 +22,8 @@ class Learner(Protocol):
     def version(self) -> str:
         """Return the version, and what it computes with."""
 
-    def load(self, folder: Path, dtype: str, threads: int) -> None:
-        """Load a model with a new head for two classes; `dtype` is that of products."""
+    def load(self, folder: Path, dtype: str, threads: int, backend: str) -> None:
+        """Load a model with a new head for two classes; `dtype` is that of products, `backend` this package's engine."""
 
     def step(self, batch: dict[str, Any]) -> float:
         """Make one step on ids, attention mask and labels: forward, backward, clipping and AdamW. Return the loss."""
@@ -49,7 +49,7 @@ def _answer(learner: Learner, request: dict[str, Any]) -> dict[str, Any]:
                 os.sched_setaffinity(0, request["cores"])
             return {"version": learner.version()}
         case "load":
-            learner.load(Path(request["folder"]), request["dtype"], request["threads"])
+            learner.load(Path(request["folder"]), request["dtype"], request["threads"], request["backend"])
             return {"resident": _status("VmRSS"), "peak": _status("VmHWM")}
         case "step":
             batch = batch_of(request["lengths"], request["vocabulary"])

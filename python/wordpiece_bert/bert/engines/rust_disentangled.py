@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.disentangled import relative_table
+from wordpiece_bert.bert.disentangled import convolution_as_dense, relative_table
 from wordpiece_bert.bert.engines.stored import stored_norm
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.stored_tensor import loaded
@@ -83,17 +83,12 @@ def _terms(
 
 
 def _convolution(weights: Mapping[str, Any], kind: Disentangled) -> _Convolution:
-    """Return the convolution as a dense layer [H, width · H], by neighbour; between groups the weight is 0."""
+    """Return the convolution as a dense layer."""
     assert kind.convolution is not None, "checked by the caller"
-    stored = _widened(weights["encoder.conv.conv.weight"])  # [H, H / groups, width]
-    hidden, columns, width = stored.shape
-    weight = np.zeros((hidden, width, hidden), np.float32)
-    for group in range(kind.convolution.groups):
-        part = slice(group * columns, (group + 1) * columns)
-        weight[part, :, part] = stored[part].swapaxes(1, 2)
+    weight = convolution_as_dense(_widened(weights["encoder.conv.conv.weight"]))
     bias = np.ascontiguousarray(_widened(weights["encoder.conv.conv.bias"]))
     activation = functional.ACTIVATIONS[kind.convolution.activation].__name__
-    return weight.reshape(hidden, -1), bias, activation, stored_norm(weights, "encoder.conv.LayerNorm")
+    return weight, bias, activation, stored_norm(weights, "encoder.conv.LayerNorm")
 
 
 def _widened(weight: Any) -> Array:

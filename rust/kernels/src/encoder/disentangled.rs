@@ -4,7 +4,8 @@ use super::disentangled_scratch::DisentangledScratch;
 use super::forward::{EncoderScratch, Task};
 use super::weights::Convolution;
 use crate::gemm::{Epilogue, linear};
-use crate::matrix::{PANEL, Row, panels};
+use crate::matrix::{PANEL, Row, add_columns, panels};
+use crate::neighbours::Neighbours;
 use crate::norm::layer_norm;
 use crate::tile::tiles;
 
@@ -40,7 +41,7 @@ impl Task<'_, '_> {
     /// Computes activation(convolution(x)), where x is 0 beyond the ends of a sequence and for masked tokens.
     fn convolve(&mut self, convolution: &Convolution) {
         let hidden = self.encoder.config.hidden;
-        let (width, half) = (panels(hidden), convolution.width / 2);
+        let width = panels(hidden);
         let EncoderScratch { x, positions, converted, disentangled, .. } = &mut *self.scratch;
         let DisentangledScratch { neighbours, convolved, .. } = disentangled;
         let x = x.view();
@@ -49,19 +50,11 @@ impl Task<'_, '_> {
         for sequence in &self.sequences {
             let all = start..start + sequence.tokens.len();
             let visible = &positions[start..start + sequence.keys];
+            let of_sequence = Neighbours { width: convolution.width, columns: hidden, visible };
             for part in tiles(all.len(), self.together.feed_forward) {
                 let mut to = neighbours.reshape(part.len(), convolution.width * width * PANEL).view_mut();
-                for (i, row) in part.clone().enumerate() {
-                    for tap in 0..convolution.width {
-                        // Positions ascend, so the neighbour is found among the visible tokens by bisection.
-                        let position = (positions[start + row] as usize + tap).checked_sub(half);
-                        let found = position.and_then(|position| visible.binary_search(&(position as u32)).ok());
-                        for panel in 0..width {
-                            let from = found.map_or(Row::ZERO, |found| x.panel(panel)[start + found]);
-                            to.panel(tap * width + panel)[i] = from;
-                        }
-                    }
-                }
+                let positions = &positions[start + part.start..start + part.end];
+                of_sequence.gather(x.rows(start..start + sequence.keys), positions, &mut to);
                 let mut out = convolved.view_mut();
                 let out = out.rows(start + part.start..start + part.end);
                 let epilogue = Epilogue::Activation(convolution.activation);
@@ -78,16 +71,8 @@ impl Task<'_, '_> {
         };
         let config = self.encoder.config;
         let EncoderScratch { x, disentangled, .. } = &mut *self.scratch;
-        for panel in 0..panels(config.hidden) {
-            // The activation of the padding columns need not be 0.
-            let columns = (config.hidden - panel * PANEL).min(PANEL);
-            let mut x = x.view_mut();
-            for (x, convolved) in x.panel(panel).iter_mut().zip(disentangled.convolved.view().panel(panel)) {
-                for (x, convolved) in x.0[..columns].iter_mut().zip(convolved.0) {
-                    *x += convolved;
-                }
-            }
-        }
+        // The activation of the padding columns need not be 0.
+        add_columns(disentangled.convolved.view(), x.view_mut(), config.hidden);
         let norm = convolution.norm.with_eps(config.eps, config.hidden);
         layer_norm(self.execution.instruction_set, norm, &mut x.view_mut());
         self.clear_masked();

@@ -24,6 +24,10 @@ pub enum Site {
     Output = 19,
     /// Before the second dense layer of the feed-forward network.
     Intermediate = 23,
+    /// After the convolution of a DeBERTa.
+    Convolution = 24,
+    /// The table of relative positions of a DeBERTa, in each layer; its rows take the place of those of the batch.
+    Relative = 25,
 }
 
 /// P at each site; 0 for no dropout.
@@ -39,6 +43,10 @@ pub struct Rates {
     pub intermediate: f64,
     /// After it.
     pub output: f64,
+    /// After the convolution.
+    pub convolution: f64,
+    /// Of the table of relative positions.
+    pub relative: f64,
 }
 
 /// The key of all masks of a micro-batch.
@@ -73,6 +81,8 @@ impl Dropout {
             Site::AttentionOutput => self.rates.attention_output,
             Site::Intermediate => self.rates.intermediate,
             Site::Output => self.rates.output,
+            Site::Convolution => self.rates.convolution,
+            Site::Relative => self.rates.relative,
         };
         let words = [self.seed, site as u64, self.step, self.micro_batch, layer as u64];
         let key = words.iter().fold(0, |key, word| next(key ^ word));

@@ -4,9 +4,10 @@
 //! a = LN(x + dropout(attention(x)·Wᵀ + b)) and x′ = LN(a + dropout(f(a·W₁ᵀ + b₁)·W₂ᵀ + b₂)).
 
 use super::activation::activation_backward;
-use super::attention::{AttentionScratch, Heads, Rows, Statistics, attend, attend_backward};
+use super::attention::{AttentionScratch, PositionSums, attend, attend_backward};
 use super::dropout::{Dropout, Mask, Site, drop_rows};
 use super::gate::multiply;
+use super::heads::{Heads, RelativeHeads, Rows, Statistics};
 use super::norm::{Normalized, normalize, normalize_backward, scale_and_shift};
 use super::parameters::{Backward, Forward, Positions};
 use super::products::add_column_sums;
@@ -47,13 +48,16 @@ impl TrainingConfig {
     }
 }
 
-/// What all tasks of a pass share.
+/// What all tasks of a pass share in a layer.
+#[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub config: TrainingConfig,
     /// Without threads: tasks are shared among them.
     pub execution: Execution,
     pub dropout: Option<Dropout>,
     pub relative_bias: Option<RelativeBias<'a>>,
+    /// What the scores of a DeBERTa have of relative positions.
+    pub relative: Option<RelativeHeads<'a>>,
     /// For each layer, what it knows about positions.
     pub positions: &'a [Positions],
 }
@@ -70,6 +74,16 @@ pub(super) struct TaskTokens {
     pub positions: Vec<u32>,
     /// For each of the frequencies of rotary positions, the rotation of the tokens, and that back.
     pub rotations: Vec<[Rotation; 2]>,
+}
+
+impl TaskTokens {
+    /// Sets the rows of masked tokens to 0.
+    pub fn clear_masked(&self, x: &mut Matrix) {
+        let mut x = x.view_mut();
+        for Rows { tokens, keys, .. } in &self.sequences {
+            x.rows(tokens.start + keys..tokens.end).each_panel().into_iter().for_each(|panel| panel.fill(Row::ZERO));
+        }
+    }
 }
 
 /// What a layer keeps for its backward pass: 7H + F numbers a token, with a gate 7H + 2F. The attention weights are computed
@@ -122,8 +136,8 @@ pub(super) struct Sums {
     /// γ and β.
     pub output_norm: [Vec<Row>; 2],
     pub outer_norm: [Vec<Row>; 2],
-    /// By head and distance, of all layers.
-    pub distances: Vec<f32>,
+    /// Of what scores depend on besides queries and keys; those of distances are of all layers.
+    pub positions: PositionSums,
 }
 
 /// Scratch buffers of one thread.
@@ -142,12 +156,13 @@ pub(super) struct LayerScratch {
 }
 
 impl Pass<'_> {
-    fn heads(&self, index: usize) -> Heads<'_> {
+    pub fn heads(&self, index: usize) -> Heads<'_> {
         let TrainingConfig { hidden, heads, .. } = self.config;
         Heads {
             count: heads,
             size: hidden / heads,
             relative_bias: self.relative_bias,
+            relative: self.relative,
             window: self.positions[index].window,
             mask: self.mask(Site::AttentionWeights, index),
         }
@@ -336,7 +351,12 @@ impl Pass<'_> {
         dqkv.reshape(tokens.rows, 3 * panels(hidden) * PANEL).data_mut().fill(Row::ZERO);
         let heads = self.heads(index);
         let bias = heads.relative_bias.map_or(0, |bias| heads.count * (2 * bias.max_distance + 1));
-        sums.distances.resize(bias, 0.0);
+        sums.positions.distances.resize(bias, 0.0);
+        let tables = heads.relative.map_or([None; 2], |relative| relative.tables);
+        for (terms, table) in sums.positions.terms.iter_mut().zip(tables) {
+            terms.clear();
+            terms.resize(heads.count * panels(heads.size) * table.map_or(0, View::len), Row::ZERO);
+        }
         for sequence in &tokens.sequences {
             attend_backward(
                 self.execution.instruction_set,
@@ -347,7 +367,7 @@ impl Pass<'_> {
                 &kept.statistics,
                 [kept.context.view(), dcontext.view()],
                 &mut dqkv.view_mut(),
-                &mut sums.distances,
+                &mut sums.positions,
                 attention,
             );
         }

@@ -12,36 +12,50 @@
 //! # Memory
 //!
 //! A layer keeps 7H + F numbers a token, in float32, and 2N for the softmax; with checkpointing H only. The gradients of
-//! one layer need another 6H + 2F numbers a token. A gate counts as another F.
+//! one layer need another 6H + 2F numbers a token. A gate counts as another F. The gradients of relative positions take H
+//! numbers for each of them and each of their terms, in every task.
 
 mod activation;
 mod attention;
+mod attention_backward;
+mod attention_forward;
+mod convolution;
 mod dropout;
 mod embeddings;
 mod encoder;
+mod encoder_embeddings;
+mod encoder_gradients;
 mod gate;
+mod heads;
 mod layer;
 mod linear;
 mod loss;
+mod masked_queries;
 mod norm;
 mod norm_first;
 mod optimizer;
+mod outer_sums;
 mod parameters;
 mod products;
+mod relative;
+mod relative_gradients;
+mod tasks;
 
 pub use activation::activation_backward;
-pub use attention::{AttentionScratch, Heads, Rows, Statistics, attend, attend_backward};
+pub use attention::{AttentionScratch, PositionSums, attend, attend_backward};
 pub use dropout::{Dropout, Mask, Rates, Site, drop_rows};
 pub use embeddings::add_to_table;
-pub use encoder::{Batch, EncoderTraining, PassOptions};
+pub use encoder::{EncoderTraining, PassOptions};
 pub use gate::multiply;
+pub use heads::{Heads, RelativeHeads, Rows, Statistics};
 pub use layer::TrainingConfig;
 pub use linear::{LinearGradients, linear_backward};
 pub use loss::cross_entropy;
 pub use norm::{Normalized, normalize, normalize_backward, scale_and_shift};
 pub use optimizer::{AdamW, AdamWParameter, adamw, sums_of_squares};
 pub use parameters::{
-    Affine, AffineGradient, EmbeddingGradients, EncoderGradients, EncoderParameters, LayerGradients, LayerParameters,
-    Positions,
+    Affine, AffineGradient, ConvolutionParameters, DisentangledParameters, EmbeddingGradients, EncoderGradients,
+    EncoderParameters, LayerGradients, LayerParameters, Positions, RelativeGradients, RelativeParameters,
 };
 pub use products::{WeightGradient, add_column_sums, weight_gradients};
+pub use tasks::Batch;

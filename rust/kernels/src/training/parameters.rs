@@ -4,6 +4,8 @@
 
 use wordpiece_parallel::map_with;
 
+use crate::activation::Activation;
+use crate::disentangled::RelativePositions;
 use crate::encoder::LayerNormWeights;
 use crate::execution::Execution;
 use crate::gemm::{Dense, Products};
@@ -24,6 +26,9 @@ pub struct Affine<'a> {
 pub struct LayerParameters<'a> {
     /// Query, key and value, each [H, H].
     pub qkv: [Affine<'a>; 3],
+    /// Where a DeBERTa has them, the dense layers from relative positions to Kʳ and Qʳ, each [H, H]; without, those of keys
+    /// and queries.
+    pub relative: [Option<Affine<'a>>; 2],
     /// The dense layer after the attention [H, H].
     pub output: Affine<'a>,
     /// The norm after it. Where norms come first, that before the attention, which a layer may lack.
@@ -71,6 +76,41 @@ pub struct EncoderParameters<'a> {
     pub frequencies: Vec<&'a [f32]>,
     /// For each layer of the encoder, what it knows about positions.
     pub layer_positions: Vec<Positions>,
+    /// How a DeBERTa differs from BERT.
+    pub disentangled: Option<DisentangledParameters<'a>>,
+}
+
+/// How a DeBERTa differs from BERT.
+pub struct DisentangledParameters<'a> {
+    /// By how much scores are scaled down besides d.
+    pub count: usize,
+    /// The relative positions, if scores have terms of them.
+    pub relative: Option<RelativeParameters<'a>>,
+    /// The convolution over the embeddings, which is added to the output of the first layer.
+    pub convolution: Option<ConvolutionParameters<'a>>,
+}
+
+/// The table of relative positions.
+pub struct RelativeParameters<'a> {
+    /// Which row of the table each distance has.
+    pub positions: RelativePositions,
+    /// Whether scores have the terms of Kʳ and of Qʳ.
+    pub terms: [bool; 2],
+    /// The table [2K, H].
+    pub table: &'a [f32],
+    /// The norm of its rows, if the model has one.
+    pub norm: Option<Affine<'a>>,
+}
+
+/// A convolution over the tokens of a sequence, as a dense layer over neighbouring tokens.
+#[derive(Clone, Copy)]
+pub struct ConvolutionParameters<'a> {
+    /// Weight [H, width · H], by neighbour from the first to the last, and bias.
+    pub dense: Affine<'a>,
+    /// The activation of its output.
+    pub activation: Activation,
+    /// The norm over the sum of its output and that of the first layer.
+    pub norm: Affine<'a>,
 }
 
 /// The gradients of a weight and a bias.
@@ -85,6 +125,8 @@ pub struct AffineGradient<'a> {
 pub struct LayerGradients<'a> {
     /// Query, key and value.
     pub qkv: [AffineGradient<'a>; 3],
+    /// The layers' own dense layers from relative positions.
+    pub relative: [Option<AffineGradient<'a>>; 2],
     /// The dense layer after the attention.
     pub output: AffineGradient<'a>,
     /// The norm after it.
@@ -125,6 +167,18 @@ pub struct EncoderGradients<'a> {
     pub layers: Vec<LayerGradients<'a>>,
     /// The norm after the last layer.
     pub last_norm: Option<AffineGradient<'a>>,
+    /// The table of relative positions and its norm, if they are trained.
+    pub relative: Option<RelativeGradients<'a>>,
+    /// The convolution, if it is trained, and its norm.
+    pub convolution: Option<[AffineGradient<'a>; 2]>,
+}
+
+/// The gradients of the table of relative positions.
+pub struct RelativeGradients<'a> {
+    /// The table [2K, H].
+    pub table: &'a mut [f32],
+    /// The norm of its rows.
+    pub norm: Option<AffineGradient<'a>>,
 }
 
 /// The packed parameters of a layer, for its forward pass.
@@ -154,8 +208,7 @@ pub(super) struct Norms {
 
 impl Norms {
     fn new(layer: &LayerParameters<'_>) -> Norms {
-        let norm = |norm: Affine<'_>| LayerNormWeights::new(norm.weight, norm.bias);
-        Norms { output: layer.output_norm.map(norm), outer: norm(layer.outer_norm) }
+        Norms { output: layer.output_norm.map(norm_weights), outer: norm_weights(layer.outer_norm) }
     }
 
     /// Returns the norm after the attention, which every layer has whose norms come last.
@@ -165,6 +218,12 @@ impl Norms {
 }
 
 impl<'a> LayerParameters<'a> {
+    /// Returns the dense layers from relative positions to those of Kʳ and Qʳ that scores have.
+    pub(super) fn relative_layers(&self, terms: [bool; 2]) -> Vec<Affine<'a>> {
+        let layers = [self.relative[0].unwrap_or(self.qkv[1]), self.relative[1].unwrap_or(self.qkv[0])];
+        layers.into_iter().zip(terms).filter_map(|(layer, there)| there.then_some(layer)).collect()
+    }
+
     /// Returns the dense layers of the feed-forward network before the activation: one, or the gate and what it multiplies.
     fn inners(&self) -> Vec<Affine<'a>> {
         std::iter::once(self.inner).chain(self.up).collect()
@@ -200,6 +259,11 @@ impl Backward {
         let [qkv, output, inner, outer] = packed.try_into().unwrap_or_else(|_| unreachable!("four parts"));
         Backward { qkv, output, inner, outer, norms: Norms::new(layer) }
     }
+}
+
+/// Pads γ and β to whole panels.
+pub(super) fn norm_weights(norm: Affine<'_>) -> LayerNormWeights {
+    LayerNormWeights::new(norm.weight, norm.bias)
 }
 
 /// Packs dense layers with the same `k` inputs.
@@ -243,5 +307,12 @@ pub(super) fn write(from: &[Row], to: &mut [f32], add: bool) {
         } else {
             to.copy_from_slice(&from.0[..to.len()]);
         }
+    }
+}
+
+/// Writes the sum of the parts, first to last, or adds it to `to`.
+pub(super) fn write_sum<'a>(parts: impl Iterator<Item = &'a [Row]>, to: &mut [f32], add: bool) {
+    for (n, part) in parts.enumerate() {
+        write(part, to, add || n > 0);
     }
 }

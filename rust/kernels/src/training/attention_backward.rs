@@ -1,0 +1,198 @@
+//! The backward pass of one head.
+
+use std::ops::Range;
+
+use super::heads::{Heads, Rows, Statistics, VisibleKeys, final_scores, only, relative_terms};
+use super::masked_queries::attend_to_all_backward;
+use super::outer_sums::add_outer_products;
+use super::relative_gradients::{HeadGradients, RelativeGradientScratch};
+use crate::activation;
+use crate::arch::{Kernel, Simd};
+use crate::disentangled::{HeadScores, RelativeScratch};
+use crate::matrix::{PANEL, Row, View, panels};
+use crate::tile::{Ahead, Tile, tiles};
+
+/// Queries whose weights the backward pass has at a time: whole tiles on every instruction set.
+pub(super) const QUERY_BLOCK: usize = 84;
+
+/// What the backward pass of one head reads.
+pub(super) struct Operands<'a> {
+    pub q: View<'a>,
+    pub k: View<'a>,
+    pub c: View<'a>,
+    pub dc: View<'a>,
+    /// Keys and values.
+    pub transposed: [&'a [Row]; 2],
+}
+
+pub(super) struct Backward<'a> {
+    pub heads: Heads<'a>,
+    pub head: usize,
+    pub rows: &'a Rows,
+    pub positions: &'a [u32],
+    pub operands: Operands<'a>,
+    pub statistics: &'a [Statistics],
+    pub weights: &'a mut [Vec<Row>; 2],
+    /// dq, dk and dv [rows, d].
+    pub gradients: [&'a mut [Row]; 3],
+    pub dbias: Option<&'a mut [f32]>,
+    /// Kʳ and Qʳ [relative positions, d], and the sums of their gradients, by panels.
+    pub tables: [Option<View<'a>>; 2],
+    pub dterms: [&'a mut [Row]; 2],
+    pub relative: (&'a mut RelativeScratch, &'a mut RelativeGradientScratch),
+}
+
+impl Kernel for Backward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, simd: S) {
+        let (all, keys) = (self.operands.q.len(), self.rows.keys);
+        let (key_panels, attending) = (panels(keys), self.heads.attending(self.rows));
+        for weights in self.weights.iter_mut() {
+            weights.resize((key_panels * QUERY_BLOCK).max(weights.len()), Row::ZERO);
+        }
+        let transposed = self.operands.transposed[0];
+        let terms = relative_terms(simd, self.heads, self.head, self.rows, self.positions, transposed, self.relative.0);
+        let of_terms = HeadGradients { tables: self.tables, queries: &self.positions[..attending] };
+        if let Some(terms) = &terms {
+            of_terms.start(terms, self.relative.1);
+        }
+        for start in (0..attending).step_by(QUERY_BLOCK) {
+            let block = start..(start + QUERY_BLOCK).min(attending);
+            let n = block.len();
+            let seen = self.visible().panels(block.clone());
+            if seen.is_empty() {
+                self.gradients[0].chunks_mut(all).for_each(|dq| dq[block.clone()].fill(Row::ZERO));
+                continue;
+            }
+            let seen_keys = seen.start * PANEL..keys.min(seen.end * PANEL);
+            self.weights_of_block(simd, block.clone(), seen.clone(), terms.as_ref());
+            let [p, ds] = &*self.weights;
+            let (p, ds) = (&p[..seen.len() * n], &ds[..seen.len() * n]);
+            let Operands { q, k, dc, .. } = self.operands;
+            let [dq, dk, dv] = &mut self.gradients;
+            for tile in tiles(n, S::TILE_ROWS) {
+                for (panel, dq) in dq.chunks_mut(all).enumerate() {
+                    let out = &mut dq[start + tile.start..start + tile.end];
+                    simd.run_tile(Tile {
+                        a: View::new(ds, n).rows(tile.clone()),
+                        b: &k.panel(panel)[seen_keys.clone()],
+                        ahead: Ahead::NOTHING,
+                        out,
+                    });
+                }
+            }
+            for (left, right, to) in [(p, dc, &mut **dv), (ds, q, &mut **dk)] {
+                for (panel, to) in to.chunks_mut(all).enumerate() {
+                    let b = &right.panel(panel)[block.clone()];
+                    add_outer_products(simd, left, b, &mut to[seen_keys.clone()]);
+                }
+            }
+            if let Some(terms) = &terms {
+                let [sums, _] = &mut self.dterms;
+                of_terms.add_block(simd, terms, block, ds, q, dq, sums, self.relative.1);
+            }
+        }
+        let [dq, dk, dv] = self.gradients;
+        if let Some(terms) = &terms {
+            of_terms.finish(simd, terms, self.operands.k, dk, self.dterms[1], self.relative.1);
+        }
+        dq.chunks_mut(all).for_each(|dq| dq[attending..].fill(Row::ZERO));
+        let scale = simd.splat(self.heads.scale());
+        for row in dq.iter_mut().chain(dk) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                simd.store(row, at, simd.mul(simd.load(row, at), scale));
+            }
+        }
+        attend_to_all_backward(simd, self.heads, self.head, self.rows, self.operands.dc, &mut self.weights[0], dv);
+    }
+}
+
+impl Backward<'_> {
+    fn visible(&self) -> VisibleKeys<'_> {
+        VisibleKeys { window: self.heads.window, positions: self.positions, keys: self.rows.keys }
+    }
+
+    /// Computes p̃ and ds of a block of queries, for the panels `seen` of keys, and adds ds to the sums of the distances.
+    #[inline(always)]
+    fn weights_of_block<S: Simd>(
+        &mut self,
+        simd: S,
+        block: Range<usize>,
+        seen: Range<usize>,
+        terms: Option<&HeadScores<'_>>,
+    ) {
+        let Backward { heads, head, rows, positions, operands, statistics, weights, dbias, relative, .. } = self;
+        let Operands { q, c, dc, transposed: [keys, values], .. } = operands;
+        let n = block.len();
+        let [p, ds] = weights;
+        let (p, ds) = (&mut p[..seen.len() * n], &mut ds[..seen.len() * n]);
+        let visible = VisibleKeys { window: heads.window, positions, keys: rows.keys };
+        let seen_keys = seen.start * PANEL..rows.keys.min(seen.end * PANEL);
+        let columns = seen.start * heads.size..seen.end * heads.size;
+        for tile in tiles(n, S::TILE_ROWS) {
+            let of_queries = block.start + tile.start..block.start + tile.end;
+            for (x, b, to) in [(*q, *keys, &mut *p), (*dc, *values, &mut *ds)] {
+                for (b, out) in b[columns.clone()].chunks(heads.size).zip(to.chunks_mut(n)) {
+                    simd.run_tile(Tile {
+                        a: x.rows(of_queries.clone()),
+                        b,
+                        ahead: Ahead::NOTHING,
+                        out: &mut out[tile.clone()],
+                    });
+                }
+            }
+            if let Some(terms) = terms {
+                let (q, places) = (q.rows(of_queries.clone()), &positions[of_queries.clone()]);
+                terms.add(simd, q, places, None, relative.0, p, (n, tile.clone()));
+            }
+            let scale = final_scores(simd, *heads, *head, positions, of_queries, p, n, tile.start, seen_keys.clone());
+            for i in tile {
+                let query = block.start + i;
+                let product = row_product(simd, *c, *dc, query, panels(heads.size));
+                let state = heads.mask.map(|mask| (mask, mask.state(rows.number, query)));
+                let [most, factor] = statistics[query];
+                let columns = visible.columns(query, seen_keys.start);
+                for (number, (p, ds)) in p.chunks_mut(n).zip(ds.chunks_mut(n)).enumerate() {
+                    let panel = seen.start + number;
+                    let mask = state.map(|(mask, state)| mask.columns(state, (*head << 20) | (panel * PANEL)));
+                    for at in (0..PANEL).step_by(S::LANES) {
+                        let x = simd.mul(simd.sub(simd.load(&p[i], at), simd.splat(most)), simd.splat(scale));
+                        let e = only(simd, &columns, number * PANEL + at, activation::exp(simd, x), simd.splat(0.0));
+                        let weight = simd.mul(e, simd.splat(factor));
+                        let mut dp = only(simd, &columns, number * PANEL + at, simd.load(&ds[i], at), simd.splat(0.0));
+                        let mut dropped = weight;
+                        if let Some(mask) = &mask {
+                            let mask = simd.load(mask, at);
+                            dp = simd.mul(dp, mask);
+                            dropped = simd.mul(weight, mask);
+                        }
+                        simd.store(&mut p[i], at, dropped);
+                        simd.store(&mut ds[i], at, simd.mul(weight, simd.sub(dp, simd.splat(product))));
+                    }
+                    if let (Some(sums), Some(bias)) = (dbias.as_deref_mut(), heads.relative_bias) {
+                        let from = bias.max_distance - positions[query] as usize;
+                        let keys = positions[..rows.keys].iter().skip(panel * PANEL);
+                        for (x, key) in ds[i].0.iter().zip(keys) {
+                            sums[from + *key as usize] += x;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the product of row `row` of two matrices of `panels` panels, whose padding columns are 0.
+#[inline(always)]
+fn row_product<S: Simd>(simd: S, x: View<'_>, y: View<'_>, row: usize, panels: usize) -> f32 {
+    let mut sum = simd.splat(0.0);
+    for p in 0..panels {
+        let (x, y) = (&x.panel(p)[row], &y.panel(p)[row]);
+        for at in (0..PANEL).step_by(S::LANES) {
+            sum = simd.fma(simd.load(x, at), simd.load(y, at), sum);
+        }
+    }
+    simd.sum(sum)
+}

@@ -1,0 +1,235 @@
+//! The table of relative positions of a DeBERTa, which all layers read, in a pass over a batch.
+//!
+//! Each layer projects R̃ = dropout(R), R the table or its norm, to Kʳ and Qʳ. The gradients of both are summed up over the
+//! tasks and go back through the projections: they add to the gradients of the dense layers, and to that of R.
+//!
+//! Only those rows of the table are computed whose distances occur in the batch, in the order of key positions, as in
+//! [`RelativeTerms`]: the opposite of that in the table.
+
+use wordpiece_parallel::map_with;
+
+use super::dropout::{Mask, drop_rows};
+use super::heads::RelativeHeads;
+use super::layer::TrainingConfig;
+use super::norm::{Normalized, normalize, normalize_backward};
+use super::parameters::{
+    DisentangledParameters, LayerParameters, RelativeGradients, RelativeParameters, norm_weights, packed,
+    packed_transposed, write,
+};
+use super::products::add_column_sums;
+use crate::disentangled::{RelativeScores, RelativeTerms};
+use crate::execution::Execution;
+use crate::gemm::{Epilogue, linear};
+use crate::matrix::{Matrix, PANEL, Row, View, add_rows, copy_columns, panels};
+
+/// The rows of the table that a batch needs, and their gradient.
+#[derive(Default)]
+pub(super) struct RelativeTable {
+    /// The relative positions of the distances key − query from −`max_distance` to `max_distance`, counted from the first.
+    distances: Vec<u32>,
+    max_distance: usize,
+    /// The row of the table of each relative position.
+    rows: Vec<usize>,
+    /// Of the norm.
+    normalized: Normalized,
+    /// R [relative positions, H].
+    table: Matrix,
+    /// The gradient of R so far.
+    dtable: Matrix,
+}
+
+/// What a layer has of relative positions.
+pub(super) struct LayerTerms {
+    /// R̃ [relative positions, H].
+    dropped: Matrix,
+    /// Kʳ and Qʳ, or one of them, side by side.
+    projected: Matrix,
+    packed: RelativeTerms,
+}
+
+/// The gradients of Kʳ and Qʳ, or one of them, in one layer.
+pub(super) struct TermGradients {
+    /// R̃ [relative positions, H].
+    dropped: Matrix,
+    /// Side by side, each beginning at a panel.
+    dterms: Matrix,
+    /// The sums of their rows.
+    sums: Vec<Row>,
+}
+
+impl RelativeTable {
+    /// Reads the rows for positions up to `farthest`.
+    pub fn prepare(
+        &mut self,
+        parameters: &RelativeParameters<'_>,
+        farthest: usize,
+        config: TrainingConfig,
+        execution: Execution,
+    ) {
+        let TrainingConfig { hidden, eps, .. } = config;
+        let RelativeTable { distances, max_distance, rows, normalized, table, dtable } = self;
+        let positions = parameters.positions;
+        positions.fill(farthest, distances);
+        *max_distance = farthest;
+        let (first, last) = (distances[0], distances[2 * farthest]);
+        distances.iter_mut().for_each(|row| *row -= first);
+        rows.clear();
+        rows.extend((first..=last).map(|row| 2 * positions.span - 1 - row as usize));
+        let numbers: Vec<f32> =
+            rows.iter().flat_map(|row| &parameters.table[row * hidden..(row + 1) * hidden]).copied().collect();
+        let to = if parameters.norm.is_some() { &mut normalized.x_hat } else { &mut *table };
+        to.fill_rows(rows.len(), hidden, &numbers);
+        if let Some(norm) = parameters.norm {
+            let (norm, to) = (norm_weights(norm), table.reshape(rows.len(), hidden));
+            normalize(execution.instruction_set, norm.with_eps(eps, hidden), normalized, &mut to.view_mut());
+        }
+        dtable.reshape(rows.len(), hidden).data_mut().fill(Row::ZERO);
+    }
+
+    /// Projects the rows for one layer.
+    pub fn terms(
+        &self,
+        parameters: &RelativeParameters<'_>,
+        layer: &LayerParameters<'_>,
+        mask: Option<Mask>,
+        config: TrainingConfig,
+        execution: Execution,
+    ) -> LayerTerms {
+        let TrainingConfig { hidden, heads, products, .. } = config;
+        let layers = layer.relative_layers(parameters.terms);
+        let (mut dropped, mut projected) = (Matrix::default(), Matrix::default());
+        dropped.reshape(self.rows.len(), hidden).data_mut().copy_from_slice(self.table.data());
+        self.drop(mask, &mut dropped, execution);
+        let dense = packed(&layers, hidden, products);
+        let to = projected.reshape(self.rows.len(), layers.len() * panels(hidden) * PANEL).view_mut();
+        linear(execution, dropped.view(), &dense, Epilogue::Bias, to, &mut Default::default());
+        let tables = tables_of(&projected, parameters.terms, hidden);
+        let packed = RelativeTerms::of_rows(execution.instruction_set, tables, heads, hidden / heads, false);
+        LayerTerms { dropped, projected, packed }
+    }
+
+    /// Returns what the scores of a layer have of relative positions.
+    pub fn heads<'a>(
+        &'a self,
+        parameters: &DisentangledParameters<'_>,
+        terms: Option<&'a LayerTerms>,
+        config: TrainingConfig,
+    ) -> RelativeHeads<'a> {
+        let there = parameters.relative.as_ref().map_or([false; 2], |relative| relative.terms);
+        RelativeHeads {
+            scores: RelativeScores {
+                terms: terms.map(|terms| &terms.packed),
+                rows: &self.distances,
+                max_distance: self.max_distance,
+                count: parameters.count,
+            },
+            tables: terms.map_or([None; 2], |terms| tables_of(&terms.projected, there, config.hidden)),
+        }
+    }
+
+    /// Adds up the gradients of Kʳ and Qʳ of all tasks, multiplies them by `scale`, and adds what comes of them to the
+    /// gradient of R.
+    #[allow(clippy::too_many_arguments, reason = "what `terms` takes, and its gradients")]
+    pub fn backward(
+        &mut self,
+        parameters: &RelativeParameters<'_>,
+        layer: &LayerParameters<'_>,
+        terms: LayerTerms,
+        tasks: &[&[Vec<Row>; 2]],
+        scale: f32,
+        mask: Option<Mask>,
+        config: TrainingConfig,
+        execution: Execution,
+    ) -> TermGradients {
+        let TrainingConfig { hidden, heads, products, .. } = config;
+        let (rows, size) = (self.rows.len(), hidden / heads);
+        let layers = layer.relative_layers(parameters.terms);
+        let mut dterms = Matrix::default();
+        dterms.reshape(rows, layers.len() * panels(hidden) * PANEL).data_mut().fill(Row::ZERO);
+        let there = (0..2).filter(|term| parameters.terms[*term]);
+        for (place, term) in there.enumerate() {
+            let sums = map_with(
+                (0..heads).collect(),
+                execution.pool,
+                || (),
+                |(), head| {
+                    let of_head = panels(size) * rows;
+                    let mut sums = vec![Row::ZERO; of_head];
+                    for task in tasks {
+                        add_rows(&task[term][head * of_head..][..of_head], &mut sums);
+                    }
+                    sums.iter_mut().flat_map(|row| &mut row.0).for_each(|x| *x *= scale);
+                    sums
+                },
+            );
+            for (head, sums) in sums.iter().enumerate() {
+                let first = place * panels(hidden) * PANEL + head * size;
+                copy_columns(View::new(sums, rows), 0, dterms.view_mut(), first, size);
+            }
+        }
+        let mut sums = vec![Row::ZERO; layers.len() * panels(hidden)];
+        add_column_sums(execution, dterms.view(), &mut sums);
+        let mut dtable = Matrix::default();
+        let dense = packed_transposed(&layers, hidden, products);
+        let to = dtable.reshape(rows, hidden).view_mut();
+        linear(execution, dterms.view(), &dense, Epilogue::Bias, to, &mut Default::default());
+        self.drop(mask, &mut dtable, execution);
+        add_rows(dtable.data(), self.dtable.data_mut());
+        TermGradients { dropped: terms.dropped, dterms, sums }
+    }
+
+    /// Writes the gradients of the table and its norm.
+    pub fn finish(
+        &mut self,
+        parameters: &RelativeParameters<'_>,
+        to: &mut RelativeGradients<'_>,
+        config: TrainingConfig,
+        execution: Execution,
+    ) {
+        let TrainingConfig { hidden, eps, .. } = config;
+        if let (Some(norm), Some(to)) = (parameters.norm, &mut to.norm) {
+            let norm = norm_weights(norm);
+            let mut sums = [(); 2].map(|()| vec![Row::ZERO; panels(hidden)]);
+            let of_norm = sums.each_mut().map(|sums| &mut sums[..]);
+            let dtable = &mut self.dtable.view_mut();
+            let norm = norm.with_eps(eps, hidden);
+            normalize_backward(execution.instruction_set, norm, &self.normalized, dtable, of_norm);
+            write(&sums[0], to.weight, false);
+            write(&sums[1], to.bias, false);
+        }
+        to.table.fill(0.0);
+        for (from, row) in self.rows.iter().enumerate() {
+            self.dtable.copy_row(from, &mut to.table[row * hidden..(row + 1) * hidden]);
+        }
+    }
+
+    /// Applies the dropout of a layer to rows of H columns.
+    fn drop(&self, mask: Option<Mask>, x: &mut Matrix, execution: Execution) {
+        if let Some(mask) = mask {
+            let states: Vec<u64> = self.rows.iter().map(|row| mask.state(*row, 0)).collect();
+            let width = x.view().width();
+            drop_rows(execution.instruction_set, mask, &states, &mut x.view_mut(), width);
+        }
+    }
+}
+
+impl TermGradients {
+    /// Returns the gradient of Kʳ (0) or Qʳ (1) and R̃, the factors of the gradient of the dense layer between them, and the
+    /// sum of its rows; None without the term.
+    pub fn of(&self, term: usize, terms: [bool; 2]) -> Option<([View<'_>; 2], &[Row])> {
+        let width = self.dropped.view().width();
+        let columns = place(term, terms, width)?;
+        Some(([self.dterms.view().panels(columns.clone()), self.dropped.view()], &self.sums[columns]))
+    }
+}
+
+/// Returns Kʳ and Qʳ.
+fn tables_of(projected: &Matrix, terms: [bool; 2], hidden: usize) -> [Option<View<'_>>; 2] {
+    [0, 1].map(|term| Some(projected.view().panels(place(term, terms, panels(hidden))?)))
+}
+
+/// Returns the panels of a term among those that there are, each of `width` panels.
+fn place(term: usize, terms: [bool; 2], width: usize) -> Option<std::ops::Range<usize>> {
+    let before = terms[..term].iter().filter(|there| **there).count();
+    terms[term].then_some(before * width..(before + 1) * width)
+}
