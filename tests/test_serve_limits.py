@@ -27,7 +27,8 @@ import tiny_models
 from hostile_bodies import HOSTILE, MB, PACKED, REQUESTS, filled, hostile_body, path_of
 from model_files import MODELS, sentence_folder
 from server_process import HEAD, Server, complaint_of, raw, start, stop
-from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, subword
+from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer
+from wordpiece_bert._tokenizer import shared_core
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.serve import ServerSettings, create_app, json_answers, requests
 from wordpiece_bert.serve.errors import RequestError
@@ -458,9 +459,9 @@ def test_blocks_of_texts_change_no_token(kind: str, monkeypatch: pytest.MonkeyPa
     expected = all_calls()
     assert [len(found[1][1]) - 1 for found in expected[:2]] == [len(texts)] * 2
     for characters in (1, 30):
-        monkeypatch.setattr(subword, "_BLOCK_CHARACTERS", characters)
+        monkeypatch.setattr(shared_core, "_BLOCK_CHARACTERS", characters)
         assert all_calls() == expected
-    monkeypatch.setattr(subword, "_BLOCK", 2)
+    monkeypatch.setattr(shared_core, "_BLOCK", 2)
     assert all_calls() == expected
 
 

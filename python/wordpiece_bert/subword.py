@@ -6,7 +6,6 @@ here when a folder needs it; a `SubwordTokenizer` has the calls of `Tokenizer` t
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted, read_object
-from wordpiece_bert._tokenizer.parts import plain_core
+from wordpiece_bert._tokenizer.parts import input_names, plain_core
+from wordpiece_bert._tokenizer.shared_core import SharedCore, Truncation, blocks
+from wordpiece_bert._tokenizer.word_cache import WordCache
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained.folder import SUBWORD_MODELS
@@ -23,7 +24,7 @@ from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -36,8 +37,8 @@ __all__ = [
     "AnyTokenizer",
     "SubwordEncoding",
     "SubwordTokenizer",
-    "blocks",
     "is_subword",
+    "model_encodings",
     "tokenizer_of",
     "wordpiece",
 ]
@@ -62,11 +63,6 @@ _LARGEST_FILE = 200_000_000
 
 #: Limits above this mean none: transformers writes 1e30.
 _NO_LIMIT = 2**31
-
-#: Texts that are tokenized at once, and their characters, each of which takes up to 500 bytes meanwhile. Between two
-#: such blocks Ctrl-C is obeyed, and other threads have their turn.
-_BLOCK = 1024
-_BLOCK_CHARACTERS = 1 << 17
 
 _Row = TypeVar("_Row")
 
@@ -143,26 +139,6 @@ def _windows(row: Any, *, all_: bool, offsets: bool) -> _Windows:
         [np.array(one.offsets, np.int64).reshape(-1, 2) for one in wanted] if offsets else [],
         bool(further),
     )
-
-
-def _characters(item: Any) -> int:
-    """Return how many characters a text, a pair or a list of words has."""
-    if isinstance(item, str):
-        return len(item)
-    return sum(map(_characters, item)) if isinstance(item, list | tuple) else 0
-
-
-def blocks(items: list[Any]) -> Iterator[list[Any]]:
-    """Yield consecutive texts that are tokenized at once: at least one, and not many characters."""
-    start = characters = 0
-    for index, item in enumerate(items):
-        more = _characters(item)
-        if index > start and (index - start == _BLOCK or characters + more > _BLOCK_CHARACTERS):
-            yield items[start:index]
-            start, characters = index, 0
-        characters += more
-    if start < len(items):
-        yield items[start:]
 
 
 def is_subword(folder: str | os.PathLike[str]) -> bool:
@@ -246,12 +222,47 @@ def wordpiece(tokenizer: AnyTokenizer, what: str) -> Tokenizer:
     return tokenizer
 
 
+def model_encodings(tokenizer: AnyTokenizer, encodings: Sequence[AnyEncoding]) -> Sequence[AnyEncoding]:
+    """Return encodings with the token types that a model is given, as transformers gives them.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer or SubwordTokenizer
+        The tokenizer that made them.
+    encodings : sequence of Encoding or SubwordEncoding
+        Texts or pairs.
+
+    Returns
+    -------
+    sequence of Encoding or SubwordEncoding
+        The same, or copies whose token types are 0 where ``model_input_names`` of tokenizer_config.json leaves them
+        out. Those of a `SubwordTokenizer` are so already.
+    """
+    if isinstance(tokenizer, SubwordTokenizer) or "token_type_ids" in input_names(tokenizer):
+        return encodings
+    return [
+        SubwordEncoding(
+            ids=one.ids,
+            token_type_ids=[0] * len(one),
+            tokens=one.tokens,
+            offsets=one.offsets,
+            special_tokens_mask=one.special_tokens_mask,
+            word_ids=one.word_ids,
+            sequence_ids=one.sequence_ids,
+            truncated=one.truncated,
+            overflowing=list(model_encodings(tokenizer, one.overflowing)),
+        )
+        for one in encodings
+    ]
+
+
 class SubwordTokenizer:
     """A byte-level BPE or Unigram tokenizer, with the calls of `Tokenizer` that encoders, rankers and tasks make.
 
-    Truncation and padding of the file do not apply. Threads may share it; their calls take turns. Token types are those
-    of the file's template, or 0 where ``model_input_names`` of tokenizer_config.json leaves them out, or the folder's
-    model has a single one.
+    Truncation and padding of the file do not apply. Threads may share it; of their calls, those that truncate alike run
+    side by side. Token types are those of the file's template, or 0 where ``model_input_names`` of
+    tokenizer_config.json leaves them out, or the folder's model has a single one. Where the tokens of a word do not
+    depend on its neighbours, `encode_batch` without special tokens keeps the ids of words.
 
     Parameters
     ----------
@@ -284,16 +295,15 @@ class SubwordTokenizer:
         self.lowercase = lowercase
         file = self._folder / "tokenizer.json"
         try:
-            self._core: Any = tokenizers.Tokenizer.from_file(str(file))
+            core: Any = tokenizers.Tokenizer.from_file(str(file))
         except Exception as cause:  # tokenizers raises bare exceptions
             raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
         self._special = tuple(special_tokens)
         if self._special:
             added = [tokenizers.AddedToken(token, normalized=False, special=True) for token in self._special]
-            self._core.add_special_tokens(added)
-        self._core.no_truncation()
-        self._core.no_padding()
-        self._lock = threading.Lock()
+            core.add_special_tokens(added)
+        self._shared = SharedCore(core)
+        self._words = WordCache(self._shared)
         config = self._folder / "tokenizer_config.json"
         self._settings = read_object(config, TokenizerFormatError) if config.is_file() else {}
         self._has_types = "token_type_ids" in Settings(config, self._settings).input_names() and self._type_count() != 1
@@ -302,12 +312,16 @@ class SubwordTokenizer:
         """Return how many token types the folder's model has, as config.json says; None if it does not."""
         return (read_optional_object(self._folder / "config.json") or {}).get("type_vocab_size")
 
+    @property
+    def _core(self) -> Any:
+        return self._shared.core
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name != "_words"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
+        self._words = WordCache(self._shared)
 
     @property
     def model_max_length(self) -> int | None:
@@ -454,18 +468,15 @@ class SubwordTokenizer:
         truncation_side: str | None = None,
         threads: int | None = None,
     ) -> list[SubwordEncoding]:
-        """Tokenize texts or pairs, truncated to `max_length`; threads are those of the package ``tokenizers``."""
-        del threads
+        """Tokenize texts or pairs, truncated to `max_length`."""
         return self._run(
             lambda row: _encoding(row, with_types=self._has_types),
             texts,
-            add_special_tokens,
-            truncation,
-            max_length,
-            stride,
-            padding,
+            self._truncation(truncation, max_length, stride, truncation_side, padding),
+            threads,
+            special=add_special_tokens,
             split=is_split_into_words,
-            side=truncation_side,
+            offsets=True,
         )
 
     def encode_batch(
@@ -482,15 +493,18 @@ class SubwordTokenizer:
         threads: int | None = None,
     ) -> RaggedBatch:
         """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
-        del threads
+        wanted = self._truncation(truncation, max_length, stride, None, padding)
+        plain = not (add_special_tokens or return_offsets or return_overflowing_tokens)
+        if plain and self._words.is_usable and (wanted is None or wanted.is_of_one_text):
+            items = [self._prepared(text) for text in texts]
+            if all(isinstance(item, str) for item in items):
+                return self._rows_of_words(items, wanted, threads)
         found = self._run(
             lambda row: _windows(row, all_=return_overflowing_tokens, offsets=return_offsets),
             texts,
-            add_special_tokens,
-            truncation,
-            max_length,
-            stride,
-            padding,
+            wanted,
+            threads,
+            special=add_special_tokens,
             offsets=return_offsets,
         )
         ids = [one for windows in found for one in windows.ids]
@@ -509,45 +523,57 @@ class SubwordTokenizer:
             overflow_to_sample=samples,
         )
 
+    def _rows_of_words(self, texts: list[str], truncation: Truncation | None, threads: int | None) -> RaggedBatch:
+        """Return the ids of texts without special tokens, for pipelines whose words are tokenized one by one."""
+        ids: list[npt.NDArray[np.uint32]] = []
+        lengths: list[int] = []
+        truncated: list[bool] = []
+        most = None if truncation is None else truncation.max_length
+        keeps_end = truncation is not None and truncation.side == "left"
+        for block in blocks(texts):
+            with self._shared.truncating(None):
+                rows = self._words.rows(block, threads)
+            cut = [most is not None and len(row) > most for row in rows]
+            if any(cut):
+                rows = [row[len(row) - most :] if keeps_end else row[:most] for row in rows]
+            truncated += cut
+            lengths += map(len, rows)
+            ids.append(np.array([index for row in rows for index in row], np.uint32))
+        return RaggedBatch(
+            ids=np.concatenate([np.zeros(0, np.uint32), *ids]),
+            row_offsets=np.cumsum([0, *lengths], dtype=np.int64),
+            truncated=np.array(truncated, np.bool_),
+        )
+
     def _run(
         self,
         convert: Callable[[Any], _Row],
         texts: Sequence[Any],
-        add_special_tokens: bool,
-        truncation: bool | str,
-        max_length: int | None,
-        stride: int,
-        padding: bool,
+        truncation: Truncation | None,
+        threads: int | None,
         *,
+        special: bool,
         split: bool = False,
-        side: str | None = None,
-        offsets: bool = True,
+        offsets: bool = False,
     ) -> list[_Row]:
         """Tokenize texts in blocks, and convert the rows of each, which take far more memory than what is kept."""
-        if padding:
-            raise InputError("padding must be False: rows are padded by the model's call")
-        items = [self._prepared(text) for text in texts]
         found: list[_Row] = []
-        encode = self._core.encode_batch if offsets else self._core.encode_batch_fast
-        for block in blocks(items):
-            with self._lock:
-                self._set_truncation(truncation, max_length, stride, side or self.truncation_side)
-                rows = encode(block, is_pretokenized=split, add_special_tokens=add_special_tokens)
+        for block in blocks([self._prepared(text) for text in texts]):
+            with self._shared.truncating(truncation):
+                rows = self._shared.encode(block, threads, special=special, split=split, offsets=offsets)
             found += map(convert, rows)
             del rows  # before those of the next block are made
         return found
 
-    def _set_truncation(self, truncation: bool | str, max_length: int | None, stride: int, side: str) -> None:
+    def _truncation(
+        self, truncation: bool | str, max_length: int | None, stride: int, side: str | None, padding: bool
+    ) -> Truncation | None:
+        if padding:
+            raise InputError("padding must be False: rows are padded by the model's call")
         if not truncation or max_length is None:
-            self._core.no_truncation()
-            return
+            return None
         strategy = "longest_first" if truncation is True else str(truncation)
-        try:
-            self._core.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
-        except (ValueError, TypeError) as cause:
-            raise InputError(
-                f"cannot truncate to {max_length} tokens with truncation={truncation!r}: {cause}"
-            ) from cause
+        return Truncation(max_length, stride, strategy, side or self.truncation_side)
 
     def _prepared(self, item: Any) -> Any:
         if not self.lowercase:

@@ -1,7 +1,7 @@
 """The commands.
 
-`table`, `growth`, `training`, `threads`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`, `static`,
-`search`, `vector_folder`, `sparse`, `late_interaction`, `accuracy`, `evaluation` and `integrations`.
+`table`, `growth`, `training`, `threads`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`,
+`static`, `subword`, `search`, `vector_folder`, `sparse`, `late_interaction`, `accuracy`, `evaluation` and `integrations`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks import (
     sparse,
     start,
     static,
+    subword,
     threads,
     training,
     vector_folder,
@@ -53,6 +54,7 @@ COMMANDS = {
         sparse,
         start,
         static,
+        subword,
         threads,
         vector_folder,
     )

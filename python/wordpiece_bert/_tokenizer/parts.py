@@ -42,6 +42,11 @@ def plain_core(tokenizer: TokenizerBase, what: str) -> _core.Tokenizer:
     return tokenizer._inner
 
 
+def input_names(tokenizer: TokenizerBase) -> tuple[str, ...]:
+    """Return the inputs that the model of a tokenizer's folder takes."""
+    return tokenizer._settings.model_input_names
+
+
 def with_core(tokenizer: AnyTokenizer, core: _core.Tokenizer) -> AnyTokenizer:
     """Return a tokenizer with another core and the same settings of its folder."""
     return tokenizer._build(core, tokenizer._settings)

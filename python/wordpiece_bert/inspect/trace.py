@@ -20,6 +20,7 @@ from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parts import name_in_checkpoint, weight_names, weights_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
+from wordpiece_bert.subword import model_encodings
 from wordpiece_bert.tasks.loading import loaded, longest_row
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def encode(model: Model, tokenizer: AnyTokenizer, text: str, pair: str | None, m
     encoding = tokenizer.encode(text, pair, truncation=True, max_length=limit, padding=False)
     if not len(encoding):
         raise InputError(f"the text has no token: {text[:80]!r}")
-    return encoding
+    return model_encodings(tokenizer, [encoding])[0]
 
 
 def encoder_of(model: Model) -> BertModel:

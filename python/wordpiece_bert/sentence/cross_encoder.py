@@ -31,7 +31,7 @@ from wordpiece_bert.sentence.folders.ranking import RankingFolder, ScoringModule
 from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
 from wordpiece_bert.sentence.rows import with_lowercase
 from wordpiece_bert.sentence.source import Source
-from wordpiece_bert.subword import tokenizer_of
+from wordpiece_bert.subword import model_encodings, tokenizer_of
 
 if TYPE_CHECKING:
     import os
@@ -277,6 +277,7 @@ class CrossEncoder(Encoder):
             padding=False,
             threads=self._threads,
         )
+        encodings = model_encodings(self._tokenizer, encodings)
         truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
         scores = np.zeros((len(items), self.num_labels), np.float32)
         activation = activation_fn or self._activation

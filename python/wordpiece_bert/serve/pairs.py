@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.rows import check_token_types
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.subword import SubwordTokenizer, model_encodings
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,7 +97,7 @@ class PairEncoder:
             raise ConfigError(f"rows of {max_length} tokens have no room for texts: {self.added} tokens are special")
         self._keeps_end = tokenizer.truncation_side == "left"
         # What the template makes of two texts: special tokens with their types, and 0 or 1 for the texts.
-        row = tokenizer.encodings([("a", "a")], truncation=False, padding=False)[0]
+        row = model_encodings(tokenizer, tokenizer.encodings([("a", "a")], truncation=False, padding=False))[0]
         self._template: list[tuple[int | None, int, int]] = []
         for sequence, id_, type_id in zip(row.sequence_ids, row.ids, row.token_type_ids, strict=True):
             last = self._template[-1][0] if self._template else None

@@ -17,6 +17,7 @@ from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import QuestionAnswering
 from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TruncationWarning
+from wordpiece_bert.subword import model_encodings
 from wordpiece_bert.tasks.inference import infer
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
@@ -194,7 +195,7 @@ def _cut_question(tokenizer: AnyTokenizer, question: str, max_length: int) -> tu
 
 def _encode(
     tokenizer: AnyTokenizer, question: str, context: str, longest_row: int, max_length: int | None, overlap: int | None
-) -> list[AnyEncoding]:
+) -> Sequence[AnyEncoding]:
     """Tokenize the pair as windows of at most `max_length` tokens, each with the entire question."""
     max_length = min(_LONGEST_WINDOW, longest_row) if max_length is None else max_length
     max_length = whole_number("max_seq_len", max_length, 1, longest_row, meaning="the model's longest row")
@@ -215,7 +216,7 @@ def _encode(
         padding=False,
         truncation_side="right",
     )
-    return [encoding, *encoding.overflowing]
+    return model_encodings(tokenizer, [encoding, *encoding.overflowing])
 
 
 def _spans(window: _Window, count: int, longest_answer: int) -> tuple[float, list[tuple[int, int, float]]]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.texts import check_tokens, warn_truncated
+from wordpiece_bert.subword import model_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,7 @@ def encode(
     encodings = tokenizer.encodings(
         texts, truncation=True, max_length=max_length, stride=0, padding=False, is_split_into_words=is_split_into_words
     )
+    encodings = model_encodings(tokenizer, encodings)
     truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
     warn_truncated(truncated, max_length, remedy="see .truncated of each result")
     check_tokens(texts, np.array([len(encoding) for encoding in encodings], np.int64))

@@ -19,6 +19,7 @@ from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import CheckpointWarning, InputError
+from wordpiece_bert.subword import model_encodings
 from wordpiece_bert.tasks.inference import infer
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
@@ -203,7 +204,9 @@ def _encode(tokenizer: AnyTokenizer, texts: list[str], labels: list[str], hypoth
                 "none is left for a text"
             )
     pairs = [(text, hypothesis) for text in texts for hypothesis in hypotheses]
-    encodings = tokenizer.encodings(pairs, truncation="only_first", max_length=limit, padding=False)
+    encodings = model_encodings(
+        tokenizer, tokenizer.encodings(pairs, truncation="only_first", max_length=limit, padding=False)
+    )
     of_pairs = np.array([encoding.truncated for encoding in encodings], np.bool_).reshape(len(texts), len(labels))
     cut = np.asarray(of_pairs.any(axis=1))
     warn_truncated(cut, limit, remedy="see .truncated of each result")

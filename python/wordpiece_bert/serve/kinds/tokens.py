@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._tokenizer.shared_core import blocks
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_truncated
-from wordpiece_bert.subword import SubwordTokenizer, blocks
+from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tasks import fill_mask, ner
 from wordpiece_bert.tasks.loading import longest_row
 

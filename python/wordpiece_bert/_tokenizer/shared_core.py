@@ -1,0 +1,173 @@
+"""A tokenizer of the package ``tokenizers`` for calls that run side by side, on as many threads as each asks for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wordpiece_bert import _core
+from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["SharedCore", "Truncation", "blocks"]
+
+#: Texts that are tokenized at once, and their characters, each of which takes up to 500 bytes meanwhile. Between two
+#: such blocks Ctrl-C is obeyed.
+_BLOCK = 1024
+_BLOCK_CHARACTERS = 1 << 17
+
+
+class Truncation(NamedTuple):
+    """How a call truncates."""
+
+    max_length: int
+    stride: int
+    strategy: str
+    side: str
+
+    @property
+    def is_of_one_text(self) -> bool:
+        """Whether the first or the last tokens of a single text are what is left of it."""
+        return self.max_length > 0 and self.stride == 0 and self.strategy in ("longest_first", "only_first")
+
+
+def _characters(item: Any) -> int:
+    """Return how many characters a text, a pair or a list of words has."""
+    if isinstance(item, str):
+        return len(item)
+    return sum(map(_characters, item)) if isinstance(item, list | tuple) else 0
+
+
+def blocks(items: list[Any]) -> Iterator[list[Any]]:
+    """Yield consecutive texts that are tokenized at once: at least one, and not many characters."""
+    start = characters = 0
+    for index, item in enumerate(items):
+        more = _characters(item)
+        if index > start and (index - start == _BLOCK or characters + more > _BLOCK_CHARACTERS):
+            yield items[start:index]
+            start, characters = index, 0
+        characters += more
+    if start < len(items):
+        yield items[start:]
+
+
+class SharedCore:
+    """A tokenizer whose calls run side by side.
+
+    Truncation is a state of a tokenizer of the package. Calls with the same truncation share it; a call with another
+    one waits until they are done, and those that come later wait for it.
+
+    Parameters
+    ----------
+    core : tokenizers.Tokenizer
+        The tokenizer. Its own truncation and padding are removed.
+    """
+
+    def __init__(self, core: Any) -> None:
+        core.no_truncation()
+        core.no_padding()
+        self.core = core
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._queue = threading.Lock()
+        self._done = threading.Condition()
+        self._users = 0
+        self._state: Truncation | None = None
+
+    def __getstate__(self) -> Any:
+        with self.truncating(None):
+            return self.core.__getstate__()
+
+    def __setstate__(self, state: Any) -> None:
+        import tokenizers
+
+        self.core = tokenizers.Tokenizer.from_str(state.decode() if isinstance(state, bytes) else state)
+        self._prepare()
+
+    @contextlib.contextmanager
+    def truncating(self, wanted: Truncation | None) -> Iterator[None]:
+        """Truncate in this way meanwhile; None for no truncation.
+
+        Raises
+        ------
+        InputError
+            ``tokenizers`` cannot truncate so.
+        """
+        with self._queue, self._done:
+            while self._users and self._state != wanted:
+                self._done.wait()
+            if self._state != wanted:
+                self._set(wanted)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._done:
+                self._users -= 1
+                self._done.notify_all()
+
+    def _set(self, wanted: Truncation | None) -> None:
+        self._state = None
+        self.core.no_truncation()
+        if wanted is None:
+            return
+        length, stride, strategy, side = wanted
+        try:
+            self.core.enable_truncation(length, stride=stride, strategy=strategy, direction=side)
+        except (ValueError, TypeError) as cause:
+            raise InputError(f"cannot truncate to {length} tokens with truncation={strategy!r}: {cause}") from cause
+        self._state = wanted
+
+    def encode(
+        self, items: list[Any], threads: int | None, *, special: bool, split: bool = False, offsets: bool = False
+    ) -> list[Any]:
+        """Tokenize texts or pairs; the caller has set the truncation.
+
+        The package divides a batch among its own threads, of which there are as many as processors. A call with fewer
+        threads has its own, each of which takes one text after the other.
+
+        Parameters
+        ----------
+        items : list
+            Texts, pairs or lists of words.
+        threads : int or None
+            The number of threads; None for the default of this package.
+        special : bool
+            Whether special tokens are added.
+        split : bool
+            Whether texts are lists of words.
+        offsets : bool
+            Whether offsets are in characters; without, they are in bytes.
+
+        Returns
+        -------
+        list of tokenizers.Encoding
+        """
+        count = min(_core.num_threads(threads), len(items))
+        if count >= (os.cpu_count() or 1):
+            encode = self.core.encode_batch if offsets else self.core.encode_batch_fast
+            return list(encode(items, is_pretokenized=split, add_special_tokens=special))
+
+        def some(part: list[Any]) -> list[Any]:
+            encode = self.core.encode
+            if split:
+                return [encode(item, is_pretokenized=True, add_special_tokens=special) for item in part]
+            return [
+                encode(item, add_special_tokens=special)
+                if isinstance(item, str)
+                else encode(*item, add_special_tokens=special)
+                for item in part
+            ]
+
+        if count <= 1:
+            return some(items)
+        size = -(-len(items) // (4 * count))
+        parts = [items[start : start + size] for start in range(0, len(items), size)]
+        with ThreadPoolExecutor(count) as pool:
+            return [row for rows in pool.map(some, parts) for row in rows]
