@@ -230,3 +230,39 @@ def test_info_shows_a_folder_with_another_tokenizer(name: str, kind: str, capsys
         assert "m3_encoder" not in facts
     assert main(["info", str(MODELS / name)]) == 0
     assert "special tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [{}, {"backend": "numpy"}, {"dtype": "int8"}, {"keep_half": True}])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_saved_folder_gives_the_same_outputs(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    texts = reference_vectors(name)[0]["texts"]
+    encoder = M3Encoder(MODELS / name, **options)
+    encoder.save_pretrained(tmp_path / "first")
+    M3Encoder(tmp_path / "first", **options).save(tmp_path / "second")
+    expected = encoded(encoder, texts)
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        found = encoded(M3Encoder(folder, **options), texts)
+        np.testing.assert_array_equal(found.dense, expected.dense)
+        np.testing.assert_array_equal(found.colbert.vectors, expected.colbert.vectors)
+        np.testing.assert_array_equal(found.sparse.toarray(), expected.sparse.toarray())
+    dense = SentenceEncoder(folder, **options).encode(texts, return_truncated=True)[0]  # type: ignore[arg-type]
+    np.testing.assert_allclose(dense, expected.dense, rtol=0, atol=1e-6)
+    for file in ("sparse_linear.pt", "colbert_linear.pt"):
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+
+
+def test_torch_and_sentence_transformers_load_a_saved_folder(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    peer = pytest.importorskip("sentence_transformers")
+    encoder = M3Encoder(FOLDER)
+    encoder.save_pretrained(tmp_path)
+    for file, first in (("sparse_linear.pt", 1), ("colbert_linear.pt", encoder.token_dimension)):
+        found = torch.load(tmp_path / file, map_location="cpu", weights_only=True)
+        original = torch.load(FOLDER / file, map_location="cpu", weights_only=True)
+        linear = torch.nn.Linear(encoder.dimension, first)
+        linear.load_state_dict(found)
+        for name, tensor in original.items():
+            assert torch.equal(found[name], tensor.float())
+    texts = ["the city by night", "a dog"]
+    found = peer.SentenceTransformer(str(tmp_path), device="cpu").encode(texts)
+    np.testing.assert_allclose(found, encoder.encode(texts).dense, rtol=0, atol=1e-5)

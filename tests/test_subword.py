@@ -302,8 +302,8 @@ def test_the_wordpiece_tokenizer_refuses_the_file_and_names_the_classes_that_run
 
 def test_what_needs_wordpiece_says_so() -> None:
     encoder = SentenceEncoder(MODELS / "st_roberta")
-    with pytest.raises(InputError, match=r"^distill_static needs a WordPiece tokenizer, not SubwordTokenizer"):
-        distill_static(encoder)
+    with pytest.raises(InputError, match=r"^vocabulary needs an encoder with a WordPiece tokenizer, not SubwordTok"):
+        distill_static(encoder, vocabulary=["riverbank"])
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ here when a folder needs it; a `SubwordTokenizer` has the calls of `Tokenizer` t
 
 from __future__ import annotations
 
+import copy
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -272,6 +274,8 @@ class SubwordTokenizer:
         Whether texts are converted to lower case first.
     special_tokens : sequence of str, default ()
         Further tokens that are not split.
+    definition : dict, optional
+        The content of a ``tokenizer.json`` that was made from that of the folder, whose settings do not apply then.
 
     Raises
     ------
@@ -282,7 +286,12 @@ class SubwordTokenizer:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, lowercase: bool = False, special_tokens: Sequence[str] = ()
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        lowercase: bool = False,
+        special_tokens: Sequence[str] = (),
+        definition: dict[str, Any] | None = None,
     ) -> None:
         try:
             import tokenizers
@@ -292,10 +301,15 @@ class SubwordTokenizer:
                 "pip install 'wordpiece-bert[tokenizers]'"
             ) from cause
         self._folder = Path(folder)
+        self._given = definition
         self.lowercase = lowercase
         file = self._folder / "tokenizer.json"
         try:
-            core: Any = tokenizers.Tokenizer.from_file(str(file))
+            core: Any = (
+                tokenizers.Tokenizer.from_file(str(file))
+                if definition is None
+                else tokenizers.Tokenizer.from_str(json.dumps(definition))
+            )
         except Exception as cause:  # tokenizers raises bare exceptions
             raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
         self._special = tuple(special_tokens)
@@ -305,7 +319,8 @@ class SubwordTokenizer:
         self._shared = SharedCore(core)
         self._words = WordCache(self._shared)
         config = self._folder / "tokenizer_config.json"
-        self._settings = read_object(config, TokenizerFormatError) if config.is_file() else {}
+        has_settings = definition is None and config.is_file()
+        self._settings = read_object(config, TokenizerFormatError) if has_settings else {}
         self._has_types = "token_type_ids" in Settings(config, self._settings).input_names() and self._type_count() != 1
 
     def _type_count(self) -> object:
@@ -322,6 +337,11 @@ class SubwordTokenizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._words = WordCache(self._shared)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that it was loaded from, or from whose tokenizer it was made."""
+        return self._folder
 
     @property
     def model_max_length(self) -> int | None:
@@ -345,6 +365,11 @@ class SubwordTokenizer:
     def unk_token(self) -> str | None:
         """The token of what the vocabulary does not have."""
         return self._role("unk_token")
+
+    @property
+    def pad_token(self) -> str | None:
+        """The token of padding."""
+        return self._role("pad_token")
 
     @property
     def mask_token(self) -> str | None:
@@ -381,7 +406,9 @@ class SubwordTokenizer:
         return self.token_to_id(token) if isinstance(token, str) else None
 
     def definition(self) -> dict[str, Any]:
-        """Return the content of the file ``tokenizer.json``."""
+        """Return the content of the file ``tokenizer.json``; it may be changed."""
+        if self._given is not None:
+            return copy.deepcopy(self._given)
         return read_object(self._folder / "tokenizer.json", TokenizerFormatError, max_bytes=_LARGEST_FILE)
 
     def facts(self) -> dict[str, object]:
@@ -584,14 +611,18 @@ class SubwordTokenizer:
 
     def lowercased(self) -> SubwordTokenizer:
         """Return a tokenizer that converts texts to lower case first."""
-        return SubwordTokenizer(self._folder, lowercase=True, special_tokens=self._special)
+        return SubwordTokenizer(self._folder, lowercase=True, special_tokens=self._special, definition=self._given)
 
     def with_special_tokens(self, tokens: Sequence[str]) -> SubwordTokenizer:
         """Return a tokenizer that does not split these tokens of its vocabulary."""
-        return SubwordTokenizer(self._folder, lowercase=self.lowercase, special_tokens=(*self._special, *tokens))
+        special = (*self._special, *tokens)
+        return SubwordTokenizer(self._folder, lowercase=self.lowercase, special_tokens=special, definition=self._given)
 
     def _write_files(self, output: AtomicFolder) -> None:
         """Write the files of the tokenizer as they are in its folder."""
+        if self._given is not None:
+            output.write_text("tokenizer.json", json.dumps(self._given, ensure_ascii=False))
+            return
         for name in ("tokenizer.json", *_SETTINGS):
             if (self._folder / name).is_file():
                 output.write_text(name, (self._folder / name).read_text(encoding="utf-8"))

@@ -61,7 +61,7 @@ _CPU = "this package computes on the CPU"
 _TRAINER = "wordpiece_bert.finetune.SentenceTrainer trains a copy"
 _POOL = "encode uses all CPUs in one process; threads= of the encoder sets their number"
 _ROWS = "encoder.tokenizer makes rows: encoder.tokenizer(texts, padding=True, truncation=True, max_length=...)"
-_NOT_WRITTEN = "only SentenceEncoder writes folders: copy that of the model"
+_NOT_WRITTEN = "only SentenceEncoder and M3Encoder write folders: copy that of the model"
 _EVERY_ENCODER = {
     "train": _TRAINER,
     "fit": _TRAINER,

@@ -67,7 +67,6 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Distill the model, write its folder, and print a summary."""
     from wordpiece_bert.sentence import SentenceEncoder, distill_static
-    from wordpiece_bert.subword import wordpiece
 
     start = time.perf_counter()
     if options.output.exists() and not options.output.is_dir():
@@ -83,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
         show_progress_bar=not options.quiet,
     )
     static.save_pretrained(options.output)
-    tokens = len(wordpiece(static.tokenizer, "a static model").get_vocab())
+    tokens = len(static.tokenizer.get_vocab())
     seconds = time.perf_counter() - start
     print_summary(
         options,

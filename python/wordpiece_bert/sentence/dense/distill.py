@@ -7,7 +7,7 @@ component analysis, and scaled down the more frequent the token is, for which it
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from wordpiece_bert._tokenizer.parts import of_core
 from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.sentence.dense.base import DenseEncoder, body_of, encoder_of, transformer_of
+from wordpiece_bert.sentence.dense.distill_tokens import Token, new_subword_tokenizer, subword_tokens, surroundings
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.static import StaticEncoder
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.dense.transformer import TOKENS_PER_CALL
 from wordpiece_bert.sentence.folders.static import StaticFolder, StaticParts
-from wordpiece_bert.subword import wordpiece
+from wordpiece_bert.subword import SubwordTokenizer, wordpiece
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, PoolingMode
     from wordpiece_bert.bert.model import BertModel
     from wordpiece_bert.options import TruncationSettings
+    from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["distill_static"]
 
@@ -48,16 +50,6 @@ _MODES: dict[str, PoolingMode] = {"mean": "mean", "first": "cls", "last": "lastt
 _ROWS = 256
 #: The truncation that model2vec stores.
 _MAX_LENGTH = 512
-
-
-class _Token(NamedTuple):
-    """A token of the new vocabulary."""
-
-    text: str
-    #: Its row for the encoder, with special tokens.
-    row: list[int]
-    #: Whether it is an added token of several words.
-    is_added: bool
 
 
 def distill_static(
@@ -77,7 +69,8 @@ def distill_static(
     encoder : SentenceEncoder, str or PathLike
         The encoder, or the name or folder of one. Only its BERT model is used, not the modules after it.
     vocabulary : iterable of str, optional
-        Words to add to the tokens of the encoder. Words of several pieces under its splitter become added tokens.
+        Words to add to the tokens of the encoder, whose tokenizer must be WordPiece. Words of several pieces under its
+        splitter become added tokens.
     pca_dims : int, float or {"auto"}, default 256
         The width of the vectors, by a principal component analysis: a whole number; a float between 0 and 1 for the
         least width that keeps this share of the variance; ``"auto"`` for the encoder's width; None for no analysis.
@@ -102,7 +95,8 @@ def distill_static(
     Raises
     ------
     InputError
-        An argument is wrong, no token is left, or the model has no pooler for ``pooling="pooler"``.
+        An argument is wrong, no token is left, the model has no pooler for ``pooling="pooler"``, or there is a
+        `vocabulary` and the tokenizer is not WordPiece.
     ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
         As for `SentenceEncoder.from_pretrained`.
 
@@ -113,7 +107,9 @@ def distill_static(
 
     Notes
     -----
-    The numbers are those of model2vec 0.10.0 (`model2vec.distill.distill_from_model`), in float32.
+    The numbers are those of model2vec 0.10.0 (`model2vec.distill.distill_from_model`), in float32. Those of byte-level
+    BPE and Unigram tokenizers are of ``tokenizer.json`` as it stands, which transformers changes for some classes
+    before model2vec sees it.
 
     Examples
     --------
@@ -130,8 +126,15 @@ def distill_static(
     source = sentence_encoder(encoder)
     if isinstance(body_of(source), TableBody):
         raise InputError(f"{encoder!r} is a static model already: distill_static takes an encoder")
-    tokenizer = wordpiece(source.tokenizer, "distill_static")
-    tokens = _tokens(tokenizer, words, pattern)
+    tokenizer = source.tokenizer
+    if isinstance(tokenizer, SubwordTokenizer):
+        if words:
+            raise InputError(f"vocabulary needs an encoder with a WordPiece tokenizer, not {tokenizer!r}")
+        tokens = subword_tokens(tokenizer, pattern)
+    else:
+        tokens = _tokens(wordpiece(tokenizer, "distill_static"), words, pattern)
+    if not tokens:
+        raise InputError("no token is left: token_remove_pattern matches all of them")
     body = transformer_of(source)
     x = _token_vectors(body.model, tokens, pooling, body.threads, show=bool(show_progress_bar))  # [n, H]
     x = np.nan_to_num(x)
@@ -139,7 +142,11 @@ def distill_static(
         x = _principal_components(x, pca_dims)
     if sif_coefficient is not None:
         x *= _weights(len(x), sif_coefficient)[:, None]
-    new = _new_tokenizer(tokenizer, tokens)
+    new: AnyTokenizer
+    if isinstance(tokenizer, SubwordTokenizer):
+        new = new_subword_tokenizer(tokenizer, tokens, _MAX_LENGTH)
+    else:
+        new = _new_tokenizer(tokenizer, tokens)
     folder = StaticFolder(
         transformer=body.folder.transformer,
         dimension=x.shape[1],
@@ -177,14 +184,14 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
         ) from cause
 
 
-def _tokens(tokenizer: Tokenizer, words: list[str], pattern: re.Pattern[str] | None) -> list[_Token]:
+def _tokens(tokenizer: Tokenizer, words: list[str], pattern: re.Pattern[str] | None) -> list[Token]:
     """Return the tokens of the static model: those of the encoder, then new words, then added tokens."""
-    before, after = _surroundings(tokenizer)
+    before, after = surroundings(tokenizer)
     kept = {tokenizer.unk_token, tokenizer.pad_token}
     added = {token.content for token in tokenizer.added_tokens.values()}
     old = tokenizer.get_vocab()
     tokens = [
-        _Token(text, [*before, token_id, *after], is_added=False)
+        Token(text, [*before, token_id, *after], is_added=False)
         for text, token_id in sorted(old.items(), key=lambda item: item[1])
         if (text in kept or text not in added) and not (pattern and pattern.match(text))
     ]
@@ -195,12 +202,10 @@ def _tokens(tokenizer: Tokenizer, words: list[str], pattern: re.Pattern[str] | N
         if len(pieces) == 1:
             if pieces[0] not in seen and not (pattern and pattern.match(pieces[0])):
                 seen.add(pieces[0])
-                tokens.append(_Token(pieces[0], _row(tokenizer, pieces[0]), is_added=False))
+                tokens.append(Token(pieces[0], _row(tokenizer, pieces[0]), is_added=False))
         elif pieces:
             phrases[normalized.strip()] = None
-    tokens += [_Token(text, _row(tokenizer, text), is_added=True) for text in phrases if text not in seen]
-    if not tokens:
-        raise InputError("no token is left: token_remove_pattern matches all of them")
+    tokens += [Token(text, _row(tokenizer, text), is_added=True) for text in phrases if text not in seen]
     return tokens
 
 
@@ -208,18 +213,8 @@ def _row(tokenizer: Tokenizer, text: str) -> list[int]:
     return list(tokenizer.encode(text, truncation=False, padding=False).ids)
 
 
-def _surroundings(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """Return the ids that the tokenizer puts before and after a text."""
-    encoding = tokenizer.encode("a", truncation=False, padding=False)
-    special = encoding.special_tokens_mask
-    if 0 not in special:
-        return list(encoding.ids), []
-    first, last = special.index(0), len(special) - special[::-1].index(0)
-    return list(encoding.ids[:first]), list(encoding.ids[last:])
-
-
 def _token_vectors(
-    model: BertModel, tokens: list[_Token], pooling: PoolingName, threads: int | None, *, show: bool
+    model: BertModel, tokens: list[Token], pooling: PoolingName, threads: int | None, *, show: bool
 ) -> Array:
     """Run the encoder over each token: [n, H]."""
     lengths = np.array([len(token.row) for token in tokens], np.int64)
@@ -289,7 +284,7 @@ def _weights(count: int, coefficient: float) -> Array:
     return np.asarray(coefficient / (coefficient + frequency), np.float32)
 
 
-def _new_tokenizer(tokenizer: Tokenizer, tokens: list[_Token]) -> Tokenizer:
+def _new_tokenizer(tokenizer: Tokenizer, tokens: list[Token]) -> Tokenizer:
     """Return a tokenizer with these tokens as ids 0, 1, …, and without special tokens around a text."""
     ids = {token.text: token_id for token_id, token in enumerate(tokens)}
     if tokenizer.unk_token not in ids:

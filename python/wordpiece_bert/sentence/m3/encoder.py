@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, SearchResults
+from wordpiece_bert._internal.atomic_folder import written_folder
 from wordpiece_bert._internal.batching import with_progress
 from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert.bert.auto import load_base
 from wordpiece_bert.bert.engines import get_engine
@@ -20,7 +23,9 @@ from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.base import Encoder, FromPretrained, engine_options
-from wordpiece_bert.sentence.m3.heads import greatest_weights, read_heads
+from wordpiece_bert.sentence.folders.modules import Normalize, Pooling, SentenceFolder
+from wordpiece_bert.sentence.folders.save import write_modules
+from wordpiece_bert.sentence.m3.heads import greatest_weights, read_heads, write_heads
 from wordpiece_bert.sentence.m3.scoring import Hits, best_documents, checked_weights, scores_of_pairs
 from wordpiece_bert.sentence.m3.vectors import M3Rows, M3Vectors, rows_of_vectors
 from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors
@@ -374,6 +379,56 @@ class M3Encoder(Encoder):
                 answers.append(Answer(answer, truncated=bool(cut[number] or cut_documents[row])))
             shown.append(answers)
         return shown[0] if single else shown
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder as BGE-M3's, with the same outputs.
+
+        It has the model, the tokenizer, ``sparse_linear.pt`` and ``colbert_linear.pt`` in the form of torch, which
+        FlagEmbedding reads as well, and the modules with which `SentenceEncoder` and sentence-transformers make the
+        dense vectors. `max_seq_length` is that of these two; an `M3Encoder` has that of its tokenizer unless it is
+        given another one. All files appear, or replace older ones, only when they are complete; other files stay.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            The folder; it is created if need be.
+
+        Raises
+        ------
+        InputError
+            There is a file of that name, or the tokenizer cannot be written.
+        OSError
+            A file cannot be written; then nothing has changed.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.sentence import M3Encoder
+        >>> M3Encoder("models/m3").save_pretrained("build/m3")
+        >>> M3Encoder("build/m3").dimension
+        67
+        """
+        settings = SentenceFolder(
+            transformer=Path(folder),
+            pooling=Pooling(("cls",)),
+            modules=(Normalize(),),
+            dimension=self.dimension,
+            max_seq_length=self._longest,
+        )
+        with written_folder(folder) as output:
+            write_files(self._model, output)
+            write_files(self._tokenizer, output)
+            write_heads(output, self._heads)
+            write_modules(output, settings, hidden_size=self.dimension, max_seq_length=self._longest)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder, as `save_pretrained`.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The folder.
+        """
+        self.save_pretrained(path)
 
     def _searched(self, name: str, given: Any, options: dict[str, Any]) -> tuple[bool, M3Rows, npt.NDArray[np.bool_]]:
         """Return whether an argument of a search is one text, its outputs, and which texts were truncated now."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.checkpoint.torch_writer import torch_file
 from wordpiece_bert.bert.functional import normalize, relu
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.errors import CheckpointError, ModelNotFoundError
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["SPARSE_FILE", "VECTORS_FILE", "M3Heads", "greatest_weights", "read_heads"]
+__all__ = ["SPARSE_FILE", "VECTORS_FILE", "M3Heads", "greatest_weights", "read_heads", "write_heads"]
 
 #: The files of the heads: a weight [1, H] and a weight [c, H], each with a bias.
 SPARSE_FILE, VECTORS_FILE = "sparse_linear.pt", "colbert_linear.pt"
@@ -62,6 +64,12 @@ def read_heads(folder: Path, width: int, linear: Callable[[Array, Array, Array],
             "dense vectors of other models"
         )
     return M3Heads(_dense(folder / SPARSE_FILE, width, 1), _dense(folder / VECTORS_FILE, width, None), linear)
+
+
+def write_heads(output: AtomicFolder, heads: M3Heads) -> None:
+    """Write both files of the heads, as torch writes them, in float32."""
+    for name, (weight, bias) in ((SPARSE_FILE, heads.sparse), (VECTORS_FILE, heads.vectors)):
+        output.write(name, [torch_file({"weight": weight, "bias": bias})])
 
 
 def _dense(file: Path, width: int, rows: int | None) -> tuple[Array, Array]:
