@@ -90,10 +90,13 @@ def complaints() -> set[str]:
 
 
 def is_shown_by_class(name: str) -> bool:
-    """Return whether the examples of its class call a method."""
+    """Return whether the examples of its class call a method; ``__call__``, whether they call an object of it."""
     owner, _, method = name.rpartition(".")
     cls = resolved(owner)
     examples = (inspect.getdoc(cls) or "").partition("\nExamples\n--------\n")[2]
+    if method == "__call__":
+        made = re.findall(rf"^>>> (\w+) = \w*{owner.rpartition('.')[2]}\b", examples, re.MULTILINE)
+        return any(re.search(rf"(?<!\.)\b{one}\(", examples) for one in made)
     return inspect.isclass(cls) and re.search(rf"\.{method}\(", examples) is not None
 
 

@@ -43,7 +43,7 @@ from wordpiece_bert.finetune.objectives import (
     objective_class,
 )
 from wordpiece_bert.finetune.objectives import register as register_objective
-from wordpiece_bert.finetune.objectives.examples import collated, drawn_weights
+from wordpiece_bert.finetune.objectives.examples import collated
 from wordpiece_bert.finetune.problem import ModelProblem
 from wordpiece_bert.finetune.sentences import SentenceProblem
 from wordpiece_bert.inspect import View
@@ -340,8 +340,7 @@ class PairsOnly(ExamplesObjective[Any]):
 
     def new_model(self, config: BertConfig, *, pairs: bool, seed: int = 42, backend: str = "rust") -> Any:
         assert pairs
-        weights = drawn_weights(BertForNextSentencePrediction, config, seed)
-        return BertForNextSentencePrediction(config, weights, backend=backend)
+        return BertForNextSentencePrediction.from_config(config, seed=seed, backend=backend)
 
     def reads_pairs(self, model: Any) -> bool:
         return True

@@ -24,7 +24,16 @@ __all__ = ["AutoModel", "base_class", "load_any", "load_base", "read_config"]
 
 
 class AutoModel:
-    """Loads a folder as the class that its ``config.json`` names, head included."""
+    """Loads a folder as the class that its ``config.json`` names, head included.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import AutoModel
+    >>> type(AutoModel.from_pretrained("models/entities")).__name__
+    'BertForTokenClassification'
+    >>> type(AutoModel.base_from_pretrained("models/sentences")).__name__
+    'BertModel'
+    """
 
     @staticmethod
     @completed_by(LOADING)

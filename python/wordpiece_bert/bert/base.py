@@ -13,7 +13,9 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, listed, non_finite, resolve
 from wordpiece_bert.bert.checkpoint.fused import joined, split
+from wordpiece_bert.bert.checkpoint.names import drawn_weights
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
+from wordpiece_bert.bert.class_examples import with_example
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.engines import (
     Engine,
@@ -88,6 +90,18 @@ class Model:
     -----
     CheckpointWarning
         Tensors were not used, or weights of the head were drawn; the message has their names.
+
+    Examples
+    --------
+    Every class of models is made from a configuration and weights, here those that another model has:
+
+    >>> from wordpiece_bert import BertModel
+    >>> model = BertModel.from_pretrained("models/sentences")
+    >>> again = BertModel(model.config, dict(model.named_parameters()))
+    >>> bool((model([[2, 7, 3]]).last_hidden_state == again([[2, 7, 3]]).last_hidden_state).all())
+    True
+    >>> model.backend, model.dtype, model.num_parameters()
+    ('rust', 'float32', 27739)
     """
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
@@ -139,6 +153,10 @@ class Model:
                 del self._weights[copy]
         self._set_up(engine, resolved)
         self._calibration = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        with_example(cls, cls.config_class.__name__)
 
     if TYPE_CHECKING:
         # Runs the model; each class has its own arguments and its own output.
@@ -213,9 +231,60 @@ class Model:
         -----
         CheckpointWarning
             Tensors were not used, or weights of the head were drawn; the message has their names.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel
+        >>> from wordpiece_bert.bert import BertForSequenceClassification
+        >>> BertForSequenceClassification.from_pretrained("models/reviews").config.id2label
+        {0: 'negative', 1: 'positive'}
+        >>> BertModel.from_pretrained("models/sentences", backend="numpy").backend
+        'numpy'
         """
         loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
         return loading.load(cls, loading.find(name))
+
+    @classmethod
+    def from_config(cls, config: BertConfig, *, seed: int = 42, backend: str = "rust", dtype: str = "float32") -> Self:
+        """Make a model with drawn weights, as one is before its training.
+
+        Weights are N(0, initializer_range²), biases 0, norms 1, and the row of the padding token 0.
+
+        Parameters
+        ----------
+        config : BertConfig
+            Sizes and settings, of the class `config_class`.
+        seed : int, default 42
+            Determines the weights.
+        backend : {"rust", "numpy"}, default "rust"
+            What computes.
+        dtype : str, default "float32"
+            The dtype of the arithmetic, as for `from_pretrained`.
+
+        Returns
+        -------
+        Model
+            The model, of the class that is called.
+
+        Raises
+        ------
+        ConfigError
+            The configuration is that of another family.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> model = BertModel.from_config(config)
+        >>> model([[2, 17, 25, 3]]).last_hidden_state.shape
+        (1, 4, 48)
+        """
+        if not isinstance(config, cls.config_class):
+            needed = cls.config_class.__name__
+            raise ConfigError(f"{cls.__name__} needs a {needed}, not a {type(config).__name__}")
+        weights = drawn_weights(cls._layout(config), config, seed)
+        return cls(config, weights, backend=backend, dtype=dtype, source="new weights")
 
     @property
     def engine(self) -> EngineInfo:
@@ -244,6 +313,14 @@ class Model:
             There is a file of that name.
         OSError
             A file cannot be written; then nothing has changed.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from wordpiece_bert import BertModel
+        >>> BertModel.from_pretrained("models/sentences").save_pretrained("saved")
+        >>> sorted(file.name for file in Path("saved").iterdir())
+        ['config.json', 'model.safetensors']
         """
         with written_folder(folder) as output:
             self._write_files(output)
@@ -267,6 +344,14 @@ class Model:
         ------
         tuple of str and ndarray
             A name and its array.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel
+        >>> model = BertModel.from_pretrained("models/sentences")
+        >>> name, array = next(model.named_parameters())
+        >>> name, array.shape, array.flags.writeable
+        ('embeddings.word_embeddings.weight', (67, 67), False)
         """
         for name, weight in self._read_weights():
             array = widen(weight).view()
@@ -298,6 +383,12 @@ class Model:
         -------
         int
             The number.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import BertModel
+        >>> BertModel.from_pretrained("models/sentences").num_parameters()
+        27739
         """
         return sum(math.prod(weight.shape) for weight in self._weights.values())
 

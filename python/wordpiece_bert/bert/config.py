@@ -117,6 +117,15 @@ class BertConfig:
     ------
     ConfigError
         A field has a wrong type or value; the message has its name and value.
+
+    Examples
+    --------
+    The defaults are those of BERT-base; a smaller one has a quarter of the width and a third of the layers:
+
+    >>> from wordpiece_bert.bert import BertConfig
+    >>> config = BertConfig(hidden_size=192, num_hidden_layers=4, num_attention_heads=3, intermediate_size=768)
+    >>> config.head_size, config.longest_row, config.num_labels
+    (64, 512, 2)
     """
 
     vocab_size: int = 30_522
@@ -216,6 +225,14 @@ class BertConfig:
         -------
         LayerPositions
             The rotary positions and the window, each None if there is none.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig, ModernBertConfig
+        >>> BertConfig().layer_positions(0)
+        LayerPositions(rotary=None, window=None)
+        >>> ModernBertConfig().layer_positions(1)
+        LayerPositions(rotary=Rotary(size=64, theta=10000.0, factor=1.0), window=64)
         """
         return self._positions_of_layer(layer)
 
@@ -293,6 +310,12 @@ class BertConfig:
         -------
         ndarray of int
             The positions, [B, S] or [1, S].
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> BertConfig().default_positions(None, 4)
+        array([[0, 1, 2, 3]])
         """
         del input_ids  # used by MPNet
         return np.arange(length, dtype=np.int64)[None, :]
@@ -306,6 +329,16 @@ class BertConfig:
             The ids of all rows, [tokens].
         ends : array
             Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert.bert import BertConfig, RobertaConfig
+        >>> ids, ends = np.array([0, 9, 2, 0, 8, 9, 2]), np.array([0, 3, 7])  # rows of 3 and of 4 tokens
+        >>> BertConfig().packed_positions(ids, ends) is None
+        True
+        >>> RobertaConfig().packed_positions(ids, ends)
+        array([2, 3, 4, 2, 3, 4, 5])
         """
         del ids, ends  # used by MPNet and RoBERTa
         return None
@@ -322,6 +355,13 @@ class BertConfig:
         -------
         str
             The name.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> config = BertConfig(id2label={0: "negative", 1: "positive"})
+        >>> config.label(1), config.label(2)
+        ('positive', 'LABEL_2')
         """
         return self.id2label.get(index, f"LABEL_{index}")
 
@@ -336,6 +376,13 @@ class BertConfig:
         -------
         BertConfig
             The configuration.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> config = BertConfig.from_pretrained("minilm")
+        >>> config.num_hidden_layers, config.hidden_size, config.vocab_size
+        (6, 384, 30522)
         """
         return cls.from_folder(find_model(name, revision=revision, download=download))
 
@@ -352,6 +399,12 @@ class BertConfig:
         -------
         BertConfig
             The configuration.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> BertConfig.from_folder("models/reviews").id2label
+        {0: 'negative', 1: 'positive'}
         """
         return cls.from_file(find_config(folder))
 
@@ -373,6 +426,12 @@ class BertConfig:
         ------
         ConfigError
             The file is not strict JSON of at most 1 MB, or not the configuration of a supported model.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> BertConfig.from_file("models/reviews/config.json").architectures
+        ('BertForSequenceClassification',)
         """
         values = read_object(Path(file), ConfigError)
         try:
@@ -393,6 +452,12 @@ class BertConfig:
         -------
         BertConfig
             The configuration.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> BertConfig.from_dict({"hidden_size": 256, "num_attention_heads": 4, "num_labels": 3}).id2label
+        {0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2'}
         """
         values = cls._in_present_form(values)
         for name, allowed in cls._must_be.items():
@@ -423,6 +488,13 @@ class BertConfig:
         -------
         dict
             The fields by the names of transformers, with values that JSON has.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> content = BertConfig(id2label={0: "negative", 1: "positive"}).to_dict()
+        >>> content["id2label"], content["model_type"]
+        ({'0': 'negative', '1': 'positive'}, 'bert')
         """
         written = {self._in_file(name): getattr(self, name) for name in self._read_fields()}
         written["architectures"] = list(self.architectures)

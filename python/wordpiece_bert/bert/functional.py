@@ -638,7 +638,16 @@ def distance_buckets(distance: Ids) -> Ids:
 
 
 class QueryKeyNorm(NamedTuple):
-    """The norms over all heads of the queries and of the keys of a token."""
+    """The norms over all heads of the queries and of the keys of a token.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import QueryKeyNorm
+    >>> unit = {"weight": np.ones(4, np.float32), "bias": np.zeros(4, np.float32)}
+    >>> QueryKeyNorm(unit, unit, eps=1e-12).eps
+    1e-12
+    """
 
     query: Affine
     key: Affine
@@ -787,6 +796,17 @@ def window_attention(q: Array, k: Array, v: Array, mask: Mask | None, window: in
     -------
     Array
         The context, [B, N, S, d]; 0 where a query sees no token.
+
+    Examples
+    --------
+    A query sees itself and its neighbours, here all with equal weights:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import window_attention
+    >>> q = k = np.zeros((1, 1, 4, 1), np.float32)
+    >>> v = np.arange(4, dtype=np.float32).reshape(1, 1, 4, 1)
+    >>> window_attention(q, k, v, None, window=1).ravel()
+    array([0.5, 1. , 2. , 2.5], dtype=float32)
     """
     length, scale = q.shape[2], 1.0 / math.sqrt(q.shape[-1])
     context = np.empty_like(q)
@@ -843,6 +863,21 @@ def embeddings(
     -------
     Array
         The vectors of the tokens, [B, S, H].
+
+    Examples
+    --------
+    Two tokens, whose vectors are rows of the word table plus rows of the other tables, with mean 0 and variance 1:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import embeddings
+    >>> tables = {
+    ...     "word_embeddings": {"weight": np.array([[0, 0], [1, 3], [7, 5]], np.float32)},
+    ...     "position_embeddings": {"weight": np.zeros((8, 2), np.float32)},
+    ...     "LayerNorm": {"weight": np.ones(2, np.float32), "bias": np.zeros(2, np.float32)},
+    ... }
+    >>> embeddings(np.array([[1, 2]]), np.array([[0, 0]]), np.array([[0, 1]]), tables, 1e-12)
+    array([[[-1.,  1.],
+            [ 1., -1.]]], dtype=float32)
     """
     x = tables["word_embeddings"]["weight"][input_ids] if inputs_embeds is None else inputs_embeds  # [B, S, E]
     if "token_type_embeddings" in tables:
@@ -907,6 +942,12 @@ def query_key_norm(attention: Attention, eps: float) -> QueryKeyNorm | None:
     -------
     QueryKeyNorm or None
         The norms.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert.functional import query_key_norm
+    >>> query_key_norm({}, 1e-12) is None  # as in BERT, whose layers have none
+    True
     """
     if "query_norm" not in attention or "key_norm" not in attention:
         return None
@@ -947,6 +988,20 @@ def encoder_layer(
         The vectors after the layer, [B, S, H].
     Array
         The weights of the attention, [B, N, S, S].
+
+    Examples
+    --------
+    One token, in a layer whose dense weights are 0: what is left is the norm of the residual.
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import encoder_layer, gelu
+    >>> dense = {"weight": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)}
+    >>> norm = {"weight": np.ones(2, np.float32), "bias": np.zeros(2, np.float32)}
+    >>> output = {"dense": dense, "LayerNorm": norm}
+    >>> attention = {"self": {"query": dense, "key": dense, "value": dense}, "output": output}
+    >>> layer = {"attention": attention, "intermediate": {"dense": dense}, "output": output}
+    >>> encoder_layer(np.array([[[3, 5]]], np.float32), layer, None, heads=1, activation=gelu, eps=1e-12)
+    (array([[[-1.,  1.]]], dtype=float32), array([[[[1.]]]], dtype=float32))
     """
     attention, output = layer["attention"], layer["output"]
     context, p = self_attention(
@@ -1002,6 +1057,20 @@ def norm_first_layer(
         The vectors after the layer, [B, S, H].
     Array
         The weights of the attention, [B, N, S, S].
+
+    Examples
+    --------
+    One token, in a layer whose dense weights are 0: both residuals leave it as it is.
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import gelu, norm_first_layer
+    >>> dense = {"weight": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)}
+    >>> norm = {"weight": np.ones(2, np.float32), "bias": np.zeros(2, np.float32)}
+    >>> output = {"dense": dense}
+    >>> attention = {"ln": norm, "self": {"query": dense, "key": dense, "value": dense}, "output": output}
+    >>> layer = {"attention": attention, "ln": norm, "intermediate": {"dense": dense}, "output": output}
+    >>> norm_first_layer(np.array([[[3, 5]]], np.float32), layer, None, heads=1, activation=gelu, eps=1e-12)
+    (array([[[3., 5.]]], dtype=float32), array([[[[1.]]]], dtype=float32))
     """
     attention = layer["attention"]
     y = norm(x, **attention["ln"], eps=eps) if "ln" in attention else x  # [B, S, H]

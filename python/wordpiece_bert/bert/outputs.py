@@ -48,7 +48,15 @@ class _Layers:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BertOutput(_Layers):
-    """The output of a model without a head."""
+    """The output of a model without a head.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import BertModel
+    >>> output = BertModel.from_pretrained("models/sentences")([[2, 7, 3]], output_hidden_states=True)
+    >>> output.last_hidden_state.shape, len(output.hidden_states), output.attentions is None
+    ((1, 3, 67), 2, True)
+    """
 
     #: x_L, the output of the last layer, [B, S, H].
     last_hidden_state: Array
@@ -58,7 +66,16 @@ class BertOutput(_Layers):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadOutput(_Layers):
-    """The output of a model with one head."""
+    """The output of a model with one head.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> output = model([[2, 7, 3]], labels=[1])
+    >>> output.logits.shape, output.loss.dtype
+    ((1, 2), dtype('float32'))
+    """
 
     #: Scores before any softmax; each class documents their shape.
     logits: Array
@@ -68,7 +85,17 @@ class HeadOutput(_Layers):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PreTrainingOutput(_Layers):
-    """The output of `BertForPreTraining`."""
+    """The output of `BertForPreTraining`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig
+    >>> from wordpiece_bert.finetune import new_model
+    >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> output = new_model(config, pairs=True)([[2, 17, 3, 4, 3]])
+    >>> output.prediction_logits.shape, output.seq_relationship_logits.shape, output.loss is None
+    ((1, 5, 100), (1, 2), True)
+    """
 
     #: Scores of the vocabulary at each token, [B, S, V].
     prediction_logits: Array
@@ -80,7 +107,15 @@ class PreTrainingOutput(_Layers):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class QuestionAnsweringOutput(_Layers):
-    """The output of a model for question answering."""
+    """The output of a model for question answering.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForQuestionAnswering
+    >>> output = BertForQuestionAnswering.from_pretrained("models/answers")([[2, 7, 3, 9, 8, 3]])
+    >>> output.start_logits.shape, output.end_logits.shape
+    ((1, 6), (1, 6))
+    """
 
     #: Scores of each token as the first of the answer, [B, S].
     start_logits: Array
@@ -92,7 +127,15 @@ class QuestionAnsweringOutput(_Layers):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DPREncoderOutput(_Layers):
-    """The output of `DPRQuestionEncoder` and `DPRContextEncoder`."""
+    """The output of `DPRQuestionEncoder` and `DPRContextEncoder`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import DPRConfig, DPRQuestionEncoder
+    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> DPRQuestionEncoder.from_config(config)([[2, 17, 25, 3]]).pooler_output.shape
+    (1, 48)
+    """
 
     #: The vector of each text, [B, projection_dim or H].
     pooler_output: Array
@@ -100,7 +143,16 @@ class DPREncoderOutput(_Layers):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DPRReaderOutput(_Layers):
-    """The output of `DPRReader`."""
+    """The output of `DPRReader`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import DPRConfig, DPRReader
+    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> output = DPRReader.from_config(config)([[2, 17, 3, 25, 26, 3], [2, 17, 3, 30, 31, 3]])
+    >>> output.start_logits.shape, output.relevance_logits.shape
+    ((2, 6), (2,))
+    """
 
     #: Scores of each token as the first of the answer, [B, S].
     start_logits: Array

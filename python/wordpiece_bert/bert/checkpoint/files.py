@@ -63,6 +63,12 @@ def find_weights(folder: str | os.PathLike[str]) -> Path:
         The weights are in a format that is not supported; the message names the file and how to convert it.
     ModelNotFoundError
         The folder has no weights.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert.checkpoint import find_weights
+    >>> find_weights("models/reviews").name
+    'model.safetensors'
     """
     folder = Path(folder)
     for name in _FILE_NAMES:
@@ -127,6 +133,13 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
     ------
     CheckpointError
         As for `open_tensors`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+    >>> tensors = read_tensors(find_weights("models/reviews"))
+    >>> tensors["classifier.weight"].shape, tensors["classifier.weight"].dtype
+    ((2, 67), dtype('float32'))
     """
     with open_tensors(file, keep_half=keep_half) as tensors:
         return loaded_all(tensors)
@@ -171,6 +184,13 @@ def non_finite(tensors: Mapping[str, AnyArray | StoredTensor]) -> dict[str, int]
     -------
     dict of str to int
         The numbers by the names of the tensors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.checkpoint import non_finite
+    >>> non_finite({"a": np.array([1.0, np.nan, np.inf]), "b": np.zeros(3)})
+    {'a': 2}
     """
     counts = {}
     for name, tensor in tensors.items():

@@ -30,6 +30,7 @@ __all__ = [
     "bert_shapes",
     "dense_shapes",
     "draw_weights",
+    "drawn_weights",
     "listed",
     "norm_shapes",
     "resolve",
@@ -54,7 +55,15 @@ _LISTED = 8
 
 
 class Layout(NamedTuple):
-    """The names and shapes of a model's weights in its checkpoints."""
+    """The names and shapes of a model's weights in its checkpoints.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert.checkpoint import Layout
+    >>> layout = Layout({"dense.weight": ("hidden_size", "hidden_size")}, "bert.", head={"classifier.bias": (2,)})
+    >>> layout.base["dense.weight"], layout.head["classifier.bias"]
+    (('hidden_size', 'hidden_size'), (2,))
+    """
 
     #: The base model's weights, without prefix.
     base: Mapping[str, Shape]
@@ -76,7 +85,18 @@ class Layout(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """The weights of a model, and what else was in the file."""
+    """The weights of a model, and what else was in the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert import BertConfig
+    >>> from wordpiece_bert.bert.checkpoint import Layout, resolve
+    >>> tensors = {"bert.norm.weight": np.ones(768, np.float32), "other": np.zeros(3, np.float32)}
+    >>> found = resolve(tensors, Layout({"norm.weight": ("hidden_size",)}), BertConfig(), "a file")
+    >>> list(found.base), found.unused
+    (['norm.weight'], ('other',))
+    """
 
     #: The base model's weights, by the names of the layout: arrays, or tensors and int8 weights in a file.
     base: dict[str, Any]
@@ -115,6 +135,14 @@ def bert_shapes(config: BertConfig) -> dict[str, Shape]:
     -------
     dict of str to tuple
         For each name its shape: sizes as whole numbers or as names of fields of the configuration.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig
+    >>> from wordpiece_bert.bert.checkpoint import bert_shapes
+    >>> shapes = bert_shapes(BertConfig(num_hidden_layers=1))
+    >>> shapes["encoder.layer.0.intermediate.dense.weight"]
+    ('intermediate_size', 'hidden_size')
     """
     width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
     shapes: dict[str, Shape] = {
@@ -178,6 +206,18 @@ def resolve(
     CheckpointError
         Weights are missing, have a shape that is not that of the configuration, or are not floating-point numbers; or
         layers have tensors that are not known.
+
+    Examples
+    --------
+    The name in the file has a prefix, and that of the layout has none:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert import BertConfig
+    >>> from wordpiece_bert.bert.checkpoint import Layout, resolve
+    >>> tensors = {"bert.norm.weight": np.ones(768, np.float32)}
+    >>> found = resolve(tensors, Layout({"norm.weight": ("hidden_size",)}), BertConfig(), "a file")
+    >>> found.base["norm.weight"].shape
+    (768,)
     """
     tensors = _strip_data_parallel(_rename_norms(tensors, where))
     prefix = _prefix(tensors, layout)
@@ -291,6 +331,17 @@ def draw_weights(
     return drawn
 
 
+def drawn_weights(layout: Layout, config: BertConfig, seed: int) -> dict[str, AnyArray]:
+    """Draw all weights of a new model: N(0, initializer_range²), biases 0, norms 1, and 0 for the padding token."""
+    shapes = {layout.prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
+    given = {name for name in layout.tied if config.tie_word_embeddings or name.endswith(".bias")}
+    drawn = draw_weights(sorted(shapes.keys() - given), Layout({}, head=shapes), config, seed, config.initializer_range)
+    words = next(layout.prefix + name for name, shape in layout.base.items() if shape[0] == "vocab_size")
+    if config.pad_token_id is not None and 0 <= config.pad_token_id < config.vocab_size:
+        drawn[words][config.pad_token_id] = 0.0
+    return drawn
+
+
 def _describe_missing(
     missing: list[str], expected: Mapping[str, Shape], layout: Layout, tensors: Mapping[str, AnyArray]
 ) -> str:
@@ -339,6 +390,12 @@ def listed(names: Iterable[str]) -> str:
     -------
     str
         The names, separated by commas.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert.checkpoint import listed
+    >>> listed(f"layer.{i}" for i in range(10))
+    "'layer.0', 'layer.1', 'layer.2', 'layer.3', 'layer.4', 'layer.5', 'layer.6', 'layer.7' and 2 more"
     """
     names = list(names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""

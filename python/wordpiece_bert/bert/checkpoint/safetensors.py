@@ -123,6 +123,15 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
         The file to create or replace.
     tensors : mapping of str to ndarray
         The tensors by name.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
+    >>> write_safetensors(Path("model.safetensors"), {"bias": np.arange(3, dtype=np.float32)})
+    >>> read_tensors("model.safetensors")
+    {'bias': array([0., 1., 2.], dtype=float32)}
     """
     with AtomicFile(file) as part:
         part.begin()

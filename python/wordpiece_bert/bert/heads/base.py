@@ -54,6 +54,14 @@ class HeadModel(Model):
     ----------
     base_model : BertModel
         The encoder.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> from wordpiece_bert.bert.heads.base import HeadModel
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> isinstance(model, HeadModel), type(model.base_model).__name__
+    (True, 'BertModel')
     """
 
     _base_model_class: ClassVar[type[BertModel]] = BertModel
@@ -62,9 +70,9 @@ class HeadModel(Model):
     base_model: BertModel
 
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
         cls.config_class = cls._base_model_class.config_class
         cls._fused = fused_names(cls._base_model_class)
+        super().__init_subclass__()
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
@@ -175,7 +183,20 @@ class HeadWeights:
 
 
 class LogitsModel(HeadModel):
-    """A model whose head computes one array of logits."""
+    """A model whose head computes one array of logits.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> tokenizer = Tokenizer.from_pretrained("models/reviews")
+    >>> inputs = tokenizer(["A great film!", "It was a dull story."], padding=True)
+    >>> logits = model.infer(inputs.input_ids, inputs.attention_mask)
+    >>> output = model.base_model(**inputs)
+    >>> bool((model.logits(output, inputs.attention_mask) == logits).all())
+    True
+    """
 
     #: Whether the head scores each token; otherwise it scores rows, and reads no position but the first and those of
     #: tokens.
@@ -234,7 +255,15 @@ class LogitsModel(HeadModel):
 
 
 class LabelledModel(LogitsModel):
-    """A model with one kind of logits and one kind of labels."""
+    """A model with one kind of logits and one kind of labels.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> model([[2, 7, 3]]).loss is None, model([[2, 7, 3]], labels=[1]).loss.dtype
+    (True, dtype('float32'))
+    """
 
     @completed_by(INPUTS)
     def __call__(
@@ -255,6 +284,14 @@ class LabelledModel(LogitsModel):
         -------
         HeadOutput
             The logits, and with `labels` the loss.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertForTokenClassification
+        >>> model = BertForTokenClassification.from_pretrained("models/entities")
+        >>> output = model([[2, 7, 8, 3]], labels=[[-100, 1, 0, -100]])  # -100: no label
+        >>> output.logits.shape, output.loss.dtype
+        ((1, 4, 4), dtype('float32'))
         """
         out = self.base_model(
             input_ids,

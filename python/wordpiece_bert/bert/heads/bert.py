@@ -57,6 +57,18 @@ class BertForMaskedLM(MaskedLM):
 
     labels: the correct ids, [B, S]; −100 is ignored. The decoder's weight is the word table, unless the checkpoint has
     another.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.bert import BertForMaskedLM
+    >>> model = BertForMaskedLM.from_pretrained("models/words")
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> inputs = tokenizer(["The capital of France is [MASK]."])
+    >>> logits = model(**inputs).logits  # [1, S, V]
+    >>> at = inputs.input_ids[0].tolist().index(tokenizer.mask_token_id)
+    >>> tokenizer.id_to_token(logits[0, at].argmax())
+    'paris'
     """
 
     _names = MASKED_LM
@@ -93,6 +105,15 @@ class BertForNextSentencePrediction(LabelledModel):
         -------
         ndarray of float32
             The logits, [B, 2]; class 0 means that the second text follows.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig, BertForNextSentencePrediction
+        >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> model = BertForNextSentencePrediction.from_config(config)
+        >>> output = model.base_model([[2, 17, 3, 25, 3]], token_type_ids=[[0, 0, 0, 1, 1]])
+        >>> model.logits(output).shape
+        (1, 2)
         """
         del attention_mask
         return self._scores(pooler_output(output))
@@ -182,6 +203,17 @@ class BertForPreTraining(HeadModel):
         -------
         ndarray of float32
             The logits, [..., V].
+
+        Examples
+        --------
+        The scores of the vocabulary at one masked position, without those of all others:
+
+        >>> from wordpiece_bert.bert import BertConfig, BertForPreTraining
+        >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> model = BertForPreTraining.from_config(config)
+        >>> x = model.base_model([[2, 17, 4, 3]]).last_hidden_state
+        >>> model.predict(x[0, 2]).shape
+        (100,)
         """
         return self._masked_lm(x)
 
@@ -191,6 +223,16 @@ class BertForSequenceClassification(SequenceClassification):
 
     labels: as for `SequenceClassification`, by the configuration's problem_type: integers [B] (one label for each
     text), 0 and 1 [B, labels] (any number of labels), or numbers [B, labels] (regression).
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> tokenizer = Tokenizer.from_pretrained("models/reviews")
+    >>> logits = model(**tokenizer(["A wonderful film!", "The story was dull."], padding=True)).logits  # [2, labels]
+    >>> [model.config.id2label[i] for i in logits.argmax(axis=-1)]
+    ['positive', 'negative']
     """
 
     _reads_pooler = True
@@ -209,6 +251,16 @@ class BertForTokenClassification(TokenClassification):
     """BERT that labels tokens: logits [B, S, labels], a dense layer over x_L.
 
     labels: integers [B, S], −100 is ignored; cross entropy.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.bert import BertForTokenClassification
+    >>> model = BertForTokenClassification.from_pretrained("models/entities")
+    >>> tokenizer = Tokenizer.from_pretrained("models/entities")
+    >>> logits = model(**tokenizer(["Marie Curie was born in Warsaw"])).logits  # [1, S, labels]
+    >>> [model.config.id2label[i] for i in logits[0, 1:-1].argmax(axis=-1)]
+    ['B-PER', 'I-PER', 'O', 'O', 'O', 'B-LOC']
     """
 
 
@@ -216,4 +268,16 @@ class BertForQuestionAnswering(QuestionAnswering):
     """BERT that finds the answer to a question in a text: start_logits and end_logits [B, S], a dense layer over x_L.
 
     start_positions and end_positions: integers [B]; positions outside the row are ignored.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.bert import BertForQuestionAnswering
+    >>> model = BertForQuestionAnswering.from_pretrained("models/answers")
+    >>> tokenizer = Tokenizer.from_pretrained("models/answers")
+    >>> inputs = tokenizer(["Where was Alan Turing born?"], ["Alan Turing was born in London."])
+    >>> output = model(**inputs)
+    >>> start, end = output.start_logits[0].argmax(), output.end_logits[0].argmax()
+    >>> tokenizer.decode(inputs.input_ids[0, start : end + 1])
+    'london'
     """

@@ -125,6 +125,16 @@ class MaskedLM(LabelledModel):
 
     The decoder's weight is the word table, unless the checkpoint has another. labels: the correct ids, [B, S]; −100 is
     ignored.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.bert import BertForMaskedLM
+    >>> model = BertForMaskedLM.from_pretrained("models/words")
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> output = model.base_model(**tokenizer(["The capital of France is [MASK]."]))
+    >>> model.logits(output).shape, model.predict(output.last_hidden_state[0, 6]).shape
+    ((1, 9, 67), (67,))
     """
 
     _names: ClassVar[MaskedLMNames]
@@ -168,6 +178,19 @@ class MaskedLM(LabelledModel):
         -------
         VocabularyHead
             Its method `encode` pools [tokens, H] to the rows of a sparse matrix [B, V].
+
+        Examples
+        --------
+        The three tokens with the greatest weights for a text:
+
+        >>> from wordpiece_bert import Tokenizer
+        >>> from wordpiece_bert.bert import BertForMaskedLM
+        >>> model = BertForMaskedLM.from_pretrained("models/splade")
+        >>> tokenizer = Tokenizer.from_pretrained("models/splade")
+        >>> x, ends = model.base_model.token_states(tokenizer.encode_batch(["bread and flour"]), slice(0, 1))
+        >>> found = model.vocabulary_head().encode(x, ends, "max", twice=False, max_values=3, threads=None)
+        >>> found
+        (array([0, 3]), array([29, 48, 53], dtype=int32), array([1.6217655, 1.3312297, 1.3312296], dtype=float32))
         """
         return self._head.pooled()
 
@@ -253,6 +276,19 @@ class SequenceClassification(_FirstTokenModel):
     ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; for ``"regression"``
     numbers [B, labels], or [B] for a single label, mean squared error. If it is null, a model with a single label does
     regression; else integers mean single-label and other numbers multi-label classification.
+
+    Examples
+    --------
+    The loss is that of the configuration's problem_type, here of any number of labels for each text:
+
+    >>> from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
+    >>> config = BertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, problem_type="multi_label_classification"
+    ... )
+    >>> model = BertForSequenceClassification.from_config(config)
+    >>> output = model([[2, 17, 25, 3]], labels=[[1.0, 1.0]])
+    >>> output.logits.shape, round(float(output.loss), 1)
+    ((1, 2), 0.7)
     """
 
     _score_count = "num_labels"
@@ -304,6 +340,14 @@ class TokenClassification(LabelledModel):
     """Scores of the labels for each token, [B, S, labels]: a dense layer over x_L.
 
     labels: integers [B, S], −100 is ignored; cross entropy.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForTokenClassification
+    >>> model = BertForTokenClassification.from_pretrained("models/entities")
+    >>> output = model.base_model([[2, 7, 8, 3]])
+    >>> model.logits(output).shape[:2], model.config.num_labels
+    ((1, 4), 4)
     """
 
     @classmethod
@@ -344,6 +388,16 @@ class MultipleChoice(_FirstTokenModel):
 
     labels: the correct choice, integers [B]; cross entropy over the choices. hidden_states and attentions have B · C
     rows.
+
+    Examples
+    --------
+    One question with two answers, a row each:
+
+    >>> from wordpiece_bert.bert import BertConfig, BertForMultipleChoice
+    >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> model = BertForMultipleChoice.from_config(config)
+    >>> model([[[2, 17, 3, 25, 3], [2, 17, 3, 26, 3]]], labels=[1]).logits.shape
+    (1, 2)
     """
 
     _score_count = 1
@@ -413,6 +467,15 @@ class QuestionAnswering(LogitsModel):
 
     start_positions and end_positions: integers [B]; positions at or beyond S are ignored. The loss is the mean of two
     cross entropies over the tokens.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForQuestionAnswering
+    >>> model = BertForQuestionAnswering.from_pretrained("models/answers")
+    >>> model([[2, 7, 3, 9, 8, 3]], start_positions=[3], end_positions=[4]).start_logits.shape
+    (1, 6)
+    >>> model.logits(model.base_model([[2, 7, 3, 9, 8, 3]])).shape
+    (1, 6, 2)
     """
 
     #: The dense layer that computes the scores.

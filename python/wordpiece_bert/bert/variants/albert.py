@@ -61,6 +61,15 @@ class AlbertConfig(BertConfig):
         How many groups of weights the layers share.
     inner_group_num : int
         How many inner layers a group has.
+
+    Examples
+    --------
+    The layers share the weights of one group:
+
+    >>> from wordpiece_bert.bert import AlbertConfig, AlbertModel
+    >>> sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128}
+    >>> [AlbertModel.from_config(AlbertConfig(num_hidden_layers=n, **sizes)).num_parameters() for n in (1, 12)]
+    [124736, 124736]
     """
 
     vocab_size: int = 30_000

@@ -32,7 +32,15 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class CamembertConfig(RobertaConfig):
-    """Sizes and settings of a CamemBERT model: those of `RobertaConfig`."""
+    """Sizes and settings of a CamemBERT model: those of `RobertaConfig`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import CamembertConfig
+    >>> config = CamembertConfig()
+    >>> config.model_type, config.vocab_size, config.longest_row
+    ('camembert', 30522, 510)
+    """
 
     vocab_size: int = 30_522
     model_type: str = "camembert"

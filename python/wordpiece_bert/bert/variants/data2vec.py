@@ -33,7 +33,15 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Data2VecTextConfig(RobertaConfig):
-    """Sizes and settings of a data2vec model of texts: those of `RobertaConfig`."""
+    """Sizes and settings of a data2vec model of texts: those of `RobertaConfig`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import Data2VecTextConfig
+    >>> config = Data2VecTextConfig()
+    >>> config.model_type, config.vocab_size, config.longest_row
+    ('data2vec-text', 30522, 510)
+    """
 
     vocab_size: int = 30_522
     model_type: str = "data2vec-text"

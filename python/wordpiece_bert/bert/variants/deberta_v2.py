@@ -102,6 +102,16 @@ class DebertaV2Config(BertConfig):
         The dropout rate after it; None for `hidden_dropout_prob`.
     legacy : bool
         Whether the masked-language head has the names and the form of BERT's; else those of the released code.
+
+    Examples
+    --------
+    Without a table of absolute positions, nothing limits the length of a row:
+
+    >>> from wordpiece_bert.bert import DebertaV2Config
+    >>> DebertaV2Config(position_biased_input=True).longest_row
+    512
+    >>> DebertaV2Config(position_biased_input=False).longest_row
+    2147483647
     """
 
     vocab_size: int = 128_100
@@ -215,6 +225,13 @@ class DebertaV2Config(BertConfig):
         -------
         dict
             The fields by their names in the file.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import DebertaV2Config
+        >>> content = DebertaV2Config(pos_att_type=("p2c", "c2p"), position_buckets=256).to_dict()
+        >>> content["pos_att_type"], content["position_buckets"]
+        (['p2c', 'c2p'], 256)
         """
         return super().to_dict() | {"pos_att_type": list(self.pos_att_type)}
 

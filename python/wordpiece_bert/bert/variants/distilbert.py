@@ -56,6 +56,15 @@ class DistilBertConfig(BertConfig):
     ----------
     seq_classif_dropout, qa_dropout : float
         The dropout rates of training before the classifier of sequences, and before that of question answering.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import DistilBertConfig
+    >>> config = DistilBertConfig()
+    >>> config.num_hidden_layers, config.type_vocab_size, config.has_pooler
+    (6, 0, False)
+    >>> config.to_dict()["dim"]
+    768
     """
 
     num_hidden_layers: int = 6

@@ -38,6 +38,13 @@ class DPRConfig(BertConfig):
     ----------
     projection_dim : int
         Width of the vectors of texts, to which a dense layer maps them; 0 for none, and the width H.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import DPRConfig, DPRQuestionEncoder
+    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, projection_dim=16)
+    >>> DPRQuestionEncoder.from_config(config)([[2, 17, 25, 3]]).pooler_output.shape
+    (1, 16)
     """
 
     projection_dim: int = 0
@@ -141,13 +148,36 @@ class _DPREncoder(_DPRModel):
 
 
 class DPRQuestionEncoder(_DPREncoder):
-    """The encoder of questions: pooler_output [B, projection_dim or H]."""
+    """The encoder of questions: pooler_output [B, projection_dim or H].
+
+    Examples
+    --------
+    A question and passages become vectors, whose products rank the passages; weights are drawn here:
+
+    >>> from wordpiece_bert.bert import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
+    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> question = DPRQuestionEncoder.from_config(config)([[2, 17, 25, 3]]).pooler_output
+    >>> passages = DPRContextEncoder.from_config(config)([[2, 30, 31, 3], [2, 40, 41, 3]]).pooler_output
+    >>> (question @ passages.T).shape
+    (1, 2)
+    """
 
     _base_model_class = _QuestionBert
 
 
 class DPRContextEncoder(_DPREncoder):
-    """The encoder of passages: pooler_output [B, projection_dim or H]."""
+    """The encoder of passages: pooler_output [B, projection_dim or H].
+
+    Examples
+    --------
+    Vectors of passages, of the width that those of `DPRQuestionEncoder` have; weights are drawn here:
+
+    >>> from wordpiece_bert.bert import DPRConfig, DPRContextEncoder
+    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> model = DPRContextEncoder.from_config(config)
+    >>> model([[2, 30, 31, 3], [2, 40, 41, 3]]).pooler_output.shape
+    (2, 48)
+    """
 
     _base_model_class = _ContextBert
 
@@ -156,6 +186,17 @@ class DPRReader(_DPRModel):
     """Finds answers in passages, each in a row with the question, and scores the passages.
 
     start_logits and end_logits [B, S] over x_L, relevance_logits [B] over its first token.
+
+    Examples
+    --------
+    One question with two passages, a row each; weights are drawn here:
+
+    >>> from wordpiece_bert.bert import DPRConfig, DPRReader
+    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> model = DPRReader.from_config(config)
+    >>> output = model([[2, 17, 3, 25, 26, 3], [2, 17, 3, 30, 31, 3]])
+    >>> output.relevance_logits.shape, output.start_logits.shape, output.end_logits.shape
+    ((2,), (2, 6), (2, 6))
     """
 
     _base_model_class = _ReaderBert

@@ -53,6 +53,12 @@ class ElectraConfig(BertConfig):
     ----------
     embedding_size : int
         E, width of the embedding tables; if it is not H, a dense layer maps it to H.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import ElectraConfig
+    >>> ElectraConfig().has_projection, ElectraConfig(embedding_size=256).has_projection
+    (True, False)
     """
 
     hidden_size: int = 256
@@ -88,6 +94,17 @@ class ElectraForPreTraining(LabelledModel):
     """ELECTRA's discriminator: logits [B, S], above 0 where a token was replaced.
 
     labels: 1 for a replaced token, else 0, [B, S]; binary cross entropy over the visible tokens.
+
+    Examples
+    --------
+    The discriminator scores each token; weights are drawn here.
+
+    >>> from wordpiece_bert.bert import ElectraConfig, ElectraForPreTraining
+    >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
+    >>> model = ElectraForPreTraining.from_config(config)
+    >>> output = model([[2, 17, 25, 3]], labels=[[0, 1, 0, 0]])
+    >>> output.logits.shape, round(float(output.loss), 1)
+    ((1, 4), 0.7)
     """
 
     _base_model_class = ElectraModel
@@ -117,6 +134,15 @@ class ElectraForPreTraining(LabelledModel):
         -------
         ndarray of float32
             The logits, [B, S]; above 0 for a token that was replaced.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import ElectraConfig, ElectraForPreTraining
+        >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
+        >>> model = ElectraForPreTraining.from_config(config)
+        >>> output = model.base_model([[2, 17, 25, 3]])
+        >>> model.logits(output).shape
+        (1, 4)
         """
         del attention_mask
         t = ACTIVATIONS[self.config.hidden_act](self._dense(output.last_hidden_state))  # [B, S, H]

@@ -64,6 +64,14 @@ class ErnieConfig(BertConfig):
         The number of tasks.
     use_task_id : bool
         Whether there is a table of tasks.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import ErnieConfig, ErnieModel
+    >>> config = ErnieConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, use_task_id=True)
+    >>> model = ErnieModel.from_config(config)
+    >>> model([[2, 17, 25, 3]], task_type_ids=[[1, 1, 1, 1]]).last_hidden_state.shape
+    (1, 4, 48)
     """
 
     task_type_vocab_size: int = 3

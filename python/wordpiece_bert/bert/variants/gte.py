@@ -37,6 +37,14 @@ class GteConfig(RotaryConfig):
         θ, from which the frequencies of the rotation are computed.
     rope_factor : float
         How many times longer than the texts of the training texts may be (NTK-aware scaling); 1 for no scaling.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import GteConfig
+    >>> GteConfig().layer_positions(0).rotary
+    Rotary(size=64, theta=160000.0, factor=1.0)
+    >>> GteConfig(rope_factor=4.0).layer_positions(0).rotary
+    Rotary(size=64, theta=160000.0, factor=4.0)
     """
 
     vocab_size: int = 250_048

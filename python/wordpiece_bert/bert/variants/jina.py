@@ -80,6 +80,17 @@ class JinaBertConfig(BertConfig):
     has_query_key_norms : bool
         Whether the model is of the form with norms of queries and keys; the names of the tensors tell it, so it is not
         in config.json.
+
+    Examples
+    --------
+    Scores fall with the distance from query to key, in each head at its own rate, and nothing limits a row:
+
+    >>> from wordpiece_bert.bert import JinaBertConfig
+    >>> config = JinaBertConfig(hidden_size=256, num_attention_heads=4)
+    >>> config.alibi_slopes
+    array([0.25      , 0.0625    , 0.015625  , 0.00390625], dtype=float32)
+    >>> config.longest_row, config.usual_longest_row
+    (2147483647, 8192)
     """
 
     vocab_size: int = 30_528
@@ -141,6 +152,13 @@ class JinaBertConfig(BertConfig):
         -------
         dict
             The fields by name.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import JinaBertConfig
+        >>> content = JinaBertConfig().to_dict()
+        >>> content["model_type"], content["position_embedding_type"], content["feed_forward_type"]
+        ('bert', 'alibi', 'geglu')
         """
         kind = next(name for name, activation in _GATES.items() if activation == self.hidden_act)
         of_jina = {"model_type": "bert", "position_embedding_type": "alibi", "feed_forward_type": kind}

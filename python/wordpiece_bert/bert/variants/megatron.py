@@ -22,7 +22,14 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class MegatronBertConfig(BertConfig):
-    """Sizes and settings of a MegatronBERT model: the fields of `BertConfig`."""
+    """Sizes and settings of a MegatronBERT model: the fields of `BertConfig`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig, MegatronBertConfig
+    >>> BertConfig().norm_first, MegatronBertConfig().norm_first
+    (False, True)
+    """
 
     vocab_size: int = 29_056
     hidden_size: int = 1024

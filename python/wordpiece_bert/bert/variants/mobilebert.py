@@ -65,6 +65,15 @@ class MobileBertConfig(BertConfig):
         ``"no_norm"`` or ``"layer_norm"``.
     classifier_activation : bool
         Whether the pooler is a dense layer and tanh; else it is the first token.
+
+    Examples
+    --------
+    Token vectors have the width 512, and within a layer 128:
+
+    >>> from wordpiece_bert.bert import MobileBertConfig
+    >>> config = MobileBertConfig()
+    >>> config.hidden_size, config.true_hidden_size, config.head_size
+    (512, 128, 32)
     """
 
     hidden_size: int = 512
@@ -224,6 +233,8 @@ class MobileBertForMaskedLM(MaskedLM):
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
         names = cls._names
+        if config.embedding_size > config.hidden_size:
+            refuse("embedding_size", config.embedding_size, f"it must be at most the hidden_size {config.hidden_size}")
         return {
             names.bias: ("vocab_size",),
             **dense_shapes(names.dense, "hidden_size", "hidden_size"),
@@ -269,5 +280,6 @@ class _MobileMaskedLMHead(MaskedLMHead):
         """[..., H] -> [..., V]."""
         t = self._transform(x)  # [..., H]
         logits = self._decoder(np.ascontiguousarray(t[..., : self._width]))
-        logits += self._rest(np.ascontiguousarray(t[..., self._width :]))
+        if t.shape[-1] > self._width:
+            logits += self._rest(np.ascontiguousarray(t[..., self._width :]))
         return logits

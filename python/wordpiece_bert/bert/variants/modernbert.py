@@ -98,6 +98,15 @@ class ModernBertConfig(RotatedConfig):
         The width of the window of sliding attention: a query sees the keys at most half of it, rounded down, away.
     global_rope_theta, local_rope_theta : float
         θ of the rotary positions in layers with full and with sliding attention.
+
+    Examples
+    --------
+    Every third layer has full attention, the others a window of 64 tokens on each side:
+
+    >>> from wordpiece_bert.bert import ModernBertConfig
+    >>> config = ModernBertConfig()
+    >>> [config.layer_positions(layer).window for layer in range(5)]
+    [None, 64, 64, None, 64]
     """
 
     vocab_size: int = 50_368
@@ -209,6 +218,13 @@ class ModernBertConfig(RotatedConfig):
         -------
         dict
             The fields by their names in the file.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import ModernBertConfig
+        >>> content = ModernBertConfig(num_hidden_layers=4).to_dict()
+        >>> content["layer_types"]
+        ['full_attention', 'sliding_attention', 'sliding_attention', 'full_attention']
         """
         written = super().to_dict()
         thetas = {_FULL: written.pop("global_rope_theta"), _SLIDING: written.pop("local_rope_theta")}
@@ -358,6 +374,14 @@ class ModernBertForTokenClassification(_HeadModel, TokenClassification):
         -------
         Array
             Scores of the labels, [B, S, labels].
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import ModernBertConfig, ModernBertForTokenClassification
+        >>> config = ModernBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> model = ModernBertForTokenClassification.from_config(config)
+        >>> model.logits(model.base_model([[2, 17, 25, 3]])).shape
+        (1, 4, 2)
         """
         del attention_mask
         return self._scores(self._hidden_layer(output.last_hidden_state))
@@ -376,6 +400,14 @@ class ModernBertForQuestionAnswering(_HeadModel, QuestionAnswering):
         -------
         Array
             Scores of each position as start and as end, [B, S, 2].
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import ModernBertConfig, ModernBertForQuestionAnswering
+        >>> config = ModernBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> model = ModernBertForQuestionAnswering.from_config(config)
+        >>> model.logits(model.base_model([[2, 17, 3, 25, 26, 3]])).shape
+        (1, 6, 2)
         """
         del attention_mask
         return self._scores(self._hidden_layer(output.last_hidden_state))

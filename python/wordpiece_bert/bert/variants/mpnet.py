@@ -56,6 +56,13 @@ class MPNetConfig(BertConfig):
     ----------
     relative_attention_num_buckets : int
         The number of buckets of distances in the attention: 32.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import MPNetConfig
+    >>> config = MPNetConfig(max_position_embeddings=514)
+    >>> config.longest_row, config.relative_attention_num_buckets
+    (512, 32)
     """
 
     vocab_size: int = 30_527
@@ -87,6 +94,15 @@ class MPNetConfig(BertConfig):
         -------
         ndarray of int
             The positions, [B, S] or [1, S].
+
+        Examples
+        --------
+        Padding, here the id 1, has no position of its own:
+
+        >>> import numpy as np
+        >>> from wordpiece_bert.bert import MPNetConfig
+        >>> MPNetConfig().default_positions(np.array([[0, 8, 9, 2, 1, 1]]), 6)
+        array([[2, 3, 4, 5, 1, 1]])
         """
         return counted_positions(input_ids, length, _PAD)
 
@@ -104,6 +120,14 @@ class MPNetConfig(BertConfig):
         -------
         ndarray of int
             The positions, [tokens].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert.bert import MPNetConfig
+        >>> ids, ends = np.array([0, 9, 2, 0, 8, 9, 2]), np.array([0, 3, 7])  # rows of 3 and of 4 tokens
+        >>> MPNetConfig().packed_positions(ids, ends)
+        array([2, 3, 4, 2, 3, 4, 5])
         """
         return packed_positions(ids, ends, _PAD)
 

@@ -66,6 +66,13 @@ class NeoBertConfig(RotatedConfig):
         The longest row in tokens; ``max_length`` in config.json.
     layer_norm_eps : float
         ε of the norms; ``norm_eps`` in config.json.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import NeoBertConfig
+    >>> config = NeoBertConfig(hidden_size=768, intermediate_size=3072)
+    >>> config.gated_size, config.rms_norm
+    (2048, True)
     """
 
     num_hidden_layers: int = 28
@@ -127,6 +134,13 @@ class NeoBertConfig(RotatedConfig):
         -------
         dict
             The fields by name.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import NeoBertConfig
+        >>> content = NeoBertConfig().to_dict()
+        >>> content["hidden_act"], content["max_length"]
+        ('swiglu', 1024)
         """
         return super().to_dict() | {"hidden_act": "swiglu", "rms_norm": True, "rope": True}
 
@@ -245,6 +259,15 @@ class NeoBertForMaskedLM(MaskedLM):
         -------
         ndarray of float32
             The logits [..., V].
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import NeoBertConfig, NeoBertForMaskedLM
+        >>> config = NeoBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> model = NeoBertForMaskedLM.from_config(config)
+        >>> x = model.base_model([[2, 17, 4, 3]]).last_hidden_state
+        >>> model.predict(x[0, 2]).shape
+        (100,)
         """
         return self._decoder(x)
 
@@ -255,6 +278,15 @@ class NeoBertForMaskedLM(MaskedLM):
         ------
         ConfigError
             Always.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import NeoBertConfig, NeoBertForMaskedLM
+        >>> config = NeoBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> NeoBertForMaskedLM.from_config(config).vocabulary_head()  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        wordpiece_bert.errors.ConfigError: ... the head of NeoBERT has no hidden layer; sparse encoders need one
         """
         raise ConfigError(f"{self.source}: the head of NeoBERT has no hidden layer; sparse encoders need one")
 

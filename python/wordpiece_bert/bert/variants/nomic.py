@@ -41,6 +41,14 @@ class NomicBertConfig(RotaryConfig):
         θ, from which the frequencies of the rotation are computed.
     rope_factor : float
         How many times longer than the texts of the training texts may be (NTK-aware scaling); 1 for no scaling.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import NomicBertConfig
+    >>> NomicBertConfig().layer_positions(0).rotary
+    Rotary(size=64, theta=1000.0, factor=1.0)
+    >>> NomicBertConfig.from_dict({"n_embd": 256, "n_head": 4}).hidden_size  # older names
+    256
     """
 
     vocab_size: int = 30_528

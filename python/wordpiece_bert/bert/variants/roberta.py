@@ -45,6 +45,14 @@ class RobertaConfig(BertConfig):
 
     Here `pad_token_id` changes results: positions count from it on, and so the longest row is
     `max_position_embeddings` − `pad_token_id` − 1.
+
+    Examples
+    --------
+    The first two rows of the table of positions are never those of a token:
+
+    >>> from wordpiece_bert.bert import RobertaConfig
+    >>> RobertaConfig(max_position_embeddings=514).longest_row
+    512
     """
 
     vocab_size: int = 50_265
@@ -81,6 +89,15 @@ class RobertaConfig(BertConfig):
         -------
         ndarray of int
             The positions, [B, S] or [1, S].
+
+        Examples
+        --------
+        Padding, here the id 1, has the position of its own id; tokens count on from there:
+
+        >>> import numpy as np
+        >>> from wordpiece_bert.bert import RobertaConfig
+        >>> RobertaConfig().default_positions(np.array([[0, 8, 9, 2, 1, 1]]), 6)
+        array([[2, 3, 4, 5, 1, 1]])
         """
         return counted_positions(input_ids, length, self._pad)
 
@@ -98,13 +115,29 @@ class RobertaConfig(BertConfig):
         -------
         ndarray of int
             The positions, [tokens].
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert.bert import RobertaConfig
+        >>> ids, ends = np.array([0, 9, 2, 0, 8, 9, 2]), np.array([0, 3, 7])  # rows of 3 and of 4 tokens
+        >>> RobertaConfig().packed_positions(ids, ends)
+        array([2, 3, 4, 2, 3, 4, 5])
         """
         return packed_positions(ids, ends, self._pad)
 
 
 @dataclass(frozen=True, kw_only=True)
 class XLMRobertaConfig(RobertaConfig):
-    """Sizes and settings of an XLM-RoBERTa model: those of `RobertaConfig`."""
+    """Sizes and settings of an XLM-RoBERTa model: those of `RobertaConfig`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import XLMRobertaConfig
+    >>> config = XLMRobertaConfig()
+    >>> config.model_type, config.vocab_size, config.longest_row
+    ('xlm-roberta', 250002, 510)
+    """
 
     vocab_size: int = 250_002
     model_type: str = "xlm-roberta"

@@ -62,6 +62,12 @@ class RotaryConfig(RotatedConfig):
         θ, from which the frequencies of the rotation are computed.
     rope_factor : float
         How many times longer than the texts of the training texts may be (NTK-aware scaling); 1 for no scaling.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import NomicBertConfig
+    >>> NomicBertConfig(head_dim=32).head_size
+    32
     """
 
     head_dim: int | None = None
@@ -129,6 +135,12 @@ class RotaryConfig(RotatedConfig):
         -------
         dict
             The fields by the names of transformers, with values that JSON has.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import GteConfig
+        >>> GteConfig(rope_factor=4.0).to_dict()["rope_parameters"]
+        {'rope_type': 'ntk', 'factor': 4.0, 'rope_theta': 160000.0}
         """
         written = super().to_dict()
         del written["rope_theta"], written["rope_factor"]
@@ -139,7 +151,21 @@ class RotaryConfig(RotatedConfig):
 
 
 class RotaryModel(BertModel):
-    """The encoder of NomicBERT and GTE."""
+    """The encoder of NomicBERT and GTE.
+
+    Examples
+    --------
+    Only distances count: a row that begins at another position has the same vectors.
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert import NomicBertConfig, NomicBertModel
+    >>> config = NomicBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> model = NomicBertModel.from_config(config)
+    >>> x = model([[5, 6, 7]]).last_hidden_state
+    >>> moved = model([[5, 6, 7]], position_ids=[[20, 21, 22]]).last_hidden_state
+    >>> bool(np.allclose(x, moved, atol=1e-5))
+    True
+    """
 
     config_class: ClassVar[type[RotaryConfig]] = RotaryConfig
 

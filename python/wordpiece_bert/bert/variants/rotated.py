@@ -13,7 +13,14 @@ __all__ = ["RotatedConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class RotatedConfig(BertConfig):
-    """Sizes and settings of a model that rotates queries and keys by their positions and has no table of positions."""
+    """Sizes and settings of a model that rotates queries and keys by their positions and has no table of positions.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig, ModernBertConfig
+    >>> BertConfig().has_position_table, ModernBertConfig().has_position_table
+    (True, False)
+    """
 
     def _check_heads(self) -> None:
         super()._check_heads()

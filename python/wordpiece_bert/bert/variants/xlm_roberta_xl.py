@@ -40,7 +40,16 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class XLMRobertaXLConfig(RobertaConfig):
-    """Sizes and settings of an XLM-RoBERTa-XL model: those of `RobertaConfig`."""
+    """Sizes and settings of an XLM-RoBERTa-XL model: those of `RobertaConfig`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import XLMRobertaConfig, XLMRobertaXLConfig
+    >>> XLMRobertaConfig().norm_first, XLMRobertaXLConfig().norm_first
+    (False, True)
+    >>> XLMRobertaXLConfig().num_hidden_layers
+    36
+    """
 
     vocab_size: int = 250_880
     hidden_size: int = 2560

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.bert.checkpoint.names import Layout, draw_weights
 from wordpiece_bert.bert.losses import log_softmax
-from wordpiece_bert.bert.parts import layout_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.pretraining.dataset import PAIR_LABELS
@@ -23,11 +21,10 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.bert.heads.base import HeadModel
     from wordpiece_bert.finetune.problem import TrainingProblem
     from wordpiece_bert.pretraining.dataset import PretrainingDataset
 
-__all__ = ["ExamplesObjective", "Sums", "check_fits", "collated", "drawn_weights", "metrics_of_words"]
+__all__ = ["ExamplesObjective", "Sums", "check_fits", "collated", "metrics_of_words"]
 
 Trained = TypeVar("Trained")
 
@@ -124,17 +121,6 @@ class ExamplesObjective(Generic[Trained]):
             What `measured` returned.
         """
         raise NotImplementedError
-
-
-def drawn_weights(model_class: type[HeadModel], config: BertConfig, seed: int) -> dict[str, Any]:
-    """Return the weights of a new model: N(0, initializer_range²), biases 0, norms 1, and 0 for the padding token."""
-    layout = layout_of(model_class, config)
-    shapes = {layout.prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
-    names = sorted(name for name in shapes if name not in layout.tied)
-    drawn = draw_weights(names, Layout({}, head=shapes), config, seed, config.initializer_range)
-    if config.pad_token_id is not None and config.pad_token_id < config.vocab_size:
-        drawn[f"{layout.prefix}embeddings.word_embeddings.weight"][config.pad_token_id] = 0.0
-    return drawn
 
 
 def collated(rows: Sequence[Any]) -> tuple[dict[str, Any], Any]:

@@ -23,7 +23,6 @@ from wordpiece_bert.finetune.objectives.examples import (
     ExamplesObjective,
     Sums,
     collated,
-    drawn_weights,
     metrics_of_words,
 )
 from wordpiece_bert.finetune.parameters import FITTING
@@ -58,7 +57,7 @@ def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str =
         The model.
     """
     model_class: type[HeadModel] = BertForPreTraining if pairs else BertForMaskedLM
-    return model_class(config, drawn_weights(model_class, config, seed), backend=backend, source="new weights")
+    return model_class.from_config(config, seed=seed, backend=backend)
 
 
 class MaskedTokens(ExamplesObjective["HeadModel"]):

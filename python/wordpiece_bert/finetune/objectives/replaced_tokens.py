@@ -18,9 +18,11 @@ import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert.bert.auto import read_config
+from wordpiece_bert.bert.checkpoint.names import drawn_weights
 from wordpiece_bert.bert.heads.parts import masked_lm_names
 from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy
+from wordpiece_bert.bert.parts import layout_of
 from wordpiece_bert.bert.variants.electra import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.dropout import KeyedDropout
@@ -31,7 +33,6 @@ from wordpiece_bert.finetune.objectives.examples import (
     ExamplesObjective,
     Sums,
     collated,
-    drawn_weights,
     metrics_of_words,
 )
 from wordpiece_bert.finetune.parameters import FITTING
@@ -167,14 +168,13 @@ def new_pair(
     ConfigError
         The sizes of the embeddings differ.
     """
-    weights = drawn_weights(ElectraForPreTraining, config, seed)
-    discriminator = ElectraForPreTraining(config, weights, backend=backend, source="new weights")
+    discriminator = ElectraForPreTraining.from_config(config, seed=seed, backend=backend)
     return ElectraPair(_new_generator(generator or generator_config(config), discriminator, seed + 1), discriminator)
 
 
 def _new_generator(config: ElectraConfig, discriminator: ElectraForPreTraining, seed: int) -> ElectraForMaskedLM:
     _check_shared(config, discriminator.config)
-    weights = drawn_weights(ElectraForMaskedLM, config, seed)
+    weights = drawn_weights(layout_of(ElectraForMaskedLM, config), config, seed)
     own = dict(discriminator.named_parameters())
     weights |= {name: own[name] for name in weights.keys() & own.keys() if _is_shared(name)}
     return ElectraForMaskedLM(config, weights, backend=discriminator.backend, source="new weights")

@@ -1,0 +1,105 @@
+"""Models with drawn weights, of every family; and the examples that the docstrings of their classes have."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from wordpiece_bert.bert import (
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    ElectraConfig,
+    MobileBertConfig,
+    MobileBertForMaskedLM,
+    RobertaModel,
+)
+from wordpiece_bert.bert.families import FAMILIES, class_named
+from wordpiece_bert.errors import ConfigError
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert import Model
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 40,
+    "hidden_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+    "initializer_range": 0.1,
+}
+CLASSES = sorted(name for family in FAMILIES.values() for name in family.modules)
+
+
+def class_of(name: str) -> type[Model]:
+    found = class_named(name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_weights_are_drawn_as_before_a_training(name: str) -> None:
+    kind = class_of(name)
+    model = kind.from_config(kind.config_class(**SIZES, pad_token_id=3), seed=1)
+    weights = dict(model.named_parameters())
+    for weight, array in weights.items():
+        if weight.endswith(".bias") or array.size == 0:  # MobileBERT with a word table as wide as its layers
+            assert not array.any(), weight
+        elif array.ndim == 1:
+            assert (array == 1).all(), weight
+        else:
+            few = 4 / np.sqrt(2 * array.size)  # four standard deviations of a deviation
+            assert abs(array.std() / 0.1 - 1) < few + 0.02, weight
+    table = next(array for array in weights.values() if array.shape[0] == 40 and array.ndim == 2)
+    assert not table[3].any()
+    again = kind.from_config(model.config, seed=1)
+    assert all((array == weights[weight]).all() for weight, array in again.named_parameters())
+    other = dict(kind.from_config(model.config, seed=2).named_parameters())
+    assert any((array != weights[weight]).any() for weight, array in other.items())
+
+
+def test_a_decoder_of_its_own_is_drawn() -> None:
+    model = BertForMaskedLM.from_config(BertConfig(**SIZES, tie_word_embeddings=False))
+    weights = dict(model.named_parameters())
+    decoder, table = weights["cls.predictions.decoder.weight"], weights["bert.embeddings.word_embeddings.weight"]
+    assert decoder.shape == table.shape
+    assert (decoder != table).any()
+
+
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+def test_the_word_table_of_a_mobilebert_may_be_as_wide_as_its_layers(backend: str) -> None:
+    """Then the decoder has no columns of its own."""
+    config = MobileBertConfig(**SIZES, embedding_size=128)
+    model = MobileBertForMaskedLM.from_config(config, backend=backend)
+    rows = [[2, 7, 9, 3]]
+    x = model.base_model(rows).last_hidden_state
+    assert model(rows).logits.shape == (1, 4, 40)
+    assert np.isfinite(model.predict(x)).all()
+    with pytest.raises(ConfigError, match="embedding_size is 129: it must be at most the hidden_size 128"):
+        MobileBertForMaskedLM.from_config(MobileBertConfig(**SIZES, embedding_size=129))
+
+
+def test_the_configuration_of_another_family_is_refused() -> None:
+    with pytest.raises(ConfigError, match="RobertaModel needs a RobertaConfig, not a BertConfig"):
+        RobertaModel.from_config(BertConfig(**SIZES))
+    with pytest.raises(ConfigError, match="not a ElectraConfig"):
+        RobertaModel.from_config(ElectraConfig())
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_example_of_a_class_is_about_it(name: str) -> None:
+    """The examples themselves are run with those of its module (test_surface.py)."""
+    kind = class_of(name)
+    _, _, examples = inspect.cleandoc(kind.__doc__ or "").partition("Examples\n--------\n")
+    assert re.search(rf"\b{name}\.from_(config|pretrained)\(", examples), examples
+
+
+def test_a_class_of_another_package_has_its_own_docstring() -> None:
+    class OwnModel(BertModel):
+        """A model of one's own."""
+
+    assert OwnModel.__doc__ == "A model of one's own."
