@@ -46,6 +46,14 @@ def read_columns(
     InputError
         The file has another format, no such column or no rows, or a value is missing or wrong; the message has the
         line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from wordpiece_bert.finetune.data import read_columns
+    >>> _ = Path("reviews.csv").write_text("text,label,date\na great film,good,2024\na dull film,bad,2025\n")
+    >>> read_columns("reviews.csv", ["text", "label"])
+    {'text': ['a great film', 'a dull film'], 'label': ['good', 'bad']}
     """
     path = Path(file)
     suffix = path.suffix.lower()

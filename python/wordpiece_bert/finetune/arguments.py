@@ -49,6 +49,16 @@ class TrainingArguments:
     ------
     InputError
         A setting is out of range, or two contradict each other.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import TrainingArguments
+    >>> args = TrainingArguments("out", learning_rate=3e-5, num_train_epochs=2, warmup_steps=0.1)
+    >>> factor = args.schedule(100)
+    >>> [factor(step) for step in (0, 5, 10, 100)]
+    [0.0, 0.5, 1.0, 0.0]
+    >>> "output_dir" in args.fixed(), args.fixed()["learning_rate"]
+    (False, 3e-05)
     """
 
     output_dir: str | os.PathLike[str]

@@ -105,6 +105,14 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     ------
     InputError
         Rows have different keys, or a row has no ``input_ids``.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import pad_collate
+    >>> pad_collate([{"input_ids": [2, 7, 8, 3], "labels": 1}, {"input_ids": [2, 9, 3], "labels": 0}])
+    {'input_ids': array([[2, 7, 8, 3],
+           [2, 9, 3, 0]]), 'attention_mask': array([[1, 1, 1, 1],
+           [1, 1, 1, 0]]), 'labels': array([1, 0])}
     """
     keys = list(rows[0])
     for index, row in enumerate(rows):

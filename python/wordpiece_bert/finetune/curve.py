@@ -44,6 +44,13 @@ def draw_curve(history: Sequence[Mapping[str, float]], title: str = "Training") 
     ------
     InputError
         The history has no finite loss.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import draw_curve
+    >>> history = [{"step": 10, "loss": 2.1}, {"step": 20, "loss": 1.4}, {"step": 20, "eval_loss": 1.6}]
+    >>> draw_curve(history).to_svg()[:4]
+    '<svg'
     """
     names = list(dict.fromkeys(name for entry in history for name in entry))
     series = {name: points for name in names if (points := _points(history, name))}
@@ -85,6 +92,13 @@ def save_curve(
         The name ends otherwise, the history has no finite loss, or matplotlib is not installed.
     OSError
         The file cannot be written.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import save_curve
+    >>> history = [{"step": 10, "loss": 2.1}, {"step": 20, "loss": 1.4}, {"step": 20, "eval_loss": 1.6}]
+    >>> save_curve(history, "curve.svg", title="Reviews").name
+    'curve.svg'
     """
     path = Path(path)
     suffix = path.suffix.lower()

@@ -36,6 +36,12 @@ def label_names(labels: Sequence[Any]) -> list[str]:
     ------
     InputError
         A label is missing, a list or a fraction, or they are of several types, or all are one; the message has the row.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.data import label_names
+    >>> label_names(["good", "bad", "good"]), label_names([10, 9, 10])
+    (['bad', 'good'], ['9', '10'])
     """
     found = sorted_names(class_name(label) for label in class_labels(labels).tolist())
     if len(found) < 2:
@@ -83,6 +89,17 @@ def sequence_rows(
     -----
     TrainingWarning
         Texts were truncated, or labels have no examples.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.finetune.data import sequence_rows
+    >>> tokenizer = Tokenizer.from_pretrained("models/reviews")
+    >>> rows = sequence_rows(
+    ...     tokenizer, ["a great film", "a dull film"], None, ["good", "bad"], names=["bad", "good"], max_length=32
+    ... )
+    >>> tokenizer.convert_ids_to_tokens(rows[0]["input_ids"]), [row["labels"] for row in rows]
+    (['[CLS]', 'a', 'great', 'film', '[SEP]'], [1, 0])
     """
     ids = {name: index for index, name in enumerate(names or ())}
     values: list[Any]
@@ -142,6 +159,18 @@ def token_rows(
     -----
     TrainingWarning
         Texts were truncated.
+
+    Examples
+    --------
+    The second token of a word has no label, nor have special tokens:
+
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.finetune.data import token_rows
+    >>> tokenizer = Tokenizer.from_pretrained("models/entities")
+    >>> words, tags, names = [["Ada", "repairing"]], [["B-PER", "O"]], ["O", "B-PER"]
+    >>> row = token_rows(tokenizer, words, tags, names=names, max_length=32)[0]
+    >>> tokenizer.convert_ids_to_tokens(row["input_ids"]), row["labels"]
+    (['[CLS]', 'ada', 'repair', '##ing', '[SEP]'], [-100, 1, 0, -100, -100])
     """
     ids = {name: index for index, name in enumerate(names)}
     values = []

@@ -15,6 +15,15 @@ class Estimator:
 
     The constructor keeps each argument, as it is, in the attribute of its name, or in that of its name with an
     underscore before it.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import LogisticRegression
+    >>> head = LogisticRegression(C=10.0)
+    >>> head.get_params()
+    {'C': 10.0, 'class_weight': None}
+    >>> head.set_params(C=0.1).C
+    0.1
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

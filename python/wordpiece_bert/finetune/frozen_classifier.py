@@ -83,11 +83,17 @@ class FrozenClassifier(Estimator):
 
     Examples
     --------
-    >>> from wordpiece_bert.finetune import FrozenClassifier
-    >>> texts = ["A great film.", "A dull film.", "Wonderful!", "Boring."]
-    >>> classifier = FrozenClassifier("minilm").fit(texts, ["good", "bad", "good", "bad"])  # doctest: +SKIP
-    >>> classifier.predict(["I loved it."])  # doctest: +SKIP
+    >>> from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression
+    >>> texts = ["a great film", "a dull film", "a wonderful story", "a boring story"]
+    >>> classifier = FrozenClassifier("models/static", LogisticRegression(C=100))
+    >>> _ = classifier.fit(texts, ["good", "bad", "good", "bad"])
+    >>> classifier.predict(["a wonderful film"])
     array(['good'], dtype='<U4')
+    >>> classifier.predict_proba(["a wonderful film"]).round(2)
+    array([[0.46, 0.54]])
+    >>> classifier.save_pretrained("classifier")
+    >>> FrozenClassifier.from_pretrained("classifier").scores(["a wonderful film"]).argmax(axis=1)
+    array([1])
     """
 
     encoder: SentenceEncoder
@@ -382,6 +388,18 @@ def cached_vectors(
     ------
     OSError
         The file cannot be written.
+
+    Examples
+    --------
+    The second call reads a file:
+
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.finetune import cached_vectors
+    >>> encoder = SentenceEncoder("models/static")
+    >>> cached_vectors(encoder, ["a great film", "a dull film"], "cache").shape
+    (2, 67)
+    >>> type(cached_vectors(encoder, ["a great film", "a dull film"], "cache")).__name__
+    'memmap'
     """
     digest = TextsDigest()
     digest.add(texts)

@@ -55,6 +55,18 @@ class LogisticRegression(Estimator):
     ------
     InputError
         An option is out of range.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import LogisticRegression
+    >>> x, y = [[0.0], [1.0], [3.0], [4.0]], ["low", "low", "high", "high"]
+    >>> head = LogisticRegression(C=10).fit(x, y)
+    >>> head.predict([[0.5], [3.5]])
+    array(['low', 'high'], dtype='<U4')
+    >>> head.predict_proba([[2.0]]).round(2)
+    array([[0.5, 0.5]])
+    >>> head.decision_function([[2.0], [4.0]]).round(1), head.score(x, y)
+    (array([ 0. , -4.6]), 1.0)
     """
 
     C: float
@@ -210,6 +222,13 @@ class Ridge(Estimator):
     ------
     InputError
         `alpha` is negative or not finite.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import Ridge
+    >>> head = Ridge(alpha=0).fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    >>> head.predict([[10.0]]).round(6), head.coef_.round(6)
+    (array([21.]), array([2.]))
     """
 
     alpha: float

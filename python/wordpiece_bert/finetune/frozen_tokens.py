@@ -47,6 +47,19 @@ def fit_token_head(
     ------
     InputError
         The model is of another class, there are no rows, or a label of the configuration has no token.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.finetune import fit_token_head, model_for
+    >>> from wordpiece_bert.finetune.data import token_rows
+    >>> tokenizer, names = Tokenizer.from_pretrained("models/sentences"), ["O", "B-LOC"]
+    >>> words, tags = [["she", "lived", "in", "Paris"]], [["O", "O", "O", "B-LOC"]]
+    >>> rows = token_rows(tokenizer, words, tags, names=names, max_length=32)
+    >>> model = model_for("models/sentences", "TokenClassification", labels=names)
+    >>> fitted = fit_token_head(model, rows, show_progress_bar=False)
+    >>> fitted.infer([tokenizer.encode_ids("Paris is in France")]).argmax(axis=-1)
+    array([[0, 1, 0, 0, 0, 0]])
     """
     if not isinstance(model, TokenClassification) or not isinstance(model, HeadModel):
         raise InputError(f"fit_token_head needs a model for token classification, not {type(model).__name__}")

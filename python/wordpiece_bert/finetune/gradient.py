@@ -46,6 +46,15 @@ class ValueAndGrad:
     inputs_embeds : array
         The gradient with respect to the word vectors, whether they came from the word table or from the caller,
         float32 [B, S, E], for multiple choice [B, choices, S, E]; 0 at positions that were not computed.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> from wordpiece_bert.finetune import value_and_grad
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> found = value_and_grad(model, [[2, 7, 3]], labels=[0])
+    >>> found.gradients["classifier.bias"].shape, found.inputs_embeds.shape
+    ((2,), (1, 3, 67))
     """
 
     loss: float
@@ -101,6 +110,18 @@ def value_and_grad(
         The model has no head, labels are missing, out of range or all ignored, or an input is wrong.
     ConfigError
         A dropout rate of the configuration is not from 0 to below 1.
+
+    Examples
+    --------
+    The loss is that of the model's call; a small step against the gradient makes it smaller:
+
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> from wordpiece_bert.finetune import value_and_grad
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> found = value_and_grad(model, [[2, 7, 3]], labels=[0])
+    >>> moved = {name: array - 0.01 * found.gradients[name] for name, array in model.named_parameters()}
+    >>> value_and_grad(type(model)(model.config, moved), [[2, 7, 3]], labels=[0]).loss < found.loss
+    True
     """
     network = Network(model)
     batch: dict[str, Any] = {

@@ -59,6 +59,16 @@ class StepOutput:
         The norm of the gradient before clipping.
     learning_rate : float
         The learning rate of the step.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> from wordpiece_bert.finetune import Trainer, TrainingArguments
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> trainer = Trainer(model, TrainingArguments("out", max_steps=4, learning_rate=1e-4))
+    >>> step = trainer.training_step([{"input_ids": [[2, 7, 3]], "labels": [1]}])
+    >>> step.learning_rate, step.loss > 0, step.grad_norm > 0
+    (0.0001, True, True)
     """
 
     loss: float
@@ -79,6 +89,16 @@ class TrainOutput:
         if that is empty too.
     metrics : dict of str to float
         ``train_runtime`` in seconds, ``train_samples_per_second``, ``train_steps_per_second``.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> from wordpiece_bert.finetune import Trainer, TrainingArguments
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> args = TrainingArguments("out", max_steps=2, show_progress_bar=False)
+    >>> done = Trainer(model, args, [{"input_ids": [2, 7, 3], "labels": 1}]).train()
+    >>> done.global_step, sorted(done.metrics)
+    (2, ['train_runtime', 'train_samples_per_second', 'train_steps_per_second'])
     """
 
     global_step: int
@@ -94,6 +114,25 @@ class TrainingLoop(Generic[Trained]):
     ----------
     problem : TrainingProblem
         What is trained, and the loss.
+
+    Examples
+    --------
+    The loop of a `Trainer`, by hand: steps, an evaluation, a checkpoint, and the model that comes of it.
+
+    >>> from wordpiece_bert.bert import BertForSequenceClassification
+    >>> from wordpiece_bert.finetune import Trainer, TrainingArguments
+    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+    >>> args = TrainingArguments("out", max_steps=3, show_progress_bar=False)
+    >>> rows = [{"input_ids": [2, 7, 3], "labels": 1}]
+    >>> trainer = Trainer(model, args, rows, rows)
+    >>> step = trainer.training_step([{"input_ids": [[2, 7, 3]], "labels": [1]}])
+    >>> trainer.save_checkpoint("out/checkpoint-1")
+    >>> trainer.load_checkpoint("out/checkpoint-1")
+    >>> trainer.train().global_step
+    3
+    >>> list(trainer.evaluate())
+    ['eval_loss']
+    >>> trainer.save_model("trained")
     """
 
     args: TrainingArguments

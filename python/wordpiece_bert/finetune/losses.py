@@ -53,6 +53,15 @@ class LossGradient:
         The gradient with respect to each column, float32 [B, D] each.
     gradients : dict of str to array
         The gradients of the loss's own parameters; empty for most losses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import CosineSimilarityLoss
+    >>> u, v = np.array([[1, 0]], np.float32), np.array([[0, 1]], np.float32)
+    >>> found = CosineSimilarityLoss().value_and_grad([u, v], [1.0])
+    >>> found.loss, found.embeddings
+    (1.0, [array([[-0., -2.]], dtype=float32), array([[-2., -0.]], dtype=float32)])
     """
 
     loss: float
@@ -138,6 +147,19 @@ class MultipleNegativesRankingLoss(_Loss):
     ------
     InputError
         An option is out of range, or no `directions` begin with ``"query_to_doc"``.
+
+    Examples
+    --------
+    Two questions, each with its answer; the answer of the other is the wrong one:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import MultipleNegativesRankingLoss
+    >>> questions, answers = np.eye(2, dtype=np.float32), np.array([[1, 0.2], [0.2, 1]], np.float32)
+    >>> loss = MultipleNegativesRankingLoss()
+    >>> round(loss.value_and_grad([questions, answers]).loss, 6)
+    0.0
+    >>> round(loss.value_and_grad([questions, answers[::-1]]).loss, 2)  # the wrong way round
+    15.69
     """
 
     _DIRECTIONS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")
@@ -249,7 +271,17 @@ class MultipleNegativesRankingLoss(_Loss):
 
 
 class CosineSimilarityLoss(_Loss):
-    """Mean squared error between the cosines of two columns and the labels (Reimers and Gurevych 2019)."""
+    """Mean squared error between the cosines of two columns and the labels (Reimers and Gurevych 2019).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import CosineSimilarityLoss
+    >>> u = np.array([[1, 0], [1, 0]], np.float32)
+    >>> v = np.array([[1, 0], [0, 1]], np.float32)  # cosines 1 and 0
+    >>> CosineSimilarityLoss().value_and_grad([u, v], [1.0, 0.5]).loss
+    0.125
+    """
 
     def value_and_grad(self, columns: Sequence[npt.ArrayLike], labels: npt.ArrayLike | None = None) -> LossGradient:
         """Return loss and gradients.
@@ -283,6 +315,18 @@ class CoSENTLoss(_Loss):
     ----------
     scale : float, default 20.0
         The factor of the cosines, above 0.
+
+    Examples
+    --------
+    The loss is small where the cosines have the order of the labels:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import CoSENTLoss
+    >>> u = np.array([[1, 0], [1, 0]], np.float32)
+    >>> v = np.array([[1, 0], [0, 1]], np.float32)  # cosines 1 and 0
+    >>> loss = CoSENTLoss()
+    >>> [round(loss.value_and_grad([u, v], labels).loss, 3) for labels in ([0.9, 0.1], [0.1, 0.9])]
+    [0.0, 20.0]
     """
 
     def __init__(self, scale: float = 20.0) -> None:
@@ -335,6 +379,20 @@ class SoftmaxLoss(_Loss):
     ------
     InputError
         A size is not positive, or there are no features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import SoftmaxLoss
+    >>> loss = SoftmaxLoss(embedding_dimension=2, num_labels=3)
+    >>> u, v = np.array([[1, 0]], np.float32), np.array([[0, 1]], np.float32)
+    >>> found = loss.value_and_grad([u, v], [2])
+    >>> {name: array.shape for name, array in found.gradients.items()}
+    {'classifier.weight': (3, 6), 'classifier.bias': (3,)}
+    >>> again = SoftmaxLoss(embedding_dimension=2, num_labels=3, seed=1)
+    >>> again.load_state_dict(loss.state_dict())
+    >>> again.value_and_grad([u, v], [2]).loss == found.loss
+    True
     """
 
     def __init__(
@@ -455,6 +513,18 @@ class TripletLoss(_Loss):
         ``"euclidean"``, ``"cosine"`` (1 − cosine) or ``"manhattan"``.
     triplet_margin : float, default 5.0
         The margin, 0 or above.
+
+    Examples
+    --------
+    The negative is farther away than the positive, but by less than the margin:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import TripletLoss
+    >>> anchor, near, far = (np.array([[x, 0]], np.float32) for x in (0, 1, 3))
+    >>> TripletLoss().value_and_grad([anchor, near, far]).loss
+    3.0
+    >>> TripletLoss(triplet_margin=2).value_and_grad([anchor, near, far]).loss
+    0.0
     """
 
     def __init__(
@@ -504,6 +574,15 @@ class ContrastiveLoss(_Loss):
         The distance from which dissimilar pairs have no loss.
     size_average : bool, default True
         Whether the loss is the mean of the pairs, not the sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import ContrastiveLoss
+    >>> u, v = np.array([[1, 0]], np.float32), np.array([[0, 1]], np.float32)
+    >>> loss = ContrastiveLoss()
+    >>> [loss.value_and_grad([u, v], [label]).loss for label in (1, 0)]  # similar: too far away; else: far enough
+    [0.5, 0.0]
     """
 
     def __init__(
@@ -558,6 +637,20 @@ class MatryoshkaLoss(_Loss):
     ------
     InputError
         A number is not positive, or the lists have different lengths.
+
+    Examples
+    --------
+    The first column alone tells the pairs apart less well than both:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune.losses import CosineSimilarityLoss, MatryoshkaLoss
+    >>> u, v = np.array([[1, 1]], np.float32), np.array([[1, -1]], np.float32)
+    >>> CosineSimilarityLoss().value_and_grad([u, v], [0.0]).loss
+    0.0
+    >>> loss = MatryoshkaLoss(CosineSimilarityLoss(), matryoshka_dims=[2, 1])
+    >>> round(loss.value_and_grad([u, v], [0.0]).loss, 3)
+    1.0
+    >>> loss.load_state_dict(loss.state_dict())  # of the inner loss: none here
     """
 
     def __init__(

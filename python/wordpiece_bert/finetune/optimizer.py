@@ -85,6 +85,22 @@ class AdamW:
     ------
     InputError
         An option is out of range; the message has its name and value.
+
+    Examples
+    --------
+    One step moves each number against its gradient by about the learning rate:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune import AdamW
+    >>> parameters = {"dense.weight": np.array([1.0, 1.0], np.float32)}
+    >>> optimizer = AdamW(parameters, lr=0.1, weight_decay=0.0)
+    >>> optimizer.step({"dense.weight": np.array([2.0, -0.5], np.float32)})
+    >>> parameters["dense.weight"].round(3)
+    array([0.9, 1.1], dtype=float32)
+    >>> again = AdamW(parameters, lr=0.1)
+    >>> again.load_state_dict(optimizer.state_dict())
+    >>> again.steps
+    1
     """
 
     parameters: dict[str, Array]
@@ -270,6 +286,16 @@ def clip_grad_norm_(gradients: Mapping[str, Array] | Iterable[Array], max_norm: 
         `max_norm` is negative or not finite.
     NonFiniteError
         A gradient is NaN or infinite; no gradient has changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune import clip_grad_norm_
+    >>> gradients = {"weight": np.array([3.0, 4.0], np.float32)}
+    >>> clip_grad_norm_(gradients, max_norm=1.0)
+    5.0
+    >>> gradients["weight"].round(3)
+    array([0.6, 0.8], dtype=float32)
     """
     largest = finite_number("max_norm", max_norm, least=0)
     named = dict(gradients) if isinstance(gradients, Mapping) else {str(i): g for i, g in enumerate(gradients)}

@@ -68,6 +68,22 @@ class QuestionWindows:
         The example of each window.
     answers : list of list of str
         As passed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.bert import BertForQuestionAnswering
+    >>> from wordpiece_bert.finetune.questions import question_windows
+    >>> tokenizer = Tokenizer.from_pretrained("models/answers")
+    >>> model = BertForQuestionAnswering.from_pretrained("models/answers")
+    >>> question, context = "Where did she work?", "She worked in Manchester."
+    >>> windows = question_windows(tokenizer, [question], [context], ["Manchester"])
+    >>> len(windows), windows.examples, windows.answers
+    (1, [0], [['Manchester']])
+    >>> output = model([windows[0]["input_ids"]], token_type_ids=[windows[0]["token_type_ids"]])
+    >>> windows.predicted(output.start_logits, output.end_logits)
+    ['Manchester']
     """
 
     examples: list[int]
@@ -196,6 +212,20 @@ def question_windows(
     -----
     TrainingWarning
         Questions were longer than 64 tokens, and were truncated.
+
+    Examples
+    --------
+    The answer is in the second window, and the first is labelled with [CLS]:
+
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.finetune.questions import question_windows
+    >>> tokenizer = Tokenizer.from_pretrained("models/answers")
+    >>> question, context = "Where was she born?", "She lived in Paris, and she was born in London."
+    >>> windows = question_windows(tokenizer, [question], [context], ["London"], max_length=16, doc_stride=2)
+    >>> [tokenizer.decode(row["input_ids"]) for row in windows]
+    ['where was she born? she lived in paris, and she was', 'where was she born? she was born in london.']
+    >>> [(row["start_positions"], row["end_positions"]) for row in windows]
+    [(0, 0), (11, 11)]
     """
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
     if len(sizes) != 1:
@@ -247,6 +277,17 @@ def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
     ------
     InputError
         The file has another form, or no question.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> from wordpiece_bert.finetune.questions import read_squad
+    >>> asked = {"question": "Where?", "answers": [{"text": "in London", "answer_start": 9}]}
+    >>> paragraph = {"context": "Born here in London.", "qas": [asked]}
+    >>> _ = Path("squad.json").write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    >>> read_squad("squad.json")["answers"]
+    [{'text': ['in London'], 'answer_start': [9]}]
     """
     path = Path(file)
     content = read_object(path, InputError, max_bytes=1 << 32)

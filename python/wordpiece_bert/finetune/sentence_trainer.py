@@ -61,6 +61,20 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         As for `Trainer`.
     global_step : int
         How many steps have been made.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.finetune import SentenceTrainer, TrainingArguments
+    >>> from wordpiece_bert.finetune.losses import CosineSimilarityLoss
+    >>> rows = [{"a": "bread", "b": "dough", "label": 1.0}, {"a": "bread", "b": "wheel", "label": 0.0}]
+    >>> args = TrainingArguments("out", max_steps=10, learning_rate=0.05, show_progress_bar=False)
+    >>> trainer = SentenceTrainer(SentenceEncoder("models/sentences"), args, rows, CosineSimilarityLoss(), rows)
+    >>> before = trainer.evaluate()["eval_loss"]
+    >>> trainer.train().global_step
+    10
+    >>> trainer.evaluate()["eval_loss"] < before
+    True
     """
 
     def __init__(

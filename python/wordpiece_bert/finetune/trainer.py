@@ -41,6 +41,15 @@ class EvalPrediction:
         The labels of all rows.
     metrics : dict of str to float
         The metrics; empty in `compute_metrics`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.finetune import EvalPrediction, metrics
+    >>> def compute_metrics(found):
+    ...     return {"accuracy": metrics.accuracy(found.predictions.argmax(axis=-1), found.label_ids)}
+    >>> compute_metrics(EvalPrediction(predictions=np.array([[0.1, 0.9], [0.8, 0.2]]), label_ids=np.array([1, 1])))
+    {'accuracy': 0.5}
     """
 
     predictions: Any
@@ -71,6 +80,22 @@ class Trainer(TrainingLoop["Model"]):
         The model has no head, or a setting is wrong.
     ConfigError
         A dropout rate is out of range, or the model's backward pass is not here.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.finetune import Trainer, TrainingArguments, model_for
+    >>> from wordpiece_bert.finetune.data import sequence_rows
+    >>> tokenizer = Tokenizer.from_pretrained("models/sentences")
+    >>> texts, names = ["a great film", "a dull film"], ["bad", "good"]
+    >>> rows = sequence_rows(tokenizer, texts, None, ["good", "bad"], names=names, max_length=32)
+    >>> model = model_for("models/sentences", "SequenceClassification", labels=names)
+    >>> args = TrainingArguments("out", max_steps=6, learning_rate=0.02, show_progress_bar=False)
+    >>> trainer = Trainer(model, args, rows, tokenizer=tokenizer)
+    >>> trainer.train().global_step
+    6
+    >>> trainer.predict(rows).predictions.argmax(axis=1)
+    array([1, 0])
     """
 
     def __init__(
@@ -116,6 +141,18 @@ class Trainer(TrainingLoop["Model"]):
         -------
         Trainer
             The trainer.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertForSequenceClassification
+        >>> from wordpiece_bert.finetune import Trainer, TrainingArguments
+        >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
+        >>> args = TrainingArguments("out", max_steps=4, show_progress_bar=False)
+        >>> trainer = Trainer(model, args)
+        >>> step = trainer.training_step([{"input_ids": [[2, 7, 3]], "labels": [1]}])
+        >>> trainer.save_checkpoint("out/checkpoint-1")
+        >>> Trainer.from_checkpoint("out/checkpoint-1", model, args).global_step
+        1
         """
         datasets = train_dataset, eval_dataset
         trainer = cls(model, args, *datasets, data_collator, compute_metrics, tokenizer=tokenizer, loss_head=loss_head)

@@ -61,6 +61,15 @@ class Objective:
         Its class, a `TableObjective` or an `ExamplesObjective`.
     columns : Columns
         The columns of tables, where a caller names no others.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.objectives import OBJECTIVES
+    >>> entry = OBJECTIVES["answers"]
+    >>> entry.summary, entry.columns.pair
+    ('the part of a text that answers a question', 'question')
+    >>> entry.load().__name__
+    'Answers'
     """
 
     name: str
@@ -93,6 +102,22 @@ def register(objective: Objective) -> None:
     ----------
     objective : Objective
         The entry. One of the same name is replaced.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.objectives import OBJECTIVES, Columns, Objective, register
+    >>> register(
+    ...     Objective(
+    ...         name="sentiment",
+    ...         summary="a label for each review",
+    ...         reads="tables",
+    ...         module="wordpiece_bert.finetune.objectives.labelled",
+    ...         class_name="Classify",
+    ...         columns=Columns(text="review", label="stars"),
+    ...     )
+    ... )
+    >>> OBJECTIVES.pop("sentiment").load().__name__
+    'Classify'
     """
     OBJECTIVES[objective.name] = objective
 
@@ -109,6 +134,12 @@ def objectives_for(reads: Reads) -> dict[str, Objective]:
     -------
     dict of str to Objective
         The objectives.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.objectives import objectives_for
+    >>> list(objectives_for("examples"))
+    ['masked-tokens', 'replaced-tokens']
     """
     return {name: entry for name, entry in OBJECTIVES.items() if entry.reads == reads}
 
@@ -132,6 +163,12 @@ def objective_class(name: str, reads: Reads) -> type[Any]:
     ------
     InputError
         There is no such objective; the message has those that there are.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.objectives import objective_class
+    >>> objective_class("tokens", "tables").__name__
+    'Tokens'
     """
     known = objectives_for(reads)
     if name not in known:

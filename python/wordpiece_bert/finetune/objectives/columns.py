@@ -23,6 +23,12 @@ class Columns:
         A column of lists of choices, or a column for each choice.
     answer_start : str, optional
         The first character of each answer.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.objectives import Columns
+    >>> Columns(text="premise", pair="hypothesis")
+    Columns(text='premise', pair='hypothesis', label='label', choices=('choices',), answer_start=None)
     """
 
     text: str = "text"

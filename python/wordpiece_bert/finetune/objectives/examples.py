@@ -30,7 +30,25 @@ Trained = TypeVar("Trained")
 
 
 class ExamplesObjective(Generic[Trained]):
-    """What a model is pre-trained for. `PretrainingTrainer` and the command ``pretrain`` call these methods."""
+    """What a model is pre-trained for. `PretrainingTrainer` and the command ``pretrain`` call these methods.
+
+    Examples
+    --------
+    `MaskedTokens` is one: what it makes, needs and measures.
+
+    >>> from wordpiece_bert.finetune.objectives import objective_class
+    >>> objective = objective_class("masked-tokens", "examples")()
+    >>> sizes = {"vocab_size": 100, "hidden_size": 48, "num_hidden_layers": 2, "intermediate_size": 96}
+    >>> model = objective.new_model(objective.new_config(sizes), pairs=True)
+    >>> type(model).__name__, objective.reads_pairs(model)
+    ('BertForPreTraining', True)
+    >>> row = {"input_ids": [[2, 4, 3]], "attention_mask": [[1, 1, 1]], "token_type_ids": [[0, 0, 0]]}
+    >>> batch = {**row, "labels": [[-100, 17, -100]], "next_sentence_label": [0]}
+    >>> sorted(objective.measured(model, [batch], seed=0))
+    ['eval_loss', 'eval_mlm_accuracy', 'eval_mlm_loss', 'eval_pair_accuracy', 'eval_pair_loss', 'eval_perplexity']
+    >>> objective.shown({"eval_perplexity": 12.5, "eval_mlm_accuracy": 0.4})
+    'perplexity 12.50, 40.0% of tokens right'
+    """
 
     #: Metrics that are not on the scale of losses or of shares, and are left out of the picture of a training.
     off_scale: ClassVar[tuple[str, ...]] = ()
@@ -52,6 +70,13 @@ class ExamplesObjective(Generic[Trained]):
         ----------
         file : path
             A ``config.json``.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.finetune.objectives import objective_class
+        >>> objective = objective_class("masked-tokens", "examples")()
+        >>> objective.config_from_file("models/words/config.json").hidden_size
+        67
         """
         raise NotImplementedError
 
@@ -64,7 +89,15 @@ class ExamplesObjective(Generic[Trained]):
     def load_model(
         self, name: str | os.PathLike[str], *, pairs: bool, seed: int = 42, download: bool = False
     ) -> Trained:
-        """Load a model to start from; what it lacks is drawn."""
+        """Load a model to start from; what it lacks is drawn.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.finetune.objectives import objective_class
+        >>> objective = objective_class("masked-tokens", "examples")()
+        >>> type(objective.load_model("models/words", pairs=False)).__name__
+        'BertForMaskedLM'
+        """
         raise NotImplementedError
 
     def problem(self, model: Trained) -> TrainingProblem[Trained]:
@@ -79,6 +112,14 @@ class ExamplesObjective(Generic[Trained]):
         ------
         ConfigError
             The model has another class than the objective needs.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.finetune.objectives import objective_class
+        >>> objective = objective_class("masked-tokens", "examples")()
+        >>> model = objective.load_model("models/words", pairs=False)
+        >>> "bert.embeddings.word_embeddings.weight" in objective.problem(model).parameters()
+        True
         """
         raise NotImplementedError
 

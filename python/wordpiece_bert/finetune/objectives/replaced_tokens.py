@@ -79,6 +79,14 @@ class ElectraPair:
     ------
     ConfigError
         A model has another class, or the sizes of the embeddings differ.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import ElectraConfig
+    >>> from wordpiece_bert.finetune.objectives import new_pair
+    >>> pair = new_pair(ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128))
+    >>> pair.generator.config.hidden_size, pair.discriminator.config.hidden_size
+    (16, 64)
     """
 
     generator: ElectraForMaskedLM
@@ -108,6 +116,17 @@ class ElectraPair:
         ------
         ConfigError
             It is no ELECTRA.
+
+        Examples
+        --------
+        A folder that has no generator gets a new one, of a quarter of the width:
+
+        >>> from wordpiece_bert.bert import ElectraConfig, ElectraForPreTraining
+        >>> from wordpiece_bert.finetune.objectives import ElectraPair
+        >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
+        >>> ElectraForPreTraining.from_config(config).save_pretrained("discriminator")
+        >>> ElectraPair.from_pretrained("discriminator").generator.config.hidden_size
+        16
         """
         folder = find_model(name, download=download)
         kind = read_config(folder).model_type
@@ -167,6 +186,16 @@ def new_pair(
     ------
     ConfigError
         The sizes of the embeddings differ.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from wordpiece_bert.bert import ElectraConfig
+    >>> from wordpiece_bert.finetune.objectives import new_pair
+    >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
+    >>> pair = new_pair(config, generator=replace(config, hidden_size=32, num_attention_heads=2))
+    >>> pair.generator.config.hidden_size, pair.discriminator.config.hidden_size
+    (32, 64)
     """
     discriminator = ElectraForPreTraining.from_config(config, seed=seed, backend=backend)
     return ElectraPair(_new_generator(generator or generator_config(config), discriminator, seed + 1), discriminator)

@@ -47,6 +47,13 @@ class Tables:
         The names of its columns.
     max_length : int, optional
         Longer texts are truncated; by default those that are longer than the model's longest row.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.objectives import Columns, Tables
+    >>> tables = Tables(train="train.csv", eval="dev.csv", columns=Columns(label="stars"), max_length=128)
+    >>> tables.columns.text, tables.columns.label
+    ('text', 'stars')
     """
 
     train: str | os.PathLike[str]
@@ -56,7 +63,20 @@ class Tables:
 
 
 class FrozenFit(NamedTuple):
-    """A head that was fitted to the vectors of a frozen encoder."""
+    """A head that was fitted to the vectors of a frozen encoder.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
+    >>> lines = ["text,label", "a great film,good", "a dull film,bad", "a moving story,good", "a poor story,bad"]
+    >>> _ = Path("reviews.csv").write_text("\n".join(lines))
+    >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv", eval="reviews.csv"))
+    >>> fit = objective.fit_frozen("models/static", show_progress_bar=False)
+    >>> fit.rows, fit.metrics["accuracy"]
+    (4, 1.0)
+    >>> fit.save(Path("classifier"))
+    """
 
     #: How many rows it was fitted to.
     rows: int
@@ -78,6 +98,21 @@ class TableObjective:
     ----------
     tables : Tables
         As passed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from wordpiece_bert.finetune import TrainingArguments
+    >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
+    >>> _ = Path("reviews.csv").write_text("text,label\na great film,good\na dull film,bad\n")
+    >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv"))
+    >>> objective.read("reviews.csv")
+    {'text': ['a great film', 'a dull film'], 'label': ['good', 'bad']}
+    >>> trainer = objective.trainer("models/sentences", TrainingArguments("out"))
+    >>> trainer.model.config.id2label
+    {0: 'bad', 1: 'good'}
+    >>> objective.fit_frozen("models/static", show_progress_bar=False).rows
+    2
     """
 
     tables: Tables
@@ -153,6 +188,13 @@ class TableObjective:
         ------
         InputError
             A value is neither a list of strings nor a string; the message has the file and the column.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
+        >>> objective = objective_class("tokens", "tables")(Tables(train="names.jsonl"))
+        >>> objective.lists("names.jsonl", "text", ["Ada Lovelace", ["in", "London"]])
+        [['Ada', 'Lovelace'], ['in', 'London']]
         """
         rows = [value.split() if isinstance(value, str) else value for value in values]
         if wrong := next((value for value in rows if not isinstance(value, list)), None):
@@ -163,7 +205,26 @@ class TableObjective:
 
 
 class HeadObjective(TableObjective):
-    """An objective of a model with a head."""
+    """An objective of a model with a head.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.finetune import EvalPrediction
+    >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
+    >>> _ = Path("reviews.csv").write_text("text,label\na great film,good\na dull film,bad\n")
+    >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv", max_length=32))
+    >>> names = objective.label_names()
+    >>> tokenizer = Tokenizer.from_pretrained("models/reviews")
+    >>> rows = objective.rows("reviews.csv", tokenizer, names, objective.longest(512))
+    >>> names, len(rows), objective.longest(512)
+    (['bad', 'good'], 2, 32)
+    >>> found = EvalPrediction(predictions=np.array([[0.1, 0.9], [0.2, 0.8]]), label_ids=np.array([1, 0]))
+    >>> objective.metrics(found, rows, names)["accuracy"]
+    0.5
+    """
 
     #: The head, as for `model_for`.
     head: ClassVar[str]
@@ -213,6 +274,14 @@ class HeadObjective(TableObjective):
         ----------
         network : Network
             The model as training sees it.
+
+        Examples
+        --------
+        An objective with a loss of its own overrides it; the others keep that of the model's class.
+
+        >>> from wordpiece_bert.finetune.objectives import HeadObjective, objective_class
+        >>> objective_class("classify", "tables").loss_head is HeadObjective.loss_head
+        True
         """
         raise NotImplementedError
 
@@ -226,6 +295,17 @@ class HeadObjective(TableObjective):
         -------
         TrainingLoop
             The trainer.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from wordpiece_bert.finetune import TrainingArguments
+        >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
+        >>> _ = Path("reviews.csv").write_text("text,label\na great film,good\na dull film,bad\n")
+        >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv"))
+        >>> trainer = objective.trainer("models/sentences", TrainingArguments("out"))
+        >>> len(trainer.train_dataset), trainer.model.config.id2label
+        (2, {0: 'bad', 1: 'good'})
         """
         tokenizer = tokenizer_of(find_model(model, download=download))
         names = self.label_names()
