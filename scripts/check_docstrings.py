@@ -1,10 +1,6 @@
-"""Check the docstrings of the public names by the rules of numpydoc, with a list of exceptions that can only shrink.
+"""Check the docstrings of the public names by the rules of numpydoc, without an exception.
 
-The names are those of tests/data/public_names.txt, members of classes included. An exception is a line of
-scripts/docstring_exceptions.txt, with a rule and a name; one that is not needed any more is a complaint, too.
-
-Usage: ``check_docstrings.py``, or ``check_docstrings.py --write`` after a docstring was completed, which removes lines
-of the list and adds none.
+The names are those of tests/data/public_names.txt, members of classes included.
 """
 
 from __future__ import annotations
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 LIST = ROOT / "tests" / "data" / "public_names.txt"
-EXCEPTIONS = Path(__file__).parent / "docstring_exceptions.txt"
 #: No docstring; parameters that are missing, unknown or out of order; no type or no description of a parameter; no
 #: section Returns or Yields; a returned value without a description; no example.
 RULES = ("GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03", "YD01", "EX01")
@@ -120,19 +115,11 @@ def documented_errors(function: Any) -> set[str]:
 
 
 def main() -> int:
-    """Compare with the list, or remove from it what is complete."""
+    """Print what is to be completed."""
     found = complaints()
-    known = set(EXCEPTIONS.read_text(encoding="utf-8").splitlines())
-    for line in sorted(found - known):
+    for line in sorted(found):
         print(f"{line}: complete the docstring")
-    # What needs a package that is not installed cannot be checked here.
-    fixed = {line for line in known - found if resolved(line.split()[1]) is not None}
-    if "--write" in sys.argv[1:]:
-        EXCEPTIONS.write_text("".join(f"{line}\n" for line in sorted(known - fixed)), encoding="utf-8")
-        return bool(found - known)
-    for line in sorted(fixed):
-        print(f"{line}: is no exception any more; remove it from {EXCEPTIONS.name}")
-    return bool(fixed or found - known)
+    return bool(found)
 
 
 if __name__ == "__main__":

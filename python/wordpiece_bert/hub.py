@@ -140,6 +140,15 @@ def hugging_face_cache() -> Path:
     -------
     Path
         The folder.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> from wordpiece_bert.hub import hugging_face_cache
+    >>> with mock.patch.dict(os.environ, {"HF_HUB_CACHE": "/data/models"}):
+    ...     print(hugging_face_cache().as_posix())
+    /data/models
     """
     variables = {"HF_HUB_CACHE": "", "HUGGINGFACE_HUB_CACHE": "", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}
     for variable, below in variables.items():

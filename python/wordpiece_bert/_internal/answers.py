@@ -64,6 +64,13 @@ class Answers(Results[Item]):
     ----------
     truncated : bool
         Whether the text was longer than the model accepts, and was truncated.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import classify
+    >>> found = classify("models/reviews", "A wonderful film!")
+    >>> type(found).__name__, [one["label"] for one in found], found.truncated
+    ('Answers', ['positive'], False)
     """
 
     truncated: bool
@@ -89,6 +96,13 @@ class Answer(dict[str, Any]):
     ----------
     truncated : bool
         Whether the text was longer than the model accepts, and was truncated.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import question_answering
+    >>> found = question_answering("models/answers", "Where was he born?", "He was born in London.")
+    >>> type(found).__name__, found["answer"], found.truncated
+    ('Answer', 'London', False)
     """
 
     truncated: bool

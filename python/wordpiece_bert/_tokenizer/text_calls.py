@@ -33,6 +33,13 @@ class TextPart(NamedTuple):
         The part; a word that the pre-tokenizer finds is normalized.
     start, end : int
         Its place in the text, in characters.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> tokenizer.pre_tokenize("The oven!")[0]
+    TextPart(text='the', start=0, end=3)
     """
 
     text: str

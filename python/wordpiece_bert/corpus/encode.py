@@ -59,7 +59,16 @@ class FileOptions(ReadingOptions, EncodeOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class EncodeSummary:
-    """The result of `Tokenizer.encode_files`: counts of texts, rows and tokens, and the files written."""
+    """The result of `Tokenizer.encode_files`: counts of texts, rows and tokens, and the files written.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> summary = tokenizer.encode_files("examples/texts/sentences.txt", "ids.npy")
+    >>> summary.texts, summary.rows, summary.tokens, summary.truncated
+    (60, 60, 936, 0)
+    """
 
     #: The files written, beginning with the one that holds the ids.
     output: tuple[Path, ...]

@@ -24,7 +24,7 @@ def read_columns(
     *,
     checks: Mapping[str, Callable[[Any], str | None]] | None = None,
 ) -> dict[str, list[Any]]:
-    """Read columns of a table.
+    r"""Read columns of a table.
 
     Parameters
     ----------

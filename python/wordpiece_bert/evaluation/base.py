@@ -64,6 +64,18 @@ class BaseEvaluator:
         Whether a higher value of it is better.
     csv_file : str
         The name of the file of results.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import BaseEvaluator
+    >>> class Dimension(BaseEvaluator):
+    ...     def __call__(self, model, output_path=None, epoch=-1, steps=-1):
+    ...         self.primary_metric = "dimension"
+    ...         return {"dimension": float(model.dimension)}
+    >>> evaluator = Dimension()
+    >>> evaluator(SentenceEncoder("models/sentences"))
+    {'dimension': 67.0}
     """
 
     name: str = ""
@@ -97,6 +109,17 @@ class BaseEvaluator:
             The model does not fit the evaluator, or the file has other columns.
         OSError
             The file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from wordpiece_bert import SentenceEncoder
+        >>> from wordpiece_bert.evaluation import TripletEvaluator
+        >>> evaluator = TripletEvaluator(["bread"], ["bread dough"], ["a wheel"])
+        >>> evaluator(SentenceEncoder("models/sentences"), "results", epoch=1)
+        {'cosine_accuracy': 1.0}
+        >>> (Path("results") / evaluator.csv_file).read_text().splitlines()
+        ['epoch,steps,accuracy_cosine', '1,-1,1.0']
         """
         found = self._measured(model)
         prefix = f"{self.name}_" if self.name else ""
@@ -135,6 +158,16 @@ class SequentialEvaluator(BaseEvaluator):
     main_score_function : callable, optional
         Returns the main score, ``sequential_score``, given the list of the evaluators' primary measures; by default
         the last of them.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import SequentialEvaluator, TripletEvaluator
+    >>> one = TripletEvaluator(["bread"], ["bread dough"], ["a wheel"], name="one")
+    >>> two = TripletEvaluator(["bread"], ["a wheel"], ["bread dough"], name="two")
+    >>> evaluator = SequentialEvaluator([one, two], main_score_function=lambda scores: sum(scores) / len(scores))
+    >>> evaluator(SentenceEncoder("models/sentences"))
+    {'one_cosine_accuracy': 1.0, 'two_cosine_accuracy': 0.0, 'sequential_score': 0.5}
     """
 
     primary_metric = "sequential_score"

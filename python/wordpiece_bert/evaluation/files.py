@@ -18,7 +18,14 @@ _SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".tsv", ".csv", ".tsv.gz", ".csv.g
 
 
 class Judged(NamedTuple):
-    """Queries, documents and judgements, as `InformationRetrievalEvaluator` takes them."""
+    """Queries, documents and judgements, as `InformationRetrievalEvaluator` takes them.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.evaluation import InformationRetrievalEvaluator, Judged
+    >>> judged = Judged({"q1": "bake bread"}, {"d1": "bread dough", "d2": "a bicycle"}, {"q1": {"d1": 1.0}})
+    >>> evaluator = InformationRetrievalEvaluator(*judged)
+    """
 
     #: The queries by id.
     queries: dict[str, str]
@@ -29,7 +36,7 @@ class Judged(NamedTuple):
 
 
 def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
-    """Read queries, documents and judgements from a folder in the form of BEIR (Thakur et al. 2021).
+    r"""Read queries, documents and judgements from a folder in the form of BEIR (Thakur et al. 2021).
 
     Parameters
     ----------
@@ -50,6 +57,19 @@ def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
     ------
     InputError
         A file is missing or malformed, an id occurs twice, or no judgement is of a query and a document of the folder.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> from wordpiece_bert.evaluation import read_beir
+    >>> folder = Path("beir")
+    >>> (folder / "qrels").mkdir(parents=True)
+    >>> _ = (folder / "corpus.jsonl").write_text(json.dumps({"_id": "d1", "title": "Bread", "text": "It rises."}))
+    >>> _ = (folder / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "bake bread"}))
+    >>> _ = (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    >>> read_beir("beir")
+    Judged(queries={'q1': 'bake bread'}, corpus={'d1': 'Bread It rises.'}, relevant_docs={'q1': {'d1': 1.0}})
     """
     home = Path(folder)
     if not home.is_dir():

@@ -52,6 +52,15 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
     ------
     InputError
         The columns differ in length, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import EmbeddingSimilarityEvaluator
+    >>> first, second = ["bread", "bread", "a bicycle"], ["the bread", "a wheel", "a bicycle"]
+    >>> evaluator = EmbeddingSimilarityEvaluator(first, second, [0.7, 0.1, 1.0])
+    >>> evaluator(SentenceEncoder("models/sentences"))["spearman_cosine"]
+    1.0
     """
 
     def __init__(
@@ -124,6 +133,16 @@ class BinaryClassificationEvaluator(BaseEvaluator):
     ------
     InputError
         The columns differ in length, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import BinaryClassificationEvaluator
+    >>> first, second = ["bread", "bread", "a bicycle"], ["the bread", "a wheel", "bicycles"]
+    >>> evaluator = BinaryClassificationEvaluator(first, second, [1, 0, 1])
+    >>> measures = evaluator(SentenceEncoder("models/sentences"))
+    >>> evaluator.primary_metric, measures["cosine_accuracy"]
+    ('cosine_ap', 1.0)
     """
 
     def __init__(
@@ -197,6 +216,14 @@ class TripletEvaluator(BaseEvaluator):
     ------
     InputError
         The columns differ in length, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import TripletEvaluator
+    >>> evaluator = TripletEvaluator(["bread"], ["bread dough"], ["a wheel"])
+    >>> evaluator(SentenceEncoder("models/sentences"))
+    {'cosine_accuracy': 1.0}
     """
 
     def __init__(

@@ -44,6 +44,15 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
     ------
     InputError
         There are fewer than two sentences, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import ParaphraseMiningEvaluator
+    >>> sentences = {"a": "to bake bread", "b": "she baked bread", "c": "a bicycle"}
+    >>> evaluator = ParaphraseMiningEvaluator(sentences, duplicates_list=[("a", "b")])
+    >>> evaluator(SentenceEncoder("models/sentences"))["average_precision"]
+    1.0
     """
 
     primary_metric = "average_precision"

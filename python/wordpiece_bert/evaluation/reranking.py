@@ -48,6 +48,15 @@ class RerankingEvaluator(BaseEvaluator):
     ------
     InputError
         No sample has texts of both kinds, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import RerankingEvaluator
+    >>> sample = {"query": "bake bread", "positive": ["bread dough"], "negative": ["a bicycle", "a city"]}
+    >>> evaluator = RerankingEvaluator([sample])
+    >>> evaluator(SentenceEncoder("models/sentences"))["map"]
+    1.0
     """
 
     def __init__(

@@ -74,6 +74,16 @@ class InformationRetrievalEvaluator(BaseEvaluator):
     ------
     InputError
         No query has relevant documents, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.evaluation import InformationRetrievalEvaluator
+    >>> corpus = {"d1": "bread dough in the oven", "d2": "the wheel of a bicycle"}
+    >>> evaluator = InformationRetrievalEvaluator({"q1": "bake bread"}, corpus, {"q1": {"d1"}})
+    >>> measures = evaluator(SentenceEncoder("models/sentences"))
+    >>> measures["cosine_accuracy@1"], measures["cosine_ndcg@10"]
+    (1.0, 1.0)
     """
 
     def __init__(

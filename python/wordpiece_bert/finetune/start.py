@@ -69,6 +69,13 @@ def model_for(
     ------
     ConfigError
         Models of this type cannot be trained here, or have no such head.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune import model_for
+    >>> model = model_for("models/sentences", "SequenceClassification", labels=["bad", "good"])
+    >>> type(model).__name__, model.config.id2label
+    ('BertForSequenceClassification', {0: 'bad', 1: 'good'})
     """
     folder = find_model(name, download=download)
     config = read_config(folder)

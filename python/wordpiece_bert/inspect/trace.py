@@ -39,6 +39,15 @@ class Trace:
     """One text, or a pair, in a model: tokens, attention weights, vectors.
 
     L layers, N heads, S tokens, H hidden size, d = H / N. All arrays are float32.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import inspect
+    >>> found = inspect.trace("models/words", "the capital of france")
+    >>> found.tokens
+    ['[CLS]', 'the', 'capital', 'of', 'france', '[SEP]']
+    >>> found.attentions.shape, found.hidden_states.shape  # [L, N, S, S] and [L + 1, S, H]
+    ((1, 1, 6, 6), (2, 6, 67))
     """
 
     #: The name of the model's class, and where it was loaded from.

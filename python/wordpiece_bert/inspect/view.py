@@ -104,6 +104,14 @@ class View:
         -------
         dict of str to Packed
             The arrays by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+        >>> list(view.packed())
+        ['similarity']
         """
         return {name: self._packed(name, array) for name, array in self.arrays.items() if name not in without}
 
@@ -121,6 +129,14 @@ class View:
         -------
         Drawing
             The picture.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+        >>> view.drawing().to_svg()[:4]
+        '<svg'
         """
         return kind_named(self.kind).draw(self.title, self.data, self.arrays)
 
@@ -233,6 +249,14 @@ class View:
         -------
         Frame
             What the notebook shows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> view = inspect.similarity(np.eye(2), ["a", "b"])
+        >>> "<iframe" in view.frame(height=400)._repr_html_()  # a notebook shows it
+        True
         """
         return Frame(self.to_html(), height)
 
@@ -439,6 +463,14 @@ class Page:
         -------
         Frame
             What the notebook shows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert import inspect
+        >>> page = inspect.page(inspect.similarity(np.eye(2), ["a", "b"]), title="Two vectors")
+        >>> "<iframe" in page.frame(height=500)._repr_html_()  # a notebook shows it
+        True
         """
         return Frame(self.to_html(), height)
 

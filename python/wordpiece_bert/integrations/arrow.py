@@ -66,6 +66,14 @@ def encode(
         pyarrow is not installed.
     InputError
         There is no such column, or its type is not text, or there is one of these names already, or an option is wrong.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from wordpiece_bert.integrations.arrow import encode
+    >>> table = pyarrow.table({"text": ["to bake bread", "a bicycle"]})
+    >>> encode(table, "text", "models/words").column_names
+    ['text', 'ids', 'length', 'truncated']
     """
     check_columns(data.schema.names, [column, pair], ENCODED)
     for name in (column, pair):
@@ -107,6 +115,17 @@ def embed(
         pyarrow is not installed.
     InputError
         As for `encode`.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from wordpiece_bert.integrations.arrow import embed
+    >>> table = pyarrow.table({"text": ["bread dough", None]})
+    >>> found = embed(table, "text", "models/static")
+    >>> found.column_names
+    ['text', 'vector', 'truncated']
+    >>> found["vector"].null_count
+    1
     """
     check_columns(data.schema.names, [column], EMBEDDED)
     checked_texts(data.column(column), f"the column {column!r}")
@@ -150,6 +169,14 @@ def encode_texts(
         int32.
     truncated : pyarrow.Array
         bool.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from wordpiece_bert.integrations.arrow import encode_texts
+    >>> ids, lengths, truncated = encode_texts(pyarrow.array(["to bake bread", None]), "models/words", max_length=4)
+    >>> lengths.to_pylist(), truncated.to_pylist()
+    ([4, None], [True, None])
     """
     pa = import_package("pyarrow", "arrow")
     columns = [checked_texts(texts, "texts")]
@@ -187,6 +214,14 @@ def embed_texts(
         fixed_size_list<float32>[d], null for a null text.
     truncated : pyarrow.Array
         bool.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from wordpiece_bert.integrations.arrow import embed_texts
+    >>> vectors, truncated = embed_texts(pyarrow.array(["bread dough", None]), "models/static")
+    >>> vectors.type, truncated.to_pylist()
+    (FixedSizeListType(fixed_size_list<item: float>[67]), [False, None])
     """
     pa = import_package("pyarrow", "arrow")
     encoder = encoder_of(model)
@@ -216,6 +251,13 @@ def ids_to_arrow(rows: RaggedBatch) -> pyarrow.Array:
     ------
     InputError
         There are 2³¹ ids or more.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.integrations.arrow import ids_to_arrow
+    >>> ids_to_arrow(Tokenizer.from_pretrained("models/words").encode_batch(["to bake bread"])).type
+    ListType(list<item: int32>)
     """
     return _lists(rows.ids.view(np.int32), rows.lengths, None)
 
@@ -239,6 +281,13 @@ def vectors_to_arrow(vectors: npt.NDArray[Any], null: npt.NDArray[np.bool_] | No
     ------
     InputError
         The array has not two dimensions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.integrations.arrow import vectors_to_arrow
+    >>> vectors_to_arrow(np.ones((2, 3), np.float32), null=np.array([False, True])).to_pylist()
+    [[1.0, 1.0, 1.0], None]
     """
     pa = import_package("pyarrow", "arrow")
     if np.ndim(vectors) != 2:

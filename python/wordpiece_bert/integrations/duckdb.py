@@ -57,6 +57,15 @@ def register(
         duckdb or pyarrow is not installed.
     InputError
         Neither a tokenizer nor a model is given.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> from wordpiece_bert.integrations.duckdb import register
+    >>> connection = duckdb.connect()
+    >>> register(connection, tokenizer="models/words", model="models/static")
+    >>> connection.sql("SELECT wordpiece_length('to bake bread') AS n").fetchall()
+    [(5,)]
     """
     duckdb = import_package("duckdb", "duckdb")
     import_package("pyarrow", "arrow")

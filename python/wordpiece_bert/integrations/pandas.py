@@ -35,6 +35,16 @@ class WordPieceAccessor:
     ----------
     series : pandas.Series
         The texts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import wordpiece_bert.integrations.pandas
+    >>> texts = pd.Series(["to bake bread", "a bicycle"])
+    >>> texts.wordpiece.encode("models/words")["length"].tolist()
+    [5, 4]
+    >>> texts.wordpiece.embed("models/static").columns.tolist()
+    ['vector', 'truncated']
     """
 
     def __init__(self, series: Any) -> None:

@@ -43,6 +43,18 @@ class WordPieceNamespace:
     ----------
     texts : polars.Expr or polars.Series
         A column of texts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import wordpiece_bert.integrations.polars
+    >>> frame = pl.DataFrame({"text": ["to bake bread", "a bicycle"]})
+    >>> frame.select(pl.col("text").wordpiece.encode("models/words").list.len())["text"].to_list()
+    [5, 4]
+    >>> frame["text"].wordpiece.embed("models/static").dtype
+    Array(Float32, shape=(67,))
+    >>> frame["text"].wordpiece.encode_fields("models/words").struct.fields
+    ['ids', 'length', 'truncated']
     """
 
     def __init__(self, texts: Any) -> None:

@@ -86,6 +86,15 @@ class WordPieceVectorizer(_TextTransformer):
     Examples
     --------
     A pipeline of it, `TfidfTransformer` and `LogisticRegression` classifies texts.
+
+    >>> from wordpiece_bert.integrations.sklearn import WordPieceVectorizer
+    >>> vectorizer = WordPieceVectorizer("models/words").fit(["bread and flour"])
+    >>> counts = vectorizer.transform(["bread and flour", "bread, bread"])
+    >>> counts.shape, int(counts.sum())
+    ((2, 67), 6)
+    >>> names = vectorizer.get_feature_names_out()
+    >>> int(counts[1, names.tolist().index("bread")])
+    2
     """
 
     def __init__(
@@ -166,6 +175,15 @@ class SentenceEmbedder(_TextTransformer):
         The encoder, or its name or folder; a name is loaded once in each process.
     threads : int, optional
         The number of threads of a model that is loaded by name.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.integrations.sklearn import SentenceEmbedder
+    >>> embedder = SentenceEmbedder("models/static").fit(["to bake bread"])
+    >>> embedder.transform(["to bake bread", "a bicycle"]).shape
+    (2, 67)
+    >>> embedder.get_feature_names_out()[:2]
+    array(['embedding0', 'embedding1'], dtype=object)
     """
 
     def __init__(

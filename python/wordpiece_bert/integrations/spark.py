@@ -74,6 +74,12 @@ def encode(
         pyspark is not installed.
     InputError
         There is no such column, or its type is not text, or there is one of these names already, or an option is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.integrations.spark import encode
+    >>> rows = encode(spark.read.parquet("texts"), "text", "minilm", max_length=128)  # doctest: +SKIP
+    >>> rows.write.parquet("ids")  # doctest: +SKIP
     """
     _check_frame(frame, [column, pair], arrow.ENCODED)
     options = EncodingOptions(max_length, truncation, add_special_tokens, threads=1)  # Spark runs one task per core
@@ -115,6 +121,12 @@ def embed(
     InputError
         There is no such column, or its type is not text, or there is one of these names already, or the encoder comes
         from no folder.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.integrations.spark import embed
+    >>> vectors = embed(spark.read.parquet("texts"), "text", "minilm")  # doctest: +SKIP
+    >>> vectors.write.parquet("vectors")  # doctest: +SKIP
     """
     _check_frame(frame, [column], arrow.EMBEDDED)
     name = model

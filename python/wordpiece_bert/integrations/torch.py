@@ -22,6 +22,15 @@ class PaddingCollator:
     """Pads rows that are encoded already: the ``collate_fn`` of a DataLoader.
 
     It can be pickled, for the workers of a DataLoader.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.integrations.torch import PaddingCollator
+    >>> collate = PaddingCollator(Tokenizer.from_pretrained("models/reviews"), return_tensors="np")
+    >>> batch = collate([{"input_ids": [2, 7, 8, 3], "label": 1}, {"input_ids": [2, 9, 3], "label": 0}])
+    >>> batch["input_ids"].shape, batch["labels"]
+    ((2, 4), array([1, 0]))
     """
 
     #: The tokenizer.
@@ -88,6 +97,15 @@ class TextCollator:
     """Encodes and pads texts: the ``collate_fn`` of a DataLoader over texts, or over examples with a text.
 
     It can be pickled, for the workers of a DataLoader, each of which encodes on one thread by default.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.integrations.torch import TextCollator
+    >>> collate = TextCollator(Tokenizer.from_pretrained("models/reviews"), return_tensors="np", max_length=32)
+    >>> batch = collate([{"text": "a great film", "label": 1}, {"text": "dull", "label": 0}])
+    >>> batch["input_ids"].shape, batch["labels"]
+    ((2, 5), array([1, 0]))
     """
 
     #: The tokenizer.

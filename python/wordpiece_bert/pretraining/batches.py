@@ -136,7 +136,7 @@ def store_batches(
     sentences: SentenceRule = "lines",
     errors: OnError = "strict",
 ) -> StoreBatches:
-    """Return a function that tokenizes documents in Arrow record batches, for ``DataFrame.mapInArrow``.
+    r"""Return a function that tokenizes documents in Arrow record batches, for ``DataFrame.mapInArrow``.
 
     Parameters
     ----------
@@ -153,6 +153,16 @@ def store_batches(
     ------
     InputError
         An argument is wrong.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import store_batches
+    >>> tokenize = store_batches(Tokenizer.from_pretrained("models/words"))
+    >>> documents = pyarrow.record_batch({"id": [1], "text": ["she baked bread\nit was great"]})
+    >>> [batch.schema.names for batch in tokenize([documents])]
+    [['id', 'sentences']]
     """
     check_instance("tokenizer", tokenizer, Tokenizer)
     checked_choice("sentences", sentences, SENTENCES)

@@ -73,6 +73,7 @@ def epoch_order(n: int, *, seed: int, epoch: int) -> npt.NDArray[np.int64]:
 
     Examples
     --------
+    >>> from wordpiece_bert.pretraining import epoch_order
     >>> epoch_order(16, seed=1, epoch=0)
     array([ 3, 15,  4,  0,  5,  8,  9,  6, 11, 12,  7, 14, 10, 13,  1,  2])
     """
@@ -141,11 +142,19 @@ class PretrainingDataset:
 
     Examples
     --------
-    >>> dataset = PretrainingDataset("examples", masking=Masking(tokenizer))  # doctest: +SKIP
-    >>> batch = dataset.batch(dataset.order()[:32])  # doctest: +SKIP
-    >>> loader = torch.utils.data.DataLoader(  # doctest: +SKIP
-    ...     dataset, batch_size=32, shuffle=True, num_workers=2, collate_fn=dataset.collate
-    ... )
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
+    >>> _ = build_examples("corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False)
+    >>> dataset = PretrainingDataset("pairs", masking=Masking(tokenizer))
+    >>> dataset.verify()
+    >>> dataset.set_epoch(1)
+    >>> batch = dataset.batch(dataset.order()[:4])
+    >>> sorted(batch), batch["input_ids"].shape
+    (['attention_mask', 'input_ids', 'labels', 'next_sentence_label', 'token_type_ids'], (4, 32))
+    >>> dataset.collate([dataset[0], dataset[1]])["labels"].shape
+    (2, 32)
     """
 
     path: Path

@@ -88,6 +88,17 @@ def build_examples(
         The tokenizer has no [CLS] or no [SEP] token.
     OSError
         A file cannot be written.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import build_examples, build_token_store
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
+    >>> options = {"max_length": 32, "dupe_factor": 2, "show_progress_bar": False}
+    >>> report = build_examples("corpus.tokens", "pairs", tokenizer, **options)
+    >>> report.objective, report.rows
+    ('nsp', 12)
     """
     start = time.perf_counter()
     opened = store if isinstance(store, TokenStore) else TokenStore(store)

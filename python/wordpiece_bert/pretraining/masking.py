@@ -42,6 +42,18 @@ class MaskedTokens(NamedTuple):
     labels : ndarray of int64
         At each chosen position the original id, and -100 at all others: the form that masked-language-model heads
         accept as ``labels``.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import Masking
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> ids = tokenizer.encode_ids("bake the bread in the oven")
+    >>> masked = Masking(tokenizer, probability=0.3)(ids, seed=0)
+    >>> tokenizer.convert_ids_to_tokens(masked.input_ids)
+    ['[CLS]', 'bake', 'the', '[MASK]', '[MASK]', 'the', 'oven', '[SEP]']
+    >>> masked.labels
+    array([-100, -100, -100,   48,   31, -100, -100, -100])
     """
 
     input_ids: npt.NDArray[np.int64]
@@ -201,6 +213,20 @@ class Masking:
         ------
         InputError
             As for a call of the object; or there are more or fewer numbers than rows, or one is negative.
+
+        Examples
+        --------
+        A row has the same masks whatever is beside it:
+
+        >>> from wordpiece_bert import Tokenizer
+        >>> from wordpiece_bert.pretraining import Masking
+        >>> tokenizer = Tokenizer.from_pretrained("models/words")
+        >>> ids = tokenizer(["to bake the bread", "a wheel of a bicycle"], padding=True).input_ids
+        >>> masking = Masking(tokenizer)
+        >>> both = masking.rows(ids, seed=1, epoch=0, rows=[7, 8])
+        >>> alone = masking.rows(ids[1:], seed=1, epoch=0, rows=[8])
+        >>> bool((both.input_ids[1:] == alone.input_ids).all())
+        True
         """
         ids = self._checked_rows(input_ids)
         given = np.atleast_1d(np.asarray(rows))

@@ -44,6 +44,16 @@ class PairExample(NamedTuple):
         0 for ``[CLS] A [SEP]`` and 1 for ``B [SEP]``, shape [n].
     next_sentence_label : int
         0 if B follows A, 1 if B is from another document.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import next_sentence_pairs
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> documents = [["baking bread", "the oven was great"], ["he repaired the wheel", "a bicycle"]]
+    >>> pair = next(iter(next_sentence_pairs(documents, tokenizer, seed=0)))
+    >>> tokenizer.decode(pair.input_ids, skip_special_tokens=False), pair.next_sentence_label
+    ('[CLS] baking bread [SEP] he repaired the wheel a bicycle [SEP]', 1)
     """
 
     input_ids: npt.NDArray[np.int64]
@@ -164,6 +174,17 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
     ------
     InputError
         An argument has the wrong type; the message has the index of an example.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import Masking, collate, next_sentence_pairs
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> documents = [["baking bread", "the oven was great"], ["he repaired the wheel", "a bicycle"]]
+    >>> pairs = list(next_sentence_pairs(documents, tokenizer, seed=0))
+    >>> batch = collate(pairs, Masking(tokenizer), seed=0)
+    >>> batch["input_ids"].shape, batch["labels"].shape, batch["next_sentence_label"]
+    ((4, 14), (4, 14), array([1, 1, 1, 1]))
     """
     check_instance("masking", masking, Masking)
     given: object = examples

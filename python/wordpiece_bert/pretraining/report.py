@@ -58,7 +58,24 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class ExamplesReport:
-    """What examples consist of. ``print(report)`` shows it; notebooks show it as tables."""
+    """What examples consist of. ``print(report)`` shows it; notebooks show it as tables.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import ExamplesReport, build_examples, build_token_store
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
+    >>> report = build_examples("corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False)
+    >>> report.rows, report.documents
+    (7, 3)
+    >>> print(report.text().splitlines()[0])
+    objective                           nsp
+    >>> [share.name for share in report.shares()]
+    ['random second segments']
+    >>> ExamplesReport.from_dict(report.to_dict()) == report, report.to_json()[:1]
+    (True, '{')
+    """
 
     #: The folder or file that was written.
     output: str
@@ -242,6 +259,14 @@ class ExamplesReport:
         ------
         InputError
             matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer
+        >>> from wordpiece_bert.pretraining import build_examples, build_token_store
+        >>> tokenizer = Tokenizer.from_pretrained("models/words")
+        >>> store = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens")  # doctest: +SKIP
+        >>> build_examples(store, "pairs", tokenizer).plot("pairs.svg")  # doctest: +SKIP
         """
         figure, _ = new_figure("plot", figsize=(13, 4), layout="constrained")
         by_share, by_use, by_length = figure.subplots(1, 3)

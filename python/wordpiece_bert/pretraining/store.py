@@ -159,11 +159,18 @@ class TokenStore:
 
     Examples
     --------
-    >>> store = TokenStore("corpus.tokens")  # doctest: +SKIP
-    >>> store.documents, store.tokens  # doctest: +SKIP
-    (12, 2919)
-    >>> store.shards[0].document(0)  # doctest: +SKIP
-    [array([ 6, 11, 35], dtype=uint16)]
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import TokenStore, build_token_store
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
+    >>> store = TokenStore("corpus.tokens")
+    >>> store.verify()
+    >>> store.documents, store.tokens
+    (3, 92)
+    >>> len(store.shards[0].document(0))
+    4
+    >>> [file.name for file in store.to_megatron("corpus")]
+    ['corpus.bin', 'corpus.idx']
     """
 
     path: Path
@@ -339,6 +346,17 @@ def merge_token_stores(
     ------
     InputError
         Their tokenizers or types of ids differ, one is given twice, or `output` holds something else.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> from wordpiece_bert.pretraining import build_token_store, merge_token_stores
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> options = {"show_progress_bar": False}
+    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "documents.tokens", **options)
+    >>> _ = build_token_store(tokenizer, "examples/texts/people.txt", "people.tokens", **options)
+    >>> merge_token_stores(["documents.tokens", "people.tokens"], "all.tokens").documents
+    6
     """
     if isinstance(stores, str | os.PathLike | TokenStore) or not isinstance(stores, Iterable):
         raise InputError(f"stores must be a list of token stores, not {stores!r:.80}")

@@ -200,6 +200,16 @@ class Encoder:
     """The base of all encoders: loading, prompts, pickles, the device, and what sentence-transformers' names are here.
 
     A copy is the encoder itself, which never changes, and its pickle has the path of its folder instead of the weights.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> encoder = SentenceEncoder("models/sentences")
+    >>> encoder.to("cpu") is encoder, encoder.cpu() is encoder, encoder.eval() is encoder
+    (True, True, True)
+    >>> len(pickle.dumps(encoder)) < 1000  # the path of the folder, not the weights
+    True
     """
 
     _folder: Folder
@@ -299,7 +309,15 @@ class Encoder:
 
 
 class VectorEncoder(Encoder):
-    """The base of encoders that make vectors."""
+    """The base of encoders that make vectors.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> encoder = SentenceEncoder("models/sentences")
+    >>> encoder.dimension, encoder.get_embedding_dimension(), encoder.get_sentence_embedding_dimension()
+    (67, 67, 67)
+    """
 
     _folder: VectorFolder
 

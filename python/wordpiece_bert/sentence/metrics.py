@@ -43,6 +43,14 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
     ------
     InputError
         The vectors of `a` and `b` differ in length, or the metric is unknown.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import similarity
+    >>> similarity([[1.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]])
+    array([[1., 0.]], dtype=float32)
+    >>> similarity([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], "dot")
+    array([[2., 0.]], dtype=float32)
     """
     check_metric(metric)
     # In C order: which products the library of NumPy computes, and so the last bits, depends on the order.
@@ -79,6 +87,12 @@ def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosin
     ------
     InputError
         The numbers of vectors differ, or as for `similarity`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import pairwise_similarity
+    >>> pairwise_similarity([[1.0, 0.0], [3.0, 4.0]], [[2.0, 0.0], [0.0, 0.0]], "euclidean")
+    array([-1., -5.], dtype=float32)
     """
     check_metric(metric)
     x, y = as_float32("a", as_vectors("a", a)), as_float32("b", as_vectors("b", b))  # [n, d]

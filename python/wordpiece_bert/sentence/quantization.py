@@ -50,6 +50,17 @@ def quantize_embeddings(
     ------
     InputError
         An array has the wrong shape or dtype, the ranges would come from a single vector, or the precision is unknown.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import quantize_embeddings
+    >>> x = [[-1.0, 0.5, 0.0], [1.0, -0.5, 0.25]]
+    >>> quantize_embeddings(x, "int8")
+    array([[-128,  126, -128],
+           [ 126, -128,  126]], dtype=int8)
+    >>> quantize_embeddings(x, "ubinary")  # the sign of each number as a bit, from the highest on
+    array([[ 64],
+           [160]], dtype=uint8)
     """
     check_precision(precision)
     texts = _token_vectors(embeddings)

@@ -98,6 +98,12 @@ def create_app(
         There is no model, one is of no kind that the server has, or OpenTelemetry is asked for and not installed.
     ConfigError
         The rows of a cross encoder have no room for texts.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.serve import create_app
+    >>> app = create_app({"static": SentenceEncoder("models/static")})  # uvicorn module:app
     """
     settings = ServerSettings() if settings is None else settings
     metrics = Metrics()

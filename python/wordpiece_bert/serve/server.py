@@ -61,6 +61,12 @@ def run(
         uvicorn is not installed, or an argument is wrong.
     OSError
         The address cannot be listened on.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.serve import ServerSettings, run
+    >>> run({"minilm": SentenceEncoder("minilm")}, ServerSettings(), port=8000)  # doctest: +SKIP
     """
     try:
         import uvicorn

@@ -64,6 +64,13 @@ class ServerSettings:
     ------
     InputError
         A value is wrong, or a single request could never fit the queue.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.serve import ServerSettings
+    >>> settings = ServerSettings(max_tokens=8192, truncation="error", api_keys=("secret",))
+    >>> settings.batch_tokens, settings.truncation
+    (4096, 'error')
     """
 
     batch_tokens: int = 4096

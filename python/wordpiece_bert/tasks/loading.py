@@ -32,7 +32,17 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 class Loaded(NamedTuple):
-    """A model with its tokenizer, which every task needs; `load` returns one."""
+    """A model with its tokenizer, which every task needs; `load` returns one.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.tasks import classify, load
+    >>> loaded = load("models/reviews")
+    >>> type(loaded.model).__name__, len(loaded.tokenizer)
+    ('BertForSequenceClassification', 67)
+    >>> classify(loaded, "A dull film.")[0]["label"]
+    'negative'
+    """
 
     #: The model, of the class that its folder names.
     model: Model

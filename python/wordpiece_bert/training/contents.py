@@ -27,6 +27,15 @@ class VocabContents:
     """The contents of a vocabulary.
 
     Every token is of exactly one kind: special, unused, single character, whole word or continuation.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.training import vocab_contents
+    >>> contents = vocab_contents(["[UNK]", "a", "cat", "##s", "##ing"], ["[UNK]"])
+    >>> contents.tokens, contents.whole_words, contents.continuations
+    (5, 1, 2)
+    >>> contents.to_dict()["longest"]
+    'cat'
     """
 
     #: Number of tokens.

@@ -90,6 +90,14 @@ class NormalizerSettings:
     ----------
     strip_accents : bool, default True
         Remove combining marks.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import WordCounts
+    >>> from wordpiece_bert.training import NormalizerSettings
+    >>> settings = NormalizerSettings(lowercase=False, strip_accents=False)
+    >>> WordCounts.from_texts(["Der Käse"], **settings.as_dict()).to_dict()
+    {'Der': 1, 'Käse': 1}
     """
 
     lowercase: bool = True

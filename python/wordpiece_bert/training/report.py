@@ -50,6 +50,15 @@ class VocabReport:
     ``print(report)`` shows a report, and ``report.text(other)`` shows several side by side. The numbers of two
     vocabularies can be compared only for the same texts and the same normalizer; if `fingerprint` or `texts_digest`
     differ, `text` and `plot` warn. Each [UNK] lowers fertility, so look at both.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer, vocab_report
+    >>> report = vocab_report(Tokenizer.from_pretrained("models/words"), ["she baked the bread", "a new oven"])
+    >>> report.words, report.tokens, report.unk_words
+    (7, 7, 0.2857142857142857)
+    >>> report.text().splitlines()[9]
+    'characters of unknown words     33.3 %'
     """
 
     #: The label of the report.
@@ -225,6 +234,12 @@ class VocabReport:
         -----
         TrainingWarning
             As for `text`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert import Tokenizer, vocab_report
+        >>> report = vocab_report(Tokenizer.from_pretrained("models/words"), ["she baked the bread", "a new oven"])
+        >>> report.plot("report.svg")  # doctest: +SKIP
         """
         figure, _ = new_figure("plot", figsize=(13, 4), layout="constrained")
         reports = (self, *others)

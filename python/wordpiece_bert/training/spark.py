@@ -63,6 +63,12 @@ def count_words(
     ------
     InputError
         There is no such column, or its type is not text, or an option is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.training.spark import count_words
+    >>> counts = count_words(spark.read.text("wiki/*.txt"))  # doctest: +SKIP
+    >>> counts.save("counts.parquet")  # doctest: +SKIP
     """
     from pyspark.sql import functions
 

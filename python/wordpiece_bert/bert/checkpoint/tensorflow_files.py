@@ -132,6 +132,7 @@ def tensorflow_tensors(
 def _pytorch_name(name: str) -> tuple[str, bool]:
     """Return PyTorch's name of a weight, and whether PyTorch stores its transpose.
 
+    >>> from wordpiece_bert.bert.checkpoint.tensorflow_files import _pytorch_name
     >>> _pytorch_name("bert/encoder/layer_0/attention/self/query/kernel")
     ('bert.encoder.layer.0.attention.self.query.weight', True)
     """

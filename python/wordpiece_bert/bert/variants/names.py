@@ -13,6 +13,7 @@ __all__ = ["renamed"]
 def renamed(name: str, names: Mapping[str, str]) -> str:
     """Rename a weight: replace the first part of `names` that occurs in it, and the prefix of the layers.
 
+    >>> from wordpiece_bert.bert.variants.names import renamed
     >>> renamed("encoder.layer.0.output.dense.bias", {"encoder.layer.": "layers.", ".output.dense.": ".out."})
     'layers.0.out.bias'
     """

@@ -55,6 +55,14 @@ def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str =
     -------
     BertForPreTraining or BertForMaskedLM
         The model.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig
+    >>> from wordpiece_bert.finetune import new_model
+    >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> type(new_model(config, pairs=False)).__name__, type(new_model(config, pairs=True)).__name__
+    ('BertForMaskedLM', 'BertForPreTraining')
     """
     model_class: type[HeadModel] = BertForPreTraining if pairs else BertForMaskedLM
     return model_class.from_config(config, seed=seed, backend=backend)

@@ -63,7 +63,7 @@ class Tables:
 
 
 class FrozenFit(NamedTuple):
-    """A head that was fitted to the vectors of a frozen encoder.
+    r"""A head that was fitted to the vectors of a frozen encoder.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class FrozenFit(NamedTuple):
 
 
 class TableObjective:
-    """What a model is fine-tuned for.
+    r"""What a model is fine-tuned for.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class TableObjective:
 
 
 class HeadObjective(TableObjective):
-    """An objective of a model with a head.
+    r"""An objective of a model with a head.
 
     Examples
     --------
@@ -289,7 +289,7 @@ class HeadObjective(TableObjective):
     def trainer(
         self, model: str | os.PathLike[str], args: TrainingArguments, *, download: bool = False
     ) -> TrainingLoop[Any]:
-        """Return a `Trainer` over the tables.
+        r"""Return a `Trainer` over the tables.
 
         Returns
         -------

@@ -60,7 +60,22 @@ class Form:
 
 
 class DenseEncoder(VectorEncoder):
-    """The base of encoders that make a vector for each text: `SentenceEncoder` and `StaticEncoder`."""
+    """The base of encoders that make a vector for each text: `SentenceEncoder` and `StaticEncoder`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> encoder = SentenceEncoder("models/sentences")
+    >>> x = encoder.encode(["bread dough", "a bicycle", "the bread"])
+    >>> encoder.similarity(x[:1], x).round(1)
+    array([[1. , 0.5, 0.7]], dtype=float32)
+    >>> encoder.similarity_pairwise(x, x).round(1)
+    array([1., 1., 1.], dtype=float32)
+    >>> encoder.save_pretrained("saved")
+    >>> encoder.save("saved")  # the same
+    >>> SentenceEncoder("saved").dimension
+    67
+    """
 
     _body: Body
     _folder: SentenceFolder

@@ -32,7 +32,15 @@ def is_of_model(max_length: object) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenVectors:
-    """The vectors of the tokens or words of one text."""
+    """The vectors of the tokens or words of one text.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> found = SentenceEncoder("models/sentences").encode_tokens("The breads")
+    >>> found.tokens, found.offsets, found.vectors.shape
+    (['[CLS]', 'the', 'bread', '##s', '[SEP]'], [(0, 0), (0, 3), (4, 9), (9, 10), (0, 0)], (5, 67))
+    """
 
     #: float32 [n, H]; of several layers together, as wide as all of them.
     vectors: Array

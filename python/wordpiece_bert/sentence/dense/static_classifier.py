@@ -67,6 +67,15 @@ class StaticClassifier:
         The layers do not fit the model, each other or the labels.
     ModelNotFoundError, TokenizerFormatError
         As for `StaticEncoder`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import StaticClassifier
+    >>> classifier = StaticClassifier("my-model2vec-classifier")  # doctest: +SKIP
+    >>> classifier.predict(["a great film"])  # doctest: +SKIP
+    array(['positive'], dtype='<U8')
+    >>> classifier.predict_proba(["a great film"]).round(2)  # doctest: +SKIP
+    array([[0.08, 0.92]], dtype=float32)
     """
 
     encoder: StaticEncoder

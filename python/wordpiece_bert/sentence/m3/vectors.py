@@ -27,6 +27,13 @@ class M3Vectors(NamedTuple):
         The weights of the tokens that a text has, [n, V], or [V].
     colbert : MultiVectors or ndarray
         The vectors of the tokens of each text but the first, of length 1: a sequence of arrays [tokens, c], or one.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import M3Encoder
+    >>> found = M3Encoder("models/m3").encode(["bread dough", "a bicycle"])
+    >>> found.dense.shape, found.sparse.shape, [len(x) for x in found.colbert]
+    ((2, 67), (2, 67), [3, 3])
     """
 
     dense: Array

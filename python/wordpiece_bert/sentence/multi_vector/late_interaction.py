@@ -60,6 +60,17 @@ def maxsim(
     ------
     InputError
         The vectors differ in width, or an argument is wrong.
+
+    Examples
+    --------
+    Each vector of the query counts with the nearest one of a document:
+
+    >>> import numpy as np
+    >>> from wordpiece_bert.sentence import maxsim
+    >>> query = np.eye(2, dtype=np.float32)
+    >>> documents = [np.array([[1, 0]], np.float32), np.array([[1, 0], [0, 0.5]], np.float32)]
+    >>> maxsim(query, documents)
+    array([[1. , 1.5]], dtype=float32)
     """
     checked_flag("length_normalize", length_normalize)
     queries, documents = _texts("a", a, a_mask), _texts("b", b, b_mask)
@@ -93,6 +104,15 @@ def maxsim_pairwise(
     ------
     InputError
         There are more queries than documents or fewer, or as for `maxsim`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.sentence import maxsim_pairwise
+    >>> queries = [np.eye(2, dtype=np.float32)] * 2
+    >>> documents = [np.array([[1, 0]], np.float32), np.array([[1, 0], [0, 0.5]], np.float32)]
+    >>> maxsim_pairwise(queries, documents)
+    array([1. , 1.5], dtype=float32)
     """
     checked_flag("length_normalize", length_normalize)
     queries, documents = _texts("a", a, a_mask), _texts("b", b, b_mask)

@@ -60,6 +60,17 @@ class MultiVectors(Sequence["Array"]):
     ------
     InputError
         The arrays do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.sentence import MultiVectors
+    >>> x = MultiVectors.from_list([np.ones((3, 4)), np.zeros((2, 4))])
+    >>> x, x[1].shape
+    (MultiVectors(2 texts, 5 vectors of 4), (2, 4))
+    >>> x.save("vectors")
+    >>> len(MultiVectors.load("vectors"))
+    2
     """
 
     __slots__ = ("offsets", "vectors")

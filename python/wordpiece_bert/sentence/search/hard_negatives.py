@@ -173,6 +173,16 @@ def mine_hard_negatives(
     ------
     InputError
         There are no pairs, a column is missing or has something else than texts, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.util import mine_hard_negatives
+    >>> pairs = {
+    ...     "query": ["to bake bread", "to repair a bicycle"],
+    ...     "text": ["bread in the oven", "the wheel of a bicycle"],
+    ... }
+    >>> mine_hard_negatives(pairs, "models/sentences", num_negatives=1, verbose=False)[0]
+    {'query': 'to bake bread', 'text': 'bread in the oven', 'negative': 'the wheel of a bicycle'}
     """
     columns = _columns(dataset)
     anchor, positive = _names(columns, anchor_column_name, positive_column_name)

@@ -64,10 +64,12 @@ class BM25Index:
     --------
     >>> import wordpiece_bert as wb
     >>> from wordpiece_bert.sentence import BM25Index
-    >>> tokenizer = wb.SentenceEncoder("models/static").tokenizer
-    >>> index = BM25Index(["bread dough in the oven", "to repair a bicycle"], tokenizer)  # doctest: +SKIP
-    >>> index.search("a hot oven")[0]["corpus_id"]  # doctest: +SKIP
+    >>> tokenizer = wb.Tokenizer.from_pretrained("models/words")
+    >>> index = BM25Index(["bread dough in the oven", "to repair a bicycle"], tokenizer)
+    >>> index.search("an oven")[0]["corpus_id"]
     0
+    >>> [number for number, _ in index.ranked(["a bicycle"], 1)[0]]
+    [1]
     """
 
     def __init__(self, documents: Texts, tokenizer: AnyTokenizer, *, k1: float = 1.5, b: float = 0.75) -> None:

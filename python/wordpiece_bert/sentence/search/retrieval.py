@@ -104,6 +104,14 @@ def retrieve_and_rerank(
     -----
     TruncationWarning
         Queries or documents were truncated when they were encoded.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import retrieve_and_rerank
+    >>> documents = ["to repair a bicycle", "bread dough in the oven", "a city in Poland"]
+    >>> found = retrieve_and_rerank("bake bread", documents, "models/static", "models/ranker", retrieve_top_k=2)
+    >>> [hit["corpus_id"] for hit in found]
+    [1, 0, 2]
     """
     if isinstance(retriever, str | os.PathLike):
         retriever = load_encoder(retriever)

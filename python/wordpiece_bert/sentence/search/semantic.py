@@ -125,6 +125,15 @@ def semantic_search(
     -----
     VectorsWarning
         A file has no fingerprint, or, with `allow_stale`, that of something else.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import SentenceEncoder
+    >>> from wordpiece_bert.sentence import semantic_search
+    >>> encoder = SentenceEncoder("models/sentences")
+    >>> corpus = encoder.encode(["to bake bread", "a bicycle wheel"])
+    >>> semantic_search(encoder.encode(["a wheel"]), corpus, top_k=1)[0][0]["corpus_id"]
+    1
     """
     top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
@@ -249,6 +258,12 @@ def paraphrase_mining_embeddings(
     -----
     This is the introductory example of the Sentence-BERT paper (Reimers and Gurevych 2019): to find the most similar
     pair of 10,000 sentences takes 65 hours with a cross encoder.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import paraphrase_mining_embeddings
+    >>> paraphrase_mining_embeddings([[1.0, 0.0], [0.0, 1.0], [4.0, 3.0]], max_pairs=2)
+    [[0.800000011920929, 0, 2], [0.6000000238418579, 1, 2]]
     """
     top_k = whole_number("top_k", top_k, 1)
     max_pairs = whole_number("max_pairs", max_pairs, 1)
@@ -315,6 +330,13 @@ def paraphrase_mining(
     -------
     list of [float, int, int]
         As from `paraphrase_mining_embeddings`.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.sentence import paraphrase_mining
+    >>> sentences = ["to bake bread", "a bicycle wheel", "she baked the bread"]
+    >>> [(i, j) for _, i, j in paraphrase_mining("models/sentences", sentences, max_pairs=1)]
+    [(0, 2)]
     """
     from wordpiece_bert.sentence.dense.encoder import sentence_encoder  # a search alone needs no models
 

@@ -61,6 +61,20 @@ class SparseVectors:
     ------
     InputError
         The arrays do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.sentence import SparseVectors
+    >>> x = SparseVectors.from_dense(np.array([[0, 2, 0, 1], [3, 0, 0, 0]], np.float32))
+    >>> x
+    SparseVectors([2, 4], 3 values, 1.5 a row)
+    >>> x.top(1).toarray()
+    array([[0., 2., 0., 0.],
+           [3., 0., 0., 0.]], dtype=float32)
+    >>> x.save("vectors.npz")
+    >>> SparseVectors.load("vectors.npz").indices
+    array([1, 3, 0], dtype=int32)
     """
 
     __slots__ = ("indices", "indptr", "shape", "values")
@@ -192,6 +206,14 @@ class SparseVectors:
         ------
         InputError
             scipy is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from wordpiece_bert.sentence import SparseVectors
+        >>> x = SparseVectors.from_dense(np.array([[0, 2, 0, 1], [3, 0, 0, 0]], np.float32))
+        >>> x.to_scipy().nnz
+        3
         """
         try:
             from scipy.sparse import csr_array

@@ -86,6 +86,24 @@ class VectorFolder:
         The precisions of dense vectors that are stored: ``"float32"``, ``"int8"``, ``"binary"``.
     similarity : str
         How vectors are compared.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> import wordpiece_bert as wb
+    >>> recipes = pyarrow.table({"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]})
+    >>> _ = wb.write_vectors(recipes, "texts.vectors", "models/static", text_column="text", id_column="number")
+    >>> folder = wb.open_vectors("texts.vectors")
+    >>> folder.ids(), folder.vectors().shape
+    ([7, 8], (2, 67))
+    >>> [hit["id"] for hit in folder.search("a hot oven", top_k=1)]
+    [7]
+    >>> [[hit["id"] for hit in hits] for hits in folder.search_vectors(folder.vectors(), top_k=1)]
+    [[7], [8]]
+    >>> [block.shape for block in folder.blocks()]
+    [(2, 67)]
+    >>> [batch.num_rows for batch in folder.batches(["number"])]
+    [2]
     """
 
     def __init__(

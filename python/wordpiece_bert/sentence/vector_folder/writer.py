@@ -40,6 +40,15 @@ class WrittenVectors(NamedTuple):
         How many documents were new, changed and so on.
     truncated : list
         The ids of documents whose texts, or chunks, were longer than the model accepts.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> import wordpiece_bert as wb
+    >>> table = pyarrow.table({"number": [7, 8], "text": ["bread dough", "a bicycle"]})
+    >>> found = wb.write_vectors(table, "texts.vectors", "models/static", text_column="text", id_column="number")
+    >>> found.rows, found.truncated
+    (2, [])
     """
 
     rows: int

@@ -83,6 +83,16 @@ class UpdatePlan:
         How many documents of the folder have an id that is not among the documents.
     prune : bool
         Whether these are dropped.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> import wordpiece_bert as wb
+    >>> table = pyarrow.table({"number": [7, 8], "text": ["bread dough", "a bicycle"]})
+    >>> columns = {"text_column": "text", "id_column": "number"}
+    >>> plan = wb.write_vectors(table, "texts.vectors", "models/static", **columns).plan
+    >>> plan.new, plan.changed, plan.unchanged
+    (2, 0, 0)
     """
 
     new: int
