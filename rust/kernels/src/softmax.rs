@@ -1,4 +1,12 @@
 //! The softmax of the scores of a tile, without its last factor.
+//!
+//! Each row is read twice: for its greatest score, and for the exponentials and their sum. The greatest score is subtracted
+//! first, so that no exponential is above 1 and none of them overflows. The factor that is left is one number for a row, and
+//! the product with the values, which follows, is narrower than the scores: it is cheaper there.
+//!
+//! Scores stand in panels of 32 keys: that of row r and key k is column k mod 32 of `scores[k / 32 * n + r]` for a tile of
+//! n rows. Keys beyond the last one of a sequence get the weight 0 whatever their scores are, so that a tile needs no mask.
+//! The sum of a row depends on the row alone, not on those that are computed with it.
 
 use std::ops::Range;
 
@@ -12,7 +20,8 @@ const ROWS: usize = 4;
 
 /// Replaces the scores x of each of `n` rows by exp((x − max x)·scale) in the first `keys` columns and by 0 beyond them.
 ///
-/// `scores` are panels of `n` rows. The reciprocals of the sums of the rows, by which the softmax is still to be
+/// `scores` are panels of `n` rows, [keys / 32 rounded up, n]. There is at least one key: the sum is then 1 or more, and its
+/// reciprocal finite. The reciprocals of the sums of the rows, by which the softmax is still to be
 /// multiplied, go to `factors`.
 #[inline(always)]
 pub(crate) fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usize, scale: f32, factors: &mut [f32]) {
@@ -29,6 +38,9 @@ pub(crate) fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, keys: usiz
 
 /// Replaces the scores x of row `i` of a tile by exp((x − max x)·scale) in some columns and by 0 in all others; returns the
 /// reciprocal of their sum, and 0 if there are no such columns.
+///
+/// This is for rows that see a window of keys, each row another one: `columns` counts from the first key of the tile and may
+/// end anywhere within a panel. Panels without a column of the window are filled with 0 and not computed.
 #[inline(always)]
 pub(crate) fn softmax_within<S: Simd>(
     simd: S,

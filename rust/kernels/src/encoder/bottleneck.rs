@@ -1,4 +1,18 @@
 //! The embeddings and layers of MobileBERT (Sun et al. 2020): narrow layers between wide hidden states.
+//!
+//! Hidden states have the width H, and a layer works in the width h = heads · head size, which is H where there is no
+//! bottleneck. For x [rows, H], a layer computes
+//!
+//! ```text
+//! n  = Norm(W_in·x)                      the narrow input [rows, h]; x itself without a bottleneck
+//! s  = Norm(W_shared·x)                  a second one, for queries and keys, in models that share it
+//! a  = Norm(W_o·attention(q, k, v) + n)  q and k from s, n or x, v from x or n
+//! a  = Norm(FFN(a) + a)                  once for each feed-forward network
+//! x' = Norm(W_back·a + x)                back to [rows, H]; a itself without a bottleneck
+//! ```
+//!
+//! A norm is γ·x + β in models with `no_norm`, a layer norm in others. All matrices are of the scratch, which grows to its
+//! largest use and is kept: a layer allocates nothing after the first call.
 
 use std::mem::swap;
 
@@ -14,6 +28,9 @@ use crate::tile::tiles;
 impl Task<'_, '_> {
     /// Computes x = Norm(dense([next; word; previous]) + position + type). Models without neighbours have the word alone,
     /// those without a transformation no dense layer.
+    ///
+    /// `tokens.neighbours` has two ids for each token, the next one and the previous one, or [`NO_NEIGHBOUR`] at the ends of
+    /// a sequence, for which the vector is 0. So no sequence reads the tokens of another in the same batch.
     pub(super) fn embed_neighbours(&mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
         let (encoder, instruction_set) = (self.encoder, self.execution.instruction_set);
         let EncoderConfig { hidden, embedding, .. } = encoder.config;
@@ -91,7 +108,8 @@ impl Task<'_, '_> {
         }
     }
 
-    /// Computes the narrow input and, into `normed`, the second one.
+    /// Computes the narrow input n and, into `normed`, the second one, s: [rows, h] each. Without a bottleneck n is
+    /// a copy of x, so that all that follows reads n in either case.
     fn narrow(&mut self, layer: &BottleneckLayer) {
         let EncoderConfig { heads, head_size, .. } = self.encoder.config;
         let (rows, size, execution) = (self.rows, heads * head_size, self.execution);
@@ -111,7 +129,8 @@ impl Task<'_, '_> {
         }
     }
 
-    /// Computes queries, keys and values.
+    /// Computes queries, keys and values into `qkv`, side by side in whole panels: [rows, 3 · h rounded up to panels]. Queries
+    /// and keys have one input, so they are one product; values may have another.
     fn query(&mut self, layer: &BottleneckLayer) {
         let EncoderConfig { heads, head_size, .. } = self.encoder.config;
         let width = panels(heads * head_size);
@@ -128,7 +147,8 @@ impl Task<'_, '_> {
         linear(self.execution, values, &layer.value, Epilogue::Bias, to.panels(2 * width..3 * width), converted);
     }
 
-    /// Computes a = Norm(FFN(a) + a) for a = attended.
+    /// Computes a = Norm(FFN(a) + a) for a = attended, some rows at a time: the inner activations of all rows, F wide, would
+    /// not stay in a cache between the two products.
     fn narrow_feed_forward(&mut self, first: &Dense, second: &DenseNorm) {
         let EncoderConfig { heads, head_size, intermediate, activation, .. } = self.encoder.config;
         let (size, execution) = (heads * head_size, self.execution);

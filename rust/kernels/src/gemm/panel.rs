@@ -1,5 +1,10 @@
 //! One panel of the outputs of a dense layer: the products of all rows with its weights, and their epilogue.
 //!
+//! A panel is 32 columns of the outputs. It is what a thread takes at a time: its weights stay in the nearest caches while
+//! all rows of the input pass them, so they are read from memory once for a call. Within a panel, rows are multiplied in tiles
+//! whose sums stay in registers over all of K. A number of the output thus has one order of additions, whatever rows and
+//! threads there are.
+//!
 //! Where tile registers multiply bfloat16, the epilogue of a block of rows is computed while they multiply the next block.
 
 use std::ops::Range;
@@ -23,13 +28,17 @@ use crate::tile::{
 pub(super) struct ProductPanel<'a> {
     /// The input [rows, K].
     pub x: Inputs<'a>,
+    /// The weights of the panel, [K, 32] as they are packed.
     pub weights: WeightPanel<'a>,
     /// The panel that this thread computes next.
     pub ahead: Ahead,
+    /// The bias of each column, added by the epilogue; 0 beyond the last column.
     pub bias: &'a Row,
+    /// What becomes of the sums: an activation, a product with a gate, or a residual that is added.
     pub epilogue: Epilogue<'a>,
     /// The number of the panel.
     pub panel: usize,
+    /// The results, a row for each row of `x`; what they held before is overwritten.
     pub out: PanelOutput<'a>,
 }
 
@@ -112,6 +121,10 @@ impl Kernel for ProductPanel<'_> {
 }
 
 /// One panel of the outputs of a dense layer by tile registers.
+///
+/// The unit of tile registers works beside the vector unit. So the epilogue of a block is not computed after its product, but
+/// handed to the product of the next block, which does a part of it after each of its own steps; that of the last block is
+/// left over and computed alone. Results are the same in either order, since blocks share no row.
 struct RegisterProduct<'a> {
     a: View<'a, HalfRow>,
     b: &'a [PairRow],
@@ -252,6 +265,9 @@ impl<A: Meanwhile, B: Meanwhile> Meanwhile for Both<A, B> {
 }
 
 /// One panel of the outputs of a dense layer of int8 numbers.
+///
+/// Sums over a group are exact integers, so that all units give the same ones; what is rounded is the sum of the groups, in
+/// their order.
 struct ByteProduct<'a> {
     x: ByteInputs<'a>,
     b: BytePanel<'a>,

@@ -85,6 +85,10 @@ pub(super) type GroupSums<S, D, const ROWS: usize, const VECTORS: usize> = [[<D 
 
 /// Returns the products of a group: of `ROWS` rows of inputs, `a` and, widened, `words`, and [`QUADS`] rows of weights `b`,
 /// and requests memory `ahead` meanwhile.
+///
+/// The sums are exact: a group adds 64 products of an unsigned and a signed byte, at most 64 · 255 · 128 = 2,088,960, far from
+/// the limits of int32. Where inputs are stored plus 128, the sums start at −128 times the sum of the weights, which takes
+/// the addend away again.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,

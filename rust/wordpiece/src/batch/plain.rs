@@ -2,6 +2,10 @@
 //!
 //! The general path writes a row slot by slot, from pieces that were copied for it. Here all texts of a lookup share one
 //! list of pieces, and each row is a slice of it between special tokens.
+//!
+//! An input is plain if it is one text, not a pair and not divided into words, and not much longer than what may stay of it;
+//! options such as strides and truncation from the left leave no input plain ([`PlainLayout`]). Both paths write the same
+//! rows: this one only makes fewer copies.
 
 use super::chunk::{ChunkEncoder, RowChunk};
 use crate::fast::{PieceFields, TextPieces};

@@ -3,6 +3,9 @@
 //! For a short text, the fixed cost of a lookup exceeds that of its words: keys are read in groups, and the first lines
 //! are not prefetched in time. So texts are normalized into one buffer until it holds a chunk; their words are looked
 //! up together, and the pieces are divided at the ends of the texts.
+//!
+//! A text never shares a word with the next one: the buffer is closed after each, which ends the last word. Only whole texts
+//! are gathered, so a chunk is exceeded by less than one text, and the ids of a text do not depend on its neighbours.
 
 use wordpiece_parallel::checkpoint;
 

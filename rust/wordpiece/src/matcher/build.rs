@@ -86,6 +86,9 @@ impl Matcher {
     }
 
     /// Returns the list of the pieces of `first` followed by those of `second`.
+    ///
+    /// Lists are not copied: a list is a piece, or a pair of lists. So each takes the same memory however many pieces it has,
+    /// and all of them together are linear in the nodes.
     fn concatenate(&mut self, first: Pops, second: Pops) -> Pops {
         if first == Pops::EMPTY || second == Pops::EMPTY {
             return if first == Pops::EMPTY { second } else { first };

@@ -1,4 +1,10 @@
 //! Runs the automaton over a word and emits its pieces.
+//!
+//! The walk reads each byte once and never goes back in the word. A byte leads to a child, or the node fails: the pieces that
+//! are certain by then are emitted, and the walk continues at the node for what was read after them. A failure shortens
+//! the text that the node stands for, and only a byte lengthens it, by one; so a word of n bytes takes at most n steps to
+//! children and n failures. With the pieces, which are at most as many as the bytes, the time is linear in the word, however
+//! long the tokens are. The loop "longest match, then again from its end" is quadratic in the worst case.
 
 use super::automaton::Matcher;
 use super::pieces::{MatchedPiece, NONE, PendingPieces, PieceSink, Pops, PopsKind, WordPieces};
@@ -38,6 +44,10 @@ impl Matcher {
         self.walk(word, &mut EachPiece { each, pending: &mut scratch.0 })
     }
 
+    /// Reads a word, and gives its pieces to `out` in order; returns false if it is unknown.
+    ///
+    /// A node stands for the text that was read and not yet emitted. At the end of the word, that text must be divided into
+    /// pieces entirely, which leads to `inside`, the root of the continuations: nothing is left over.
     #[inline(always)]
     fn walk(&self, word: &str, out: &mut impl PieceSink) -> bool {
         // No failure leads from the start to the end of a word.

@@ -29,6 +29,9 @@ pub(super) struct TokenCounts {
 
 /// Segments all words by longest match and counts how often each token is used; special tokens count 0.
 ///
+/// A word of n occurrences adds n to each of its tokens, once for each time that it has the token. The result does not depend
+/// on the number of threads: these are sums of whole numbers, and each word is in one part.
+///
 /// The words are divided into equal parts, one for each thread. The calling thread counts the first part and reports
 /// progress; the others stop soon after it has been interrupted.
 pub(super) fn token_counts(

@@ -1,6 +1,14 @@
 //! Pairs of segments: next-sentence prediction as in the paper on BERT, sentence order as in that on ALBERT.
 //!
 //! A segment is always some consecutive sentences, so it is one range of the shard's ids; cutting narrows the range.
+//!
+//! A row is `[CLS] A [SEP] B [SEP]`. Sentences are taken until they reach the target length, which is nearly always all the
+//! room of a row, and are divided at a random place into A and the text that follows it. For the next sentence, B is that text
+//! or, with probability ½, a segment of another document; what was not used then begins the next row, so that no sentence is
+//! lost. For the order of sentences, B is always that text, and both are exchanged with probability ½.
+//!
+//! All draws of a document come from a generator of its own, keyed by seed, pass and document: rows do not depend on threads,
+//! on blocks, or on other documents but for the segments that are taken from them.
 
 use std::ops::Range;
 

@@ -1,4 +1,10 @@
 //! Finds the threshold, and builds the vocabulary for it.
+//!
+//! A piece is kept if its count reaches the threshold. The higher the threshold, the fewer pieces, so that the threshold for
+//! a size is found by bisection, between the least and the greatest count of a word: about log2 of that range of sets are
+//! computed, and each from the same first counts. The search stops at the first set that is not larger than requested and at
+//! most `slack_ratio` smaller, as that of TensorFlow Text does. The size is not exactly monotonous in the threshold, because
+//! the counts of later rounds depend on which pieces were kept; the search may therefore end at a set outside of the slack.
 
 use std::cmp::Reverse;
 
@@ -72,6 +78,10 @@ impl<'a> ThresholdSearch<'a> {
     }
 
     /// Finds the pieces for a threshold.
+    ///
+    /// In the first round pieces start at every character, so that a suffix has the count of all words that end with it. In each
+    /// further round, words are divided into the longest pieces of the round before, and a suffix has the count of the pieces
+    /// that start where it does. Rounds end early when the set stays the same.
     fn find_pieces(&self, threshold: u64, pieces: &mut PieceSet, monitor: &mut Monitor<'_>) -> Result<()> {
         let PieceSet { cells, kept } = pieces;
         kept.fill(false);
