@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import lzma
+import os
 import re
 import threading
 import time
 import tomllib
+import venv
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -119,8 +121,17 @@ def test_an_engine_that_fails_reports_the_reason(tmp_path: Path) -> None:
 def test_an_environment_that_cannot_be_created_is_tried_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pip = pytest.importorskip("pip")
+
+    def with_this_pip(folder: Path, **_: Any) -> None:
+        """Make the environment with the pip of this one: unpacking another takes seconds."""
+        venv.EnvBuilder(symlinks=os.name != "nt").create(folder)
+        [packages] = folder.rglob("site-packages")
+        (packages / "pip.pth").write_text(f"{Path(pip.__file__).parents[1]}\n")
+
     monkeypatch.setitem(process.OWN_ENVIRONMENTS, "absent", ["./absent-1-py3-none-any.whl"])
     monkeypatch.setattr(process, "_FAILED", {})
+    monkeypatch.setattr(process.venv, "create", with_this_pip)
     for _ in range(2):
         with pytest.raises(MissingError, match=r"any\.whl could not be installed: ERROR"):
             process.python_of("absent", tmp_path / "environments")

@@ -24,6 +24,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+import tiny_models
 import wordpiece_bert as wb
 from model_files import MODELS
 from wordpiece_bert._internal.progress import line_interval
@@ -145,13 +146,14 @@ def test_embed_reports_truncated_texts(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_embed_counts_truncated_texts_that_it_does_not_list(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("texts.txt").write_text(("long " * 300 + "\n") * 22)
-    assert main(["embed", "texts.txt", "-o", "vectors.npy", "-q"]) == 0
+    folder = str(tiny_models.make_sentences(Path("sentences")))
+    Path("texts.txt").write_text(("bread " * 70 + "\n") * 22)
+    assert main(["embed", "-m", folder, "texts.txt", "-o", "vectors.npy", "-q"]) == 0
     err = capsys.readouterr().err
-    assert err.startswith("wordpiece-bert: warning: 22 of 22 texts truncated to the model's 256 tokens:\n")
+    assert err.startswith("wordpiece-bert: warning: 22 of 22 texts truncated to the model's 64 tokens:\n")
     assert err.endswith("  texts.txt line 5\n  and 17 more: --verbose lists all\n")
     assert max(map(len, err.splitlines())) <= 120
-    assert main(["embed", "texts.txt", "-o", "vectors.npy", "--verbose"]) == 0
+    assert main(["embed", "-m", folder, "texts.txt", "-o", "vectors.npy", "--verbose"]) == 0
     assert capsys.readouterr().err.count("  texts.txt line ") == 22
 
 
@@ -706,11 +708,11 @@ def test_an_output_that_is_a_vocabulary_model_or_text_is_refused(
 
 
 def test_verbose_says_what_is_loaded_and_lists_all_truncated_texts(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("a.txt").write_text(("long " * 300 + "\n") * 22)
+    Path("a.txt").write_text(("long " * 300 + "\n") * 7)
     assert main(["embed", "a.txt", "-o", "v.npy", "--verbose"]) == 0
     err = capsys.readouterr().err
     assert err.startswith("minilm: 384 dimensions, at most 256 tokens a text, loaded in ")
-    assert "a.txt line 22\n" in err
+    assert "a.txt line 7\n" in err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh", "fish"])
