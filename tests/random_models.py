@@ -8,14 +8,25 @@ import numpy as np
 from hypothesis import strategies as st
 
 from model_files import check_equal
+from wordpiece_bert.finetune.engines import NumpyTraining
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert import BertConfig, BertModel
     from wordpiece_bert.bert.base import Model
 
-__all__ = ["EVERYTHING", "check_engines", "random_model"]
+__all__ = ["EVERYTHING", "LossOnly", "check_engines", "random_model"]
 
 EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
+
+
+class LossOnly(NumpyTraining):
+    """The reference for a loss without its gradient: central differences need two losses for each parameter."""
+
+    def encode(self, *arguments: Any) -> Any:
+        """Run the encoder forwards; backwards does nothing."""
+        encoded: Any = super().encode(*arguments)
+        encoded.backward = lambda *_: None
+        return encoded
 
 
 def random_model(cls: type[Model], config: BertConfig, backend: str, seed: int = 0, **options: Any) -> Any:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordpiece_bert.bert as bert
+from random_models import LossOnly
 from wordpiece_bert.bert import gradients as G  # noqa: N812
 from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.bert.functional import ACTIVATIONS
@@ -180,7 +181,7 @@ def test_gradients_of_albert_against_central_differences() -> None:
         values = []
         for sign in (1, -1):
             moved = {**parameters, name: parameters[name] + sign * 1e-5 * direction}
-            values.append(compute(network, moved, batch).loss)
+            values.append(compute(network, moved, batch, engine=LossOnly()).loss)
         expected = (values[0] - values[1]) / 2e-5
         assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-4, abs=1e-6), name
 
