@@ -32,7 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ids(texts: list[str | None], **options: Any) -> list[list[int] | None]:
-    return [None if text is None else tokenizer().encode(text, **options).ids for text in texts]
+    encode = tokenizer().encode
+    return [None if text is None else encode(text, **options).ids for text in texts]
 
 
 # --- polars
@@ -55,10 +56,12 @@ def test_polars_expressions(engine: str, folder: Path, tmp_path: Path) -> None:
     assert found["ids"].to_list() == ids(chosen)
     assert lazy.collect_schema()["cut"] == found.schema["cut"]
     cut = found["cut"].struct.unnest()
-    assert cut["ids"].to_list() == ids(chosen, max_length=4)
-    assert cut["length"].to_list() == [None if one is None else len(one) for one in ids(chosen, max_length=4)]
+    expected = ids(chosen, max_length=4)
+    assert cut["ids"].to_list() == expected
+    assert cut["length"].to_list() == [None if one is None else len(one) for one in expected]
+    encode = tokenizer().encode
     assert cut["truncated"].to_list() == [
-        None if one is None else tokenizer().encode(one, max_length=4).truncated for one in chosen
+        None if one is None else encode(one, max_length=4).truncated for one in chosen
     ]
 
 
