@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.progress import notify
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.sentence.dense.transformer import TransformerBody
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = ["to bake bread", "a bicycle wheel", "", "the dough in the oven"]
 
@@ -122,16 +119,27 @@ def test_a_cancelled_call_ends_after_the_running_pass() -> None:
 
 
 @pytest.mark.model
-def test_a_cancelled_encode_leaves_its_thread(tmp_path: Path) -> None:
+def test_a_cancelled_encode_leaves_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = SentenceEncoder("minilm")
     before = threading.active_count()
+    started, cancelled = threading.Event(), threading.Event()
+    compute = TransformerBody.pooled
+
+    def wait(self: TransformerBody, *arguments: Any, **options: Any) -> Any:
+        started.set()
+        assert cancelled.wait(30)
+        return compute(self, *arguments, **options)
+
+    monkeypatch.setattr(TransformerBody, "pooled", wait)
 
     async def run() -> None:
-        task = asyncio.create_task(encoder.aencode(["a long sentence about nothing at all " * 10] * 300))
-        await asyncio.sleep(0.2)
+        task = asyncio.create_task(encoder.aencode(["a long sentence about nothing at all " * 10] * 8))
+        while not started.is_set():
+            await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        cancelled.set()
 
     asyncio.run(run())  # joins the threads of its executor, so it ends only when the model has
     assert threading.active_count() <= before
