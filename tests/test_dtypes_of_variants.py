@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +71,9 @@ def test_the_folders_have_every_type_of_model() -> None:
         assert read_config(MODELS / folder).model_type == kind
 
 
-def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:
-    """A model of a class with random weights; those of `weights` replace them."""
+@functools.cache
+def drawn(cls: type[Any]) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
+    """A configuration of a class, and random weights, which cannot be written to: all models of the class share them."""
     folder = MODELS / FOLDERS[cls.config_class.model_type]
     config = cls.config_class.from_folder(folder)
     sizes = {name: size for name, size in SIZES.items() if hasattr(config, name)}
@@ -83,13 +85,20 @@ def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:
     shapes = {prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
     shapes = {name: shape for name, shape in shapes.items() if name not in layout.tied}
     random = np.random.default_rng(8)
-    drawn = {}
+    weights = {}
     for name, shape in shapes.items():
         size = [getattr(config, n) if isinstance(n, str) else n for n in shape]
         scale = 0.1 if len(size) == 2 else 0.02
         is_norm = len(size) == 1 and name.endswith("weight")
-        drawn[name] = (random.normal(size=size) * scale + is_norm).astype(np.float32)
-    return cls(config, drawn | weights, dtype=dtype)
+        weights[name] = (random.normal(size=size) * scale + is_norm).astype(np.float32)
+        weights[name].setflags(write=False)
+    return config, weights
+
+
+def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:
+    """A model of a class with random weights; those of `weights` replace them."""
+    config, random = drawn(cls)
+    return cls(config, random | weights, dtype=dtype)
 
 
 def computed(model: Any) -> np.ndarray[Any, Any]:

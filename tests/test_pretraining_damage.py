@@ -123,7 +123,7 @@ def test_shares_of_a_report_are_probabilities(options: dict[str, object]) -> Non
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_index_is_an_error(
     made: Path, tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
@@ -144,7 +144,7 @@ def test_a_damaged_index_is_an_error(
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damaged_bytes_are_an_error(
     made: Path, tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
@@ -322,6 +322,7 @@ def test_a_second_writer_is_refused(made: Path, tmp_path: Path, name: str) -> No
 
 PROGRAM = """
 import sys
+import time
 import wordpiece_bert as wb
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining import build_examples, build_token_store
@@ -338,6 +339,7 @@ for call in (
         except InputError as error:
             if "another process" not in str(error):
                 raise
+            time.sleep(0.005)
 """
 
 
