@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ import numpy as np
 import pytest
 
 import wordpiece_bert as wb
+from wordpiece_bert import cli
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -124,7 +126,10 @@ def run_command(line: str) -> None:
     """Run a line of a shell block; what installs or builds is only compared with the Makefile."""
     program, *arguments = shlex.split(line, comments=True)
     if program == "wordpiece-bert":
-        run("-m", "wordpiece_bert", *arguments)
+        # In this process: starting another takes longer than most commands. It prints warnings, as it does for users.
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            assert cli.main(arguments) == 0, line
     elif program == "python":
         run(*arguments)
     elif program == "make":
