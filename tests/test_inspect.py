@@ -33,6 +33,7 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect import Trace
 from wordpiece_bert.inspect.pack import ALPHABET, ENCODINGS, pack
+from wordpiece_bert.inspect.packed_page import page_file
 from wordpiece_bert.inspect.scores import TOLERANCE, pack_scores
 from wordpiece_bert.tasks import Loaded
 
@@ -865,7 +866,9 @@ def test_hostile_texts_stay_texts(reviews: Loaded, blanks: Loaded, tok: wb.Token
     for one in [view, *others]:
         ET.fromstring(one.to_svg())
         assert "<img" not in one._repr_html_()
-        assert "<script" not in one.frame()._repr_html_()
+        frame, script = one.frame()._repr_html_().split("<script>")
+        assert script.removesuffix("</script>") == page_file("frame.js")
+        assert frame.count("<") == frame.count(">") == 2
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=4))

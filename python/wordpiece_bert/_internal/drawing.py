@@ -8,6 +8,8 @@ import re
 import struct
 import warnings
 import zlib
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from xml.sax.saxutils import escape, quoteattr
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 INK, SOFT, GROUND = "#1f2328", "#59636e", "#ffffff"
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+#: Pictures of cells are rectangles up to this many cells in one SVG; the scripts of a page have the same number.
+MOST_CELLS = 20_000
 # Characters that XML 1.0 does not allow, even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -84,18 +88,29 @@ class Drawing:
         self._shapes.append(_Polygon(list(points), fill, opacity))
 
     def image(self, x: float, y: float, width: float, height: float, pixels: npt.NDArray[np.uint8]) -> None:
-        """Add an image, uint8 [rows, columns, 3], each of whose pixels becomes a rectangle."""
+        """Add a picture of cells, uint8 [rows, columns, 3], each of which becomes a rectangle of its colour."""
         self._shapes.append(_Image(x, y, width, height, pixels))
 
-    def to_svg(self) -> str:
-        """Return the picture as SVG."""
+    def to_svg(self, most_cells: int = MOST_CELLS) -> str:
+        """Return the picture as SVG, with up to `most_cells` cells as rectangles.
+
+        Pictures of cells are drawn the smallest first, those of one size alike; the others are embedded as PNG.
+        """
+        sizes = Counter(shape.cells for shape in self._shapes if isinstance(shape, _Image))
+        left, drawn = most_cells, 0  # pictures up to `drawn` cells are rectangles
+        for cells, count in sorted(sizes.items()):
+            left -= cells * count
+            if left < 0:
+                break
+            drawn = cells
         w, h = _n(self.width), _n(self.height)
         title = escape(_FORBIDDEN.sub("\ufffd", self.title))
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
             f'font-family="{FONT}"><title>{title}</title><rect width="{w}" height="{h}" fill="{GROUND}"/>'
         )
-        return head + "".join(shape.svg() for shape in self._shapes) + "</svg>"
+        shapes = (s.png_svg() if isinstance(s, _Image) and s.cells > drawn else s.svg() for s in self._shapes)
+        return head + "".join(shapes) + "</svg>"
 
     def to_png(self, scale: float = 2) -> bytes:
         """Return the picture as PNG, `scale` pixels for each of its own.
@@ -300,7 +315,20 @@ class _Image(NamedTuple):
     height: float
     pixels: npt.NDArray[np.uint8]
 
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return int(self.pixels.shape[0] * self.pixels.shape[1])
+
     def svg(self) -> str:
+        rows, columns, _ = self.pixels.shape
+        scale = f"scale({self.width / max(columns, 1):.6g} {self.height / max(rows, 1):.6g})"
+        paths = "".join(f'<path fill="{fill}" d="{path}"/>' for fill, path in _cell_paths(self.pixels).items())
+        place = f"translate({_n(self.x)} {_n(self.y)}) {scale}"
+        return f'<g transform="{place}" shape-rendering="crispEdges">{paths}</g>'
+
+    def png_svg(self) -> str:
+        """Return the element with the cells as a PNG file."""
         data = base64.b64encode(png(self.pixels)).decode("ascii")
         place = f'x="{_n(self.x)}" y="{_n(self.y)}" width="{_n(self.width)}" height="{_n(self.height)}"'
         more = 'preserveAspectRatio="none" image-rendering="pixelated"'
@@ -312,3 +340,29 @@ class _Image(NamedTuple):
         # imshow sets the limits to the image's.
         axes.set_xlim(0, axes.figure.bbox.width / axes.figure.dpi * 100)
         axes.set_ylim(axes.figure.bbox.height / axes.figure.dpi * 100, 0)
+
+
+def _cell_paths(pixels: npt.NDArray[np.uint8]) -> dict[str, str]:
+    """Return a path for each colour of uint8 [rows, columns, 3]: rectangles of equal cells.
+
+    Cells are joined that are equal in a row, and such runs that are equal below each other.
+    """
+    red, green, blue = (pixels[..., channel].astype(np.int64) for channel in range(3))
+    boxes: dict[int, list[list[int]]] = {}
+    above: dict[int, tuple[int, list[int]]] = {}  # the boxes that end at this row, by their first column
+    for y, row in enumerate((red << 16 | green << 8 | blue).tolist()):
+        here, x = {}, 0
+        for code, run in groupby(row):
+            columns = sum(1 for _ in run)
+            before, box = above.get(x, (-1, [0, 0, 0, 0]))
+            if before != code or box[2] != columns:
+                box = [x, y, columns, 0]
+                boxes.setdefault(code, []).append(box)
+            box[3] += 1
+            here[x] = code, box
+            x += columns
+        above = here
+    return {
+        f"#{code:06x}": "".join(f"M{x} {y}h{columns}v{rows}h-{columns}z" for x, y, columns, rows in found)
+        for code, found in boxes.items()
+    }

@@ -13,7 +13,7 @@ import numpy as np
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.pack import as_finite
-from wordpiece_bert.inspect.trace import Trace
+from wordpiece_bert.inspect.trace import Trace, about
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def attention(
     >>> inspect.attention(trace).kind
     'attention'
     """
-    factors, truncated = {}, False
+    factors, truncated, texts = {}, False, ()
     if isinstance(source, Trace):
-        truncated = source.truncated
+        truncated, texts = source.truncated, source.texts
         tokens, sentence_ids, value_norms = source.tokens, source.sentence_ids, source.value_norms
         if source.position_bias is None:
             factors["attention"] = (source.queries, source.keys)
@@ -117,6 +117,7 @@ def attention(
         }
     sides = _sentences(names, sentence_ids)
     data = {"tokens": names, "sentences": sides, "focus": focus, "truncated": truncated}
+    data["about"] = about(*texts or [" ".join(names)])
     return View("attention", title, data, arrays, encodings, factors)
 
 
@@ -228,8 +229,9 @@ def neurons(
     if bias is not None:
         arrays["bias"] = bias[chosen]
         encodings["bias"] = "half"
-    truncated = source is not None and source.truncated
+    truncated, texts = (False, ()) if source is None else (source.truncated, source.texts)
     data = {"tokens": names, "layers": chosen, "first": first, "truncated": truncated}
+    data["about"] = about(*texts or [" ".join(names)])
     return View("neurons", title, data, arrays, encodings)
 
 

@@ -87,6 +87,8 @@ class Attribution:
     replacement: str
     #: Whether a text was truncated.
     truncated: bool
+    #: The text, or the two texts of a pair or of a cosine.
+    texts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -225,6 +227,7 @@ def attribute(
         chosen=target.chosen,
         replacement=_replacement(options, tokenizer),
         truncated=encoding.truncated,
+        texts=(text,) if pair is None else (text, pair),
     )
 
 
@@ -293,6 +296,7 @@ def _of_cosine(encoder: SentenceEncoder, text: str, pair: str, options: Options,
         chosen=0,
         replacement=_replacement(options, tokenizer),
         truncated=any(one.truncated for one in encodings),
+        texts=(text, pair),
     )
 
 

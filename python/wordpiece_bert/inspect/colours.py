@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,14 +56,20 @@ HABIT_COLOURS = {
 }
 
 
+@cache
+def _table(name: str) -> npt.NDArray[np.uint8]:
+    """Return 256 colours of a map in its light form, uint8 [256, 3]: the same as in a page."""
+    stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in PALETTE["light"][name]], np.float64)
+    place = np.arange(256) / 255 * (len(stops) - 1)
+    low = np.minimum(place.astype(int), len(stops) - 2)
+    colours = stops[low] + (stops[low + 1] - stops[low]) * (place - low)[:, None]
+    return np.floor(colours + 0.5).astype(np.uint8)
+
+
 def mapped(values: Array, name: str) -> npt.NDArray[np.uint8]:
     """Return the colours of values in the light form of a map, uint8 [..., 3]."""
-    stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in PALETTE["light"][name]], np.float32)
-    share = np.clip(values if name == "sequential" else (values + 1) / 2, 0, 1) * (len(stops) - 1)
-    low = np.minimum(share.astype(int), len(stops) - 2)
-    part = (share - low)[..., None]
-    colours: npt.NDArray[np.uint8] = np.rint(stops[low] * (1 - part) + stops[low + 1] * part).astype(np.uint8)
-    return colours
+    share = np.clip(values if name == "sequential" else (values.astype(np.float64) + 1) / 2, 0, 1)
+    return _table(name)[np.floor(share.astype(np.float64) * 255 + 0.5).astype(int)]
 
 
 def colour(value: float, name: str = "sequential") -> str:

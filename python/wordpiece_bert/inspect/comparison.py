@@ -12,7 +12,7 @@ from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.alignment import Group, align_spans, align_tokens
-from wordpiece_bert.inspect.trace import Trace
+from wordpiece_bert.inspect.trace import Trace, about
 from wordpiece_bert.inspect.view import View
 from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tokenizer import Tokenizer
@@ -63,6 +63,8 @@ class Comparison:
     heads: Array | None
     #: How alike the vectors of the units are after each two layers, linear CKA, [A + 1, B + 1].
     layers: Array
+    #: The text of each, or the two texts of a pair.
+    texts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def __repr__(self) -> str:
         return (
@@ -143,6 +145,7 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
         distances=distances,
         heads=heads,
         layers=np.array([[_cka(one, other) for other in y] for one in x], np.float32),
+        texts=(a.texts, b.texts),
     )
 
 
@@ -212,6 +215,7 @@ def comparison(found: Comparison, *, layer: int = -1, head: int = 0, title: str 
         "groups": [[list(left), list(right)] for left, right in found.groups],
         "units": found.units,
         "first": {"layers": [layer % s[0] for s in shapes], "heads": [head % s[1] for s in shapes]},
+        "about": [name for texts in found.texts for name in about(*texts)] if all(found.texts) else [],
     }
     arrays = {"first": found.attentions[0], "second": found.attentions[1], "layers": found.layers}
     encodings: dict[str, Encoding] = {"first": "half", "second": "half"}
@@ -384,6 +388,7 @@ def tokenizers(found: TokenizerComparison, *, title: str = "Tokenizers") -> View
         "groups": [[list(left), list(right)] for left, right in found.groups],
         "words": [found.text[start:end] for start, end in found.words],
         "perWord": list(found.tokens_per_word),
+        "about": about(found.text),
         "unknown": [list(one) for one in found.unknown],
     }
     counts = np.array(found.counts, np.float32).reshape(len(found.counts), 2)

@@ -20,7 +20,7 @@ from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.sentences import Sentences
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import word_token
-from wordpiece_bert.inspect.trace import encode, encoder_of
+from wordpiece_bert.inspect.trace import about, encode, encoder_of
 from wordpiece_bert.inspect.view import View
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.tasks.loading import loaded
@@ -80,6 +80,8 @@ class Interventions:
     shape: tuple[int, int]
     #: Whether a text was truncated.
     truncated: bool
+    #: The text, or the two texts of a pair.
+    texts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Interventions({len(self.heads)} of {self.change!r}, from {self.model})"
@@ -190,6 +192,7 @@ def intervene(
         moved=moved,
         shape=(stack.layers, stack.heads),
         truncated=encoding.truncated or bool(donor and donor.truncated),
+        texts=(text,) if pair is None else (text, pair),
     )
 
 
@@ -229,6 +232,7 @@ def _of_sentence(
         moved=1 - after[:, 0, 0],
         shape=(stack.layers, stack.heads),
         truncated=encoding.truncated or bool(donor and donor.truncated),
+        texts=(text,),
     )
 
 
@@ -348,6 +352,7 @@ def interventions(found: Interventions, *, title: str = "Interventions") -> View
         "columns": found.columns,
         "measure": found.measure,
         "heads": [[list(head) for head in one] for one in found.heads],
+        "about": about(*found.texts),
         "shape": list(found.shape),
         "truncated": found.truncated,
     }

@@ -94,6 +94,9 @@ class Kind:
     allowed : callable
         Whether the command can make the view with a model, or with None for a tokenizer alone. By default, with any
         model.
+    rows : str
+        The name in ``data`` of the texts that rows or points stand for, if there are any: choosing one chooses its
+        text in the other tabs.
     on_request : bool
         Whether the command makes the view only if it is named, because it takes long.
     """
@@ -104,6 +107,7 @@ class Kind:
     script: str = ""
     make: Callable[[Inspected], Any] | None = None
     allowed: Callable[[Loaded | None], bool] = lambda loaded: loaded is not None
+    rows: str = ""
     on_request: bool = False
 
 

@@ -15,10 +15,13 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, MARKS, PALETTE
 from wordpiece_bert.inspect.kinds import KINDS
 
-__all__ = ["PackedPage", "escaped", "json_text", "page_file", "readable_json"]
+__all__ = ["PackedPage", "escaped", "json_text", "page_file", "page_script", "readable_json"]
 
 #: The scripts of the page before and after those of the kinds of views. Each is readable by itself.
-FIRST_SCRIPTS = ("core.js", "selection.js", "keyboard.js", "colours.js", "arrays.js", "widgets.js", "svg.js", "take.js")
+FIRST_SCRIPTS = (
+    *("core.js", "selection.js", "keyboard.js", "colours.js", "arrays.js", "widgets.js"),
+    *("svg_context.js", "svg.js", "take.js"),
+)
 LAST_SCRIPT = "main.js"
 #: Characters of Python's texts that UTF-8 does not have.
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,11 +40,14 @@ class PackedPage:
         The views: values that JSON has, which refer to `parts` by number.
     parts : list of str
         Compressed arrays and texts, in base 85.
+    texts : list of str
+        The texts that the views are about, to choose from: their beginnings. The views have their numbers.
     """
 
     title: str
     views: list[dict[str, Any]]
     parts: list[str]
+    texts: list[str]
 
     def to_html(self, pictures: str = "") -> str:
         """Return the page: one file that needs no network, and whose content security policy allows none.
@@ -56,9 +62,9 @@ class PackedPage:
         str
             The HTML.
         """
-        content = _script_json({"title": self.title, "views": self.views, "colours": _COLOURS})
+        content = _script_json({"title": self.title, "views": self.views, "texts": self.texts, "colours": _COLOURS})
         fallback = f"<h1>{escaped(self.title)}</h1><p>This page is interactive where scripts are allowed.</p>{pictures}"
-        script, style = _script(), page_file("page.css")
+        script, style = page_script(), page_file("page.css")
         policy = (
             f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
             "base-uri 'none'; form-action 'none'"
@@ -81,7 +87,8 @@ def page_file(name: str) -> str:
     return resources.files("wordpiece_bert.inspect").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _script() -> str:
+def page_script() -> str:
+    """Return the script of a page: those of all kinds, in one function."""
     kinds = dict.fromkeys(kind.script for kind in KINDS.values() if kind.script)  # some have one in common
     parts = [*map(page_file, FIRST_SCRIPTS), *kinds, page_file(LAST_SCRIPT)]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"

@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens, checked_weights
-from wordpiece_bert.inspect.trace import Trace
+from wordpiece_bert.inspect.trace import Trace, about
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -82,21 +82,24 @@ def patterns(
     [['broad']]
     """
     traces = [source] if isinstance(source, Trace) else source if isinstance(source, (list, tuple)) else []
-    truncated = False
+    truncated, texts = False, []
     if traces and all(isinstance(one, Trace) for one in traces):
         found = [_measures(checked_weights(t.attentions), t.tokens, t.sentence_ids, t.word_ids) for t in traces]
         pair = any(1 in t.sentence_ids for t in traces)
         truncated = any(t.truncated for t in traces)
+        texts = about(*traces[0].texts) if len(traces) == 1 else []
         if len({one.shape for one in found}) > 1:
             raise InputError("traces of models with different layers or heads cannot be averaged")
     else:
         weights = checked_weights(source)  # type: ignore[arg-type]
         names = checked_tokens(tokens, weights.shape[-1])
         found = [_measures(weights, names, sentence_ids, word_ids)]
+        texts = about(" ".join(names))
         pair = sentence_ids is not None and 1 in sentence_ids
     measures: Array = np.mean(np.array(found, np.float64), axis=0).astype(np.float32)
     labels = [[_label(head, pair=pair) for head in layer] for layer in measures.tolist()]
     data = {"habits": list(HABITS), "labels": labels, "texts": len(found), "pair": pair, "truncated": truncated}
+    data["about"] = texts
     return View("patterns", title, data, {"measures": measures})
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attribution import Attribution, attribute
+from wordpiece_bert.inspect.trace import about
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def saliency(
         if one.layers is not None:
             arrays[f"layers{suffix}"] = one.layers
     first, *others = (_entry(one) for one in listed)
-    return View("saliency", title, first | {"others": others}, arrays)
+    texts = [name for one in listed for name in about(*one.texts)] if all(one.texts for one in listed) else []
+    return View("saliency", title, first | {"others": others, "about": texts}, arrays)
 
 
 def _entry(found: Attribution) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wordpiece_bert import _core
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.trace import about
 from wordpiece_bert.inspect.view import View
 from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tokenizer import Tokenizer
@@ -89,7 +90,8 @@ def tokens(
             raise InputError(f"tokens needs a Tokenizer, not {type(one).__name__}")
     called = names or ("first tokenizer", "second tokenizer")
     entries = [_entry(one, name, text, pair, max_length) for one, name in zip(tokenizers, called, strict=False)]
-    return View("tokens", title, {"texts": [text] if pair is None else [text, pair], "tokenizers": entries})
+    data = {"texts": [text] if pair is None else [text, pair], "tokenizers": entries, "about": about(text, pair)}
+    return View("tokens", title, data)
 
 
 def _entry(tokenizer: AnyTokenizer, name: str, text: str, pair: str | None, max_length: int | None) -> dict[str, Any]:

@@ -28,10 +28,19 @@ if TYPE_CHECKING:
     from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
     from wordpiece_bert.tasks.loading import Source
 
-__all__ = ["Trace", "encode", "encoder_of", "run_trace", "stored_weight", "trace"]
+__all__ = ["Trace", "about", "encode", "encoder_of", "run_trace", "stored_weight", "trace"]
 
 #: What is added to the score of a key beyond a window: its weight is 0, and float16 has the number.
 _BEYOND = np.float32(-60_000.0)
+
+
+def about(*texts: str | None) -> list[str]:
+    """Return what `View.data` has under ``about``: one name for a text or a pair, none if it is not known.
+
+    Views with equal names are of one text: a page chooses it for all of them.
+    """
+    known = [text for text in texts if text is not None]
+    return ["\n".join(known)] if known else []
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

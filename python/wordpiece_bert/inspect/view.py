@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.frame import Frame
 from wordpiece_bert.inspect.kinds import kind_named
-from wordpiece_bert.inspect.pack import Encoding, Packed, are_softmax_of, pack, pack_text
-from wordpiece_bert.inspect.packed_page import PackedPage, json_text, readable_json
+from wordpiece_bert.inspect.pack import Encoding, Packed, pack
+from wordpiece_bert.inspect.packed_page import PackedPage, readable_json
+from wordpiece_bert.inspect.packing import packed_page
 from wordpiece_bert.inspect.scores import SHORTEST, pack_scores
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -27,8 +28,6 @@ __all__ = ["Page", "View", "page"]
 SUFFIXES = (".html", ".json", ".png", ".svg")
 #: A page without scripts shows pictures instead, unless they are larger than this, in characters.
 LARGEST_FALLBACK = 400_000
-#: The data of a view are compressed in the page if they are longer, in characters of JSON.
-LARGE_DATA = 30_000
 
 
 class View:
@@ -186,6 +185,8 @@ class View:
     def to_svg(self) -> str:
         """Return the picture as SVG.
 
+        Up to 20,000 cells of matrices are rectangles, the smallest matrices first; larger ones are embedded as PNG.
+
         Returns
         -------
         str
@@ -237,13 +238,13 @@ class View:
         content = {".html": self.to_html, ".svg": self.to_svg, ".json": self.to_json}[suffix]
         return write_text(path, content())
 
-    def frame(self, height: int = 640) -> Frame:
-        """Return the interactive page for a notebook that runs scripts: a sandboxed frame, `height` pixels high.
+    def frame(self, height: int | None = None) -> Frame:
+        """Return the interactive page for a notebook that runs scripts: a sandboxed frame.
 
         Parameters
         ----------
-        height : int, default 640
-            The height in pixels.
+        height : int, optional
+            The height in pixels. By default that of the content; 640 where the notebook lets no script measure it.
 
         Returns
         -------
@@ -261,25 +262,11 @@ class View:
         return Frame(self.to_html(), height)
 
     def _repr_html_(self) -> str:
-        return _card(self.to_svg())
+        return _card(_compact(self))
 
     def __repr__(self) -> str:
         arrays = "".join(f", {name} {list(array.shape)}" for name, array in self.arrays.items())
         return f"View({self.kind!r}, {self.title!r}{arrays})"
-
-
-class Frame:
-    """A page for a notebook, in a frame that may run scripts, save files, copy and print, and nothing else."""
-
-    def __init__(self, content: str, height: int) -> None:
-        self._content = content
-        self._height = int(height)
-
-    def _repr_html_(self) -> str:
-        source = html.escape(self._content, quote=True)
-        style = f"width:100%;height:{self._height}px;border:0"
-        allowed = 'sandbox="allow-scripts allow-downloads allow-modals" allow="clipboard-write"'
-        return f'<iframe {allowed} style="{style}" title="Inspection" srcdoc="{source}"></iframe>'
 
 
 class Page:
@@ -287,8 +274,8 @@ class Page:
 
     Parameters
     ----------
-    views : iterable of View
-        At least one view.
+    views : iterable of View or of sequence of View
+        At least one; a sequence is one tab, with a view for each of several texts.
     title : str, default "Looking inside"
         The title of the page.
 
@@ -303,7 +290,7 @@ class Page:
     Attributes
     ----------
     views : list of View
-        As above.
+        The views, in the order of the tabs.
     title : str
         As above.
     """
@@ -311,12 +298,12 @@ class Page:
     views: list[View]
     title: str
 
-    def __init__(self, views: Iterable[View], title: str = "Looking inside") -> None:
-        self.views = list(views)
+    def __init__(self, views: Iterable[View | Sequence[View]], title: str = "Looking inside") -> None:
+        tabs = [[one] if isinstance(one, View) else _of_several_texts(index, one) for index, one in enumerate(views)]
+        self.views = [view for tab in tabs for view in tab]
         self.title = title
-        for index, view in enumerate(self.views):
-            if not isinstance(view, View):
-                raise InputError(f"views[{index}] must be a View, not {type(view).__name__}")
+        #: The number of the tab of each view.
+        self._tabs = [number for number, tab in enumerate(tabs) for _ in tab]
         if not self.views:
             raise InputError("a page needs at least one view")
 
@@ -336,7 +323,7 @@ class Page:
         >>> "Two vectors" in page.to_html()
         True
         """
-        pictures = [view.to_svg() for view in self.views]
+        pictures = [_compact(view) for view in self.views]
         return self.packed().to_html("".join(pictures) if sum(map(len, pictures)) <= LARGEST_FALLBACK else "")
 
     def packed(self) -> PackedPage:
@@ -355,49 +342,7 @@ class Page:
         >>> [view["kind"] for view in packed.views]
         ['similarity']
         """
-        blobs: list[str] = []
-        shown: list[dict[str, Any]] = []
-        computed = self._computed()
-        for index, view in enumerate(self.views):
-            kind = kind_named(view.kind)
-            arrays = {}
-            for name, packed in view.packed(without={"attention"} if index in computed else set()).items():
-                arrays[name] = packed.spec | {"first": len(blobs)}
-                blobs += packed.parts
-            data: Any = view.data
-            text = json_text(data)
-            if len(text) > LARGE_DATA:
-                part, length = pack_text(text)
-                data = {"packed": len(blobs), "length": length}
-                blobs.append(part)
-            named = {"kind": view.kind, "label": kind.label, "title": view.title}
-            picture = {} if kind.script else {"picture": view.to_svg()}
-            # What is chosen at first, for all tabs.
-            focus = {"focus": view.data["focus"]} if view.data.get("focus") else {}
-            shown.append({**named, "data": data, "arrays": arrays, **focus, **picture})
-        for index, source in computed.items():
-            spec = {name: shown[source]["arrays"][name] for name in ("queries", "keys")}
-            shape = list(self.views[index].arrays["attention"].shape)
-            shown[index]["arrays"]["attention"] = {"encoding": "softmax", "shape": shape, **spec}
-        return PackedPage(self.title, shown, blobs)
-
-    def _computed(self) -> dict[int, int]:
-        """Return the views whose attention the page computes, with the view that has the queries and keys."""
-        sources = [
-            (index, view)
-            for index, view in enumerate(self.views)
-            if view.kind == "neurons"
-            and "bias" not in view.arrays
-            and view.data["layers"] == list(range(len(view.arrays["queries"])))
-        ]
-        found = {}
-        for index, view in enumerate(self.views):
-            if view.kind == "attention":
-                for source, other in sources:
-                    if are_softmax_of(view.arrays["attention"], other.arrays["queries"], other.arrays["keys"]):
-                        found[index] = source
-                        break
-        return found
+        return packed_page(self.title, self.views, self._tabs)
 
     def to_json(self) -> str:
         """Return the page as a JSON object with ``title`` and ``views``.
@@ -451,13 +396,13 @@ class Page:
         suffix = _suffix(path, (".html", ".json"))
         return write_text(path, self.to_html() if suffix == ".html" else self.to_json())
 
-    def frame(self, height: int = 720) -> Frame:
-        """Return the page for a notebook that runs scripts: a sandboxed frame, `height` pixels high.
+    def frame(self, height: int | None = None) -> Frame:
+        """Return the page for a notebook that runs scripts: a sandboxed frame.
 
         Parameters
         ----------
-        height : int, default 720
-            The height in pixels.
+        height : int, optional
+            The height in pixels. By default that of the content; 640 where the notebook lets no script measure it.
 
         Returns
         -------
@@ -481,13 +426,14 @@ class Page:
         return f"Page({self.title!r}, {[view.kind for view in self.views]})"
 
 
-def page(*views: View, title: str = "Looking inside") -> Page:
+def page(*views: View | Sequence[View], title: str = "Looking inside") -> Page:
     """Return a page with these views, one tab for each.
 
     Parameters
     ----------
-    *views : View
-        The views, in the order of the tabs.
+    *views : View or sequence of View
+        The views, in the order of the tabs. A sequence is one tab, with views of one kind, each of another text; the
+        page has a list of the texts, and a choice holds for all tabs.
     title : str, default "Looking inside"
         The title of the page.
 
@@ -496,15 +442,48 @@ def page(*views: View, title: str = "Looking inside") -> Page:
     Page
         The page.
 
+    Raises
+    ------
+    InputError
+        There is no view, or those of a sequence are of several kinds, or not each of another text.
+
     Examples
     --------
-    >>> import numpy as np
-    >>> from wordpiece_bert import inspect
-    >>> page = inspect.page(inspect.similarity(np.eye(2), ["a", "b"]), title="Two vectors")
-    >>> [view.kind for view in page.views]
-    ['similarity']
+    >>> from wordpiece_bert import inspect, tasks
+    >>> words = tasks.load("models/words")
+    >>> traces = [inspect.trace(words, text) for text in ("the capital of france", "the capital of poland")]
+    >>> page = inspect.page([inspect.attention(one) for one in traces], [inspect.neurons(one) for one in traces])
+    >>> len(page.views)
+    4
     """
     return Page(views, title)
+
+
+def _of_several_texts(index: int, views: object) -> list[View]:
+    """Return the views of one tab.
+
+    Raises
+    ------
+    InputError
+        They are no views, or of several kinds, or not each of another text.
+    """
+    if not isinstance(views, (list, tuple)) or not views:
+        raise InputError(f"views[{index}] must be a View or a list of them, not {type(views).__name__}: {views!r:.80}")
+    listed: list[Any] = list(views)
+    for number, view in enumerate(listed):
+        if not isinstance(view, View):
+            raise InputError(f"views[{index}][{number}] must be a View, not {type(view).__name__}")
+    if kinds := sorted({view.kind for view in listed} - {listed[0].kind}):
+        raise InputError(f"views[{index}] has views of the kinds {listed[0].kind} and {kinds[0]}: a tab has one kind")
+    texts = [view.data.get("about", []) for view in listed]
+    if len(listed) > 1 and any(len(one) != 1 for one in texts):
+        place = next(number for number, one in enumerate(texts) if len(one) != 1)
+        count = len(texts[place])
+        raise InputError(f"views[{index}][{place}] is of {count} known texts, not of one: give it a tab of its own")
+    named = [one[0] for one in texts if one]
+    if repeated := next((text for text in named if named.count(text) > 1), None) if len(listed) > 1 else None:
+        raise InputError(f"views[{index}] has two views of one text, {repeated!r:.80}: give them tabs of their own")
+    return listed
 
 
 def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
@@ -512,6 +491,11 @@ def _suffix(path: Path, allowed: tuple[str, ...]) -> str:
     if suffix not in allowed:
         raise InputError(f"{path}: the name must end in one of {', '.join(allowed)}")
     return suffix
+
+
+def _compact(view: View) -> str:
+    """Return the picture as SVG with its cells as PNG: notebooks and pages keep many pictures."""
+    return view.drawing().to_svg(most_cells=0)
 
 
 def _card(svg: str) -> str:

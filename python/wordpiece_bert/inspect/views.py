@@ -174,7 +174,7 @@ for _kind in (
         draw=pictures_beside.tokenizers,
         script=_scripts("alignment.js", "tokenizers.js"),
     ),
-    Kind(name="similarity", label="Similarity", draw=pictures.similarity, script=_scripts("heatmap.js")),
-    Kind(name="map", label="Map", draw=pictures.embedding_map, script=_scripts("map_plot.js", "map.js")),
+    Kind(name="similarity", label="Similarity", draw=pictures.similarity, script=_scripts("heatmap.js"), rows="rows"),
+    Kind(name="map", label="Map", draw=pictures.embedding_map, script=_scripts("map_plot.js", "map.js"), rows="texts"),
 ):
     register(_kind)

@@ -28,11 +28,12 @@ function attentionLines(tokens, isSpecial, choose) {
 
   const draw = once(() => {
     if (!shown || !element.isConnected || !element.clientWidth) return;
-    const { context, width } = prepare(canvas, height);
-    const { left, right } = geometry();
-    context.clearRect(0, 0, width, height);
-    drawLines(context, left, right);
-    drawTokens(context, left, right, width);
+    drawOn(canvas, height, (context, width) => {
+      const { left, right } = geometry();
+      context.clearRect(0, 0, width, height);
+      drawLines(context, left, right);
+      drawTokens(context, left, right, width);
+    });
     const last = Math.min(tokens.length, Math.floor((element.scrollTop + height - 8) / ROW)) - 1;
     const first = Math.max(0, Math.ceil((element.scrollTop - 8) / ROW));
     part.textContent = total > height ? `Positions ${first} to ${last} of ${tokens.length} tokens.` : "";

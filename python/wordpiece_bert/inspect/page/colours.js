@@ -23,7 +23,7 @@ function colourTable(name) {
       const low = Math.min(Math.floor(place), stops.length - 2);
       return stops[low].map((part, channel) => Math.round(part + (stops[low + 1][channel] - part) * (place - low)));
     });
-    table.css = table.map((parts) => `rgb(${parts.join(" ")})`);
+    table.css = table.map((parts) => `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`);
     table.ink = table.map(inkOnColour);
     tables.set(name, table);
   }
@@ -67,8 +67,9 @@ function keepShaded(element, name, value) {
   return element;
 }
 
-/** Paint values [rows, columns] into a canvas, one pixel each. */
+/** Paint values [rows, columns] into a canvas, one pixel each: its cells, which an SVG has as rectangles. */
 function paint(canvas, rows, columns, name, value) {
+  canvas.hasCells = true;
   canvas.width = columns;
   canvas.height = rows;
   const context = canvas.getContext("2d");

@@ -7,8 +7,10 @@ builders.comparison = (view) => {
   const own = (name) => `${view.name}.${name}`;
   const words = (number, side) => groups[number][side].map((place) => readable(tokens[side][place])).join(" ");
   const name = (unit) => [...new Set([0, 1].map((side) => words(units[unit], side)))].join(" / ");
-  const position = (unit) => groups[units[unit]][0][0]; // of the first, which other tabs show
-  const unitOf = (token) => units.findIndex((number) => groups[number][0].includes(token));
+  /** Of which of the two the chosen token is: of the first, unless the text of the second is chosen. */
+  const side = () => Number(view.texts.length > 1 && view.texts[0] !== view.texts[1] && view.texts[1] === selection.text);
+  const position = (unit) => groups[units[unit]][side()][0];
+  const unitOf = (token) => units.findIndex((number) => groups[number][side()].includes(token));
   const what = "query units downwards, key units to the right";
   const maps = ["First", "Second", "Second − first"].map((label) => heat(`${label}: ${what}`, "clamp(220px, 28vw, 380px)"));
   const heads = maps.map(() => make("h3", {}));
@@ -31,8 +33,9 @@ builders.comparison = (view) => {
     return says.join("\n");
   };
   const line = aligned(groups, tokens, "Tokens of both: choose one", (number) => {
-    const place = groups[number][0][0];
-    if (place !== undefined) select({ token: place });
+    const [mine, other] = [side(), 1 - side()].map((one) => groups[number][one][0]);
+    if (mine !== undefined) select({ token: mine });
+    else if (view.texts[0] !== view.texts[1]) select({ text: view.texts[1 - side()], token: other });
   }, tell);
 
   /** The layers and heads that are chosen, of both; the second follows the first unless it is chosen itself. */
@@ -76,6 +79,15 @@ builders.comparison = (view) => {
     layerNote.textContent = `After layer ${one} of the first and ${other} of the second: ${value} ${how}.`;
   }
 
+  /** A group of tokens that only one of the two has. */
+  function showAlone(number) {
+    const where = groups[number][0].length ? 0 : 1;
+    detail.replaceChildren(
+      make("h3", {}, isolated(words(number, where))),
+      make("p", { class: "soft small", "data-role": "pair" }, `Only in the ${["first", "second"][where]}: nothing to compare.`),
+    );
+  }
+
   function showDetail(query, key) {
     const [a, b] = shown.matrices.map((matrix) => matrix.row(query));
     const change = Array.from(b, (value, i) => value - a[i]);
@@ -111,12 +123,15 @@ builders.comparison = (view) => {
     maps[2].set(count, count, "diverging", (i, j) => change(i, j) / most, pair);
     const titles = ["First", "Second"].map((which, side) => `${which}: layer ${layer[side]}, head ${head[side]}`);
     [...titles, `Second − first, up to ±${digits(most)}`].forEach((title, i) => (heads[i].textContent = title));
-    const query = Math.max(0, unitOf(selectedIndex("token", tokens[0].length, 0)));
-    const key = selection.pair === undefined ? -1 : unitOf(selectedIndex("pair", tokens[0].length, -1));
+    const [token, other] = [["token", 0], ["pair", -1]].map(([name, none]) => selectedIndex(name, tokens[side()].length, none));
+    const number = groups.findIndex((group) => group[side()].includes(token));
+    const query = unitOf(token);
+    const key = selection.pair === undefined ? -1 : unitOf(other);
     for (const map of maps) map.mark(query, Math.max(0, key));
-    pressOne(line.buttons, units[query]);
+    pressOne(line.buttons, number);
     pressOne(cells, layer[0] * shapes[0][1] + head[0]);
-    showDetail(query, key < 0 ? null : key);
+    if (query < 0) showAlone(number);
+    else showDetail(query, key < 0 ? null : key);
     showLayers();
     draw();
   };

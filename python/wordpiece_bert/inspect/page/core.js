@@ -132,8 +132,11 @@ function redraw() {
   return Promise.all(redraws.filter(([element]) => element.isConnected).map(([, draw]) => draw()));
 }
 
-/** Give a canvas the resolution of the screen; returns its context and its size in CSS pixels. */
-function prepare(canvas, height) {
+/**
+ * Draw on a canvas in the resolution of the screen, `height` CSS pixels high. `draw` gets a context and the size in CSS
+ * pixels; it is kept, because an SVG is drawn by it too.
+ */
+function drawOn(canvas, height, draw) {
   const width = canvas.clientWidth || canvas.parentElement.clientWidth || 300;
   const scale = Math.min(devicePixelRatio || 1, 2);
   canvas.width = Math.max(1, Math.round(width * scale));
@@ -141,7 +144,8 @@ function prepare(canvas, height) {
   canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d");
   context.scale(scale, scale);
-  return { context, width, height };
+  canvas.drawn = { width, height, draw };
+  draw(context, width, height);
 }
 
 /** The value of a CSS variable, for canvases. */

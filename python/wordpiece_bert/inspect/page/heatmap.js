@@ -26,7 +26,7 @@ builders.similarity = (view) => {
       return keepShaded(one, "diverging", matrix.at(i, j));
     };
     names = rows.map((text, i) => {
-      const known = { class: "plain", dir: "auto", title: text, onclick: () => select({ point: i }) };
+      const known = { class: "plain", dir: "auto", title: text, onclick: () => select(rowChoice(view, i)) };
       return make("button", { type: "button", ...known }, short(text, 40));
     });
     const heads = columns.map((text) => make("span", { class: "column", title: text, dir: "auto" }, short(text, 26)));
@@ -47,7 +47,7 @@ builders.similarity = (view) => {
     else {
       map = heat("Similarities, rows downwards and columns to the right");
       map.set(rows.length, columns.length, "diverging", (i, j) => matrix.at(i, j), tell);
-      map.choose = (i, j) => select({ point: i, [column]: j });
+      map.choose = (i, j) => select({ ...rowChoice(view, i), [column]: j });
       map.keyed(() => [selectedIndex("point", rows.length, 0), selectedIndex(column, columns.length, 0)]);
       body.replaceChildren(map.element);
     }
@@ -108,7 +108,9 @@ builders.positions = (view) => {
   const draw = once(() => {
     label.textContent = `Position ${state.position}: similarity to the others`;
     if (!matrices.learned || !matrices.sinusoid || !plot.isConnected) return;
-    const { context, width: wide, height } = prepare(plot, 200);
+    drawOn(plot, 200, drawCourses);
+  });
+  function drawCourses(context, wide, height) {
     context.clearRect(0, 0, wide, height);
     const x = (i) => 34 + ((wide - 44) * i) / Math.max(1, count - 1);
     const y = (value) => 10 + ((1 - value) / 2) * (height - 30);
@@ -133,7 +135,7 @@ builders.positions = (view) => {
     context.fillText(`${count - 1}`, wide - 10, height - 4);
     context.textAlign = "left";
     context.fillText("0", 34, height - 4);
-  });
+  }
   onRedraw(plot, draw);
   /** The chosen column of a picture. */
   const columnOf = (i) => selectedIndex(own("column"), panels[i][3], 0);

@@ -8,19 +8,45 @@ function pictured(view) {
   view.start = () => {};
 }
 
-/** The views of the content, each with the name that it has in the address: its kind, "kind.2" for the second of a kind … */
-function allViews() {
+/**
+ * The tabs, each with its name in the address: its kind, "kind.2" for the second tab of a kind … A tab has one view, or a
+ * view for each of several texts.
+ */
+function allTabs() {
   const seen = {};
-  return content.views.map((view) => {
-    seen[view.kind] = (seen[view.kind] ?? 0) + 1;
-    const name = seen[view.kind] === 1 ? view.kind : `${view.kind}.${seen[view.kind]}`;
-    const arrays = Object.fromEntries(Object.entries(view.arrays).map(([key, spec]) => [key, new PackedArray(spec)]));
-    return { ...view, name, arrays };
-  });
+  const tabs = [];
+  for (const given of content.views) {
+    const arrays = Object.fromEntries(Object.entries(given.arrays).map(([key, spec]) => [key, new PackedArray(spec)]));
+    const view = { ...given, arrays };
+    if (!tabs[view.tab]) {
+      seen[view.kind] = (seen[view.kind] ?? 0) + 1;
+      tabs[view.tab] = { name: seen[view.kind] === 1 ? view.kind : `${view.kind}.${seen[view.kind]}`, views: [] };
+    }
+    view.tab = tabs[view.tab];
+    view.name = view.tab.name;
+    view.tab.views.push(view);
+  }
+  return tabs;
+}
+
+/** The view of a tab that shows the chosen text; if none does, the first. */
+function viewOf({ views }) {
+  return views.find((view) => view.texts.includes(selection.text)) ?? views[0];
+}
+
+/** The numbers of the texts to choose from in a tab: none, if it shows one, or all that it has. */
+function textsOf({ views }) {
+  return views.length > 1 || views[0].showsText ? [...new Set(views.flatMap((view) => view.texts))] : [];
+}
+
+/** The text that a view shows, if its tab has others. */
+function shownText(view) {
+  return textsOf(view.tab).length > 1 ? content.texts[textOf(view)] : null;
 }
 
 /** The names of the tabs, all of them different. */
-function tabNames(views) {
+function tabNames(tabs) {
+  const views = tabs.map((tab) => tab.views[0]);
   const kinds = views.map((view) => view.kind);
   const titles = views.map((view) => (kinds.filter((kind) => kind === view.kind).length > 1 ? view.title : view.label));
   return titles.map((title, i) => {
@@ -50,67 +76,116 @@ function started(view) {
   return view.ready;
 }
 
-/** The theme of the system, until the reader chooses one. Returns what chooses the other. */
+/**
+ * The theme of the system, or of the notebook around the frame, until the reader chooses one. Returns what chooses the
+ * other, and what takes that of a notebook.
+ */
 function themeOfSystem() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let isChosen = false;
-  const follow = () => isChosen || setTheme(dark.matches ? "dark" : "light");
+  let around = null;
+  const follow = () => {
+    const name = around ?? (dark.matches ? "dark" : "light");
+    if (!isChosen && name !== theme()) setTheme(name);
+  };
   dark.addEventListener("change", follow);
   follow();
-  return () => {
+  const change = () => {
     isChosen = true;
     setTheme(theme() === "dark" ? "light" : "dark");
   };
+  const take = (name) => {
+    around = name;
+    follow();
+  };
+  return [change, take];
+}
+
+/**
+ * In a frame, tell the page around it how high the content is, and take its theme: frame.js is there, or nobody listens.
+ * Returns what tells it again, because browsers observe no sizes in frames that are scrolled out.
+ */
+function fitFrame(app, takeTheme) {
+  if (parent === window) return () => {};
+  const tell = () => {
+    const bottoms = [app, ...document.querySelectorAll(".take[open] > div")].map((one) => one.getBoundingClientRect().bottom);
+    parent.postMessage({ wordpieceBert: { height: scrollY + Math.max(...bottoms) } }, "*");
+  };
+  new ResizeObserver(tell).observe(app);
+  document.addEventListener("toggle", tell, true); // the menu lies above the content
+  addEventListener("message", ({ source, data }) => {
+    if (source !== parent || !data?.wordpieceBert) return;
+    const { theme: name } = data.wordpieceBert;
+    if (name === "dark" || name === "light") takeTheme(name);
+    else tell();
+  });
+  return tell;
 }
 
 function openPage() {
-  const changeTheme = themeOfSystem();
-  const views = allViews();
+  const [changeTheme, takeTheme] = themeOfSystem();
+  const tabs = allTabs();
+  const views = tabs.flatMap((tab) => tab.views);
   defaults = Object.assign({}, ...views.map((view) => view.focus ?? {}).reverse());
   takeAddress();
   const toggle = make("button", { type: "button", onclick: changeTheme, "aria-label": "Change between light and dark" }, "◐");
-  const current = () => views.find((view) => view.name === selection.view) ?? views[0];
+  const currentTab = () => tabs.find((tab) => tab.name === selection.view) ?? tabs[0];
+  const current = () => viewOf(currentTab());
   const menu = takeMenu(current, settled, printAll);
   const header = make("header", { class: "top" }, make("h1", { dir: "auto" }, content.title), menu, toggle);
   const panel = make("main", { id: "panel", role: "tabpanel", "aria-live": "off" });
-  const names = tabNames(views);
-  const tabs = views.map((view, index) => {
-    const open = () => select({ view: view.name });
+  const names = tabNames(tabs);
+  const buttons = tabs.map((tab, index) => {
+    const open = () => select({ view: tab.name });
     return make("button", { type: "button", role: "tab", id: `tab-${index}`, "aria-controls": "panel", onclick: open }, names[index]);
   });
-  const nav = make("nav", { class: views.length > 1 ? "tabs" : "hidden", role: "tablist", "aria-label": "Views" }, tabs);
-  arrows(tabs, 1, true);
+  const nav = make("nav", { class: tabs.length > 1 ? "tabs" : "hidden", role: "tablist", "aria-label": "Views" }, buttons);
+  const text = make("div", { class: "of-text" });
+  arrows(buttons, 1, true);
   let shown = null;
 
   const begin = turns();
   /** Show the view and the choices of the selection; `data-shown` then says which. */
   async function show() {
     const isLast = begin();
-    const view = current();
-    const index = views.indexOf(view);
+    const [tab, view] = [currentTab(), current()];
+    const index = tabs.indexOf(tab);
     if (!view.element) await prepared(view);
     if (!isLast()) return;
     if (shown !== view) {
       shown = view;
       hideTip();
-      tabs.forEach((tab, i) => tab.setAttribute("aria-selected", String(i === index)));
-      stopAt(tabs, index);
+      buttons.forEach((button, i) => button.setAttribute("aria-selected", String(i === index)));
+      stopAt(buttons, index);
       panel.setAttribute("aria-labelledby", `tab-${index}`);
-      const hasTitle = view.title !== names[index] && views.length > 1;
+      const hasTitle = view.title !== names[index] && tabs.length > 1;
       panel.replaceChildren(...(hasTitle ? [make("p", { class: "intro soft", dir: "auto" }, view.title)] : []), view.element);
       panel.dataset.view = view.kind;
       if (view.ready) redraw();
     }
+    showTexts(tab, view);
     if (!view.element.hasAttribute("data-ready")) await started(view);
     if (!isLast()) return;
     await view.follow?.();
     if (isLast()) panel.dataset.shown = address();
   }
 
+  /** The list of texts of a tab. */
+  function showTexts(tab, view) {
+    const numbers = textsOf(tab);
+    text.classList.toggle("hidden", numbers.length < 2);
+    if (text.dataset.tab !== tab.name) {
+      const options = numbers.map((number) => [String(number), content.texts[number]]);
+      text.replaceChildren(choice("Text", options, (value) => select(textChoice(views, Number(value)))));
+      text.dataset.tab = tab.name;
+    }
+    text.querySelector("select").value = String(textOf(view));
+  }
+
   let showing = null;
   function follow() {
     unstack();
-    showing = show();
+    showing = show().then(fit);
   }
   /** The current view, when it shows the selection. */
   async function settled() {
@@ -152,15 +227,17 @@ function openPage() {
   /** Print every tab, one below the other. */
   async function printAll() {
     const all = [];
-    for (const view of views) {
+    const printed = tabs.map(viewOf);
+    for (const view of printed) {
       if (!view.element) await prepared(view);
-      all.push(make("section", { class: "printed" }, make("h2", { dir: "auto" }, view.title), view.element));
+      const title = [view.title, shownText(view)].filter(Boolean).join(": ");
+      all.push(make("section", { class: "printed" }, make("h2", { dir: "auto" }, title), view.element));
     }
     begin(); // a choice that is still being shown comes too late
     shown = null;
     isStacked = true;
     panel.replaceChildren(...all);
-    for (const view of views) {
+    for (const view of printed) {
       await started(view);
       await view.follow?.();
     }
@@ -176,7 +253,9 @@ function openPage() {
     setTimeout(() => isPrinted || endPrinting(), 1000);
   }
 
-  document.getElementById("app").append(header, nav, panel, announcer, tip);
+  const app = document.getElementById("app");
+  app.append(header, nav, text, panel, announcer, tip);
+  const fit = fitFrame(app, takeTheme);
   onSelect(follow);
   addEventListener("hashchange", () => {
     takeAddress();

@@ -19,7 +19,7 @@ builders.map = (view) => {
 
   const label = `Map of ${texts.length} texts. Arrow keys go from point to point, with Shift they move the map; + and − zoom, 0 resets.`;
   const plot = pointPlot(label, texts.length, {
-    choose: (index) => select({ point: index ?? "none" }),
+    choose: (index) => select(index === null ? { point: "none" } : rowChoice(view, index)),
     enclose: (area) => select({ [own("area")]: area }),
     tell: (i) => short(texts[i], 200),
   });
@@ -163,7 +163,7 @@ builders.map = (view) => {
   /** Make the table of some texts, and return the buttons in it. */
   function listTexts(indices) {
     const buttons = indices.map((i) => {
-      const known = { class: "plain", dir: "auto", "aria-pressed": "false", onclick: () => select({ point: i }) };
+      const known = { class: "plain", dir: "auto", "aria-pressed": "false", onclick: () => select(rowChoice(view, i)) };
       return make("button", { type: "button", ...known }, short(texts[i], 160));
     });
     const heads = ["Text", ...(groups ? ["Group"] : []), ...Object.keys(numbers), ...(neighbours ? ["Kept"] : [])];
@@ -187,7 +187,7 @@ builders.map = (view) => {
     const buttons = others.map(({ index, cosine, isKept }) => {
       const far = isKept ? "" : make("span", { class: "soft small" }, " · not near on the map");
       const said = [make("span", { class: "number" }, digits(cosine)), " ", make("bdi", {}, short(texts[index], 160)), far];
-      return make("button", { type: "button", class: "plain", onclick: () => select({ point: index }) }, said);
+      return make("button", { type: "button", class: "plain", onclick: () => select(rowChoice(view, index)) }, said);
     });
     arrows(buttons);
     const near = others.filter(({ isKept }) => isKept).length;

@@ -76,10 +76,13 @@ function pointPlot(label, count, { choose, enclose, tell }) {
 
   plot.draw = once(() => {
     if (!points || !canvas.isConnected || !plot.look) return;
+    drawOn(canvas, clamp(canvas.parentElement.clientWidth * 0.62, 320, 620), drawPoints);
+  });
+  onRedraw(canvas, plot.draw);
+
+  function drawPoints(context, width, height) {
     const { isShown, mark, isOutlined, chosen, others, area } = plot.look;
-    const prepared = prepare(canvas, clamp(canvas.parentElement.clientWidth * 0.62, 320, 620));
-    size = prepared;
-    const { context, width, height } = prepared;
+    size = { width, height };
     context.clearRect(0, 0, width, height);
     const r = radius();
     const soft = variable("--soft");
@@ -126,8 +129,7 @@ function pointPlot(label, count, { choose, enclose, tell }) {
       context.stroke();
     }
     if (start?.lasso) outline(context, start.lasso, false);
-  });
-  onRedraw(canvas, plot.draw);
+  }
 
   function outline(context, corner, isFilled) {
     context.beginPath();

@@ -47,8 +47,13 @@ function tokenMatrix(tokens, own, choose) {
       Object.assign(painted, { of: shown.matrix, key });
     }
     [whole.width, whole.height] = [length, length];
-    whole.getContext("2d").drawImage(painted.canvas, 0, 0);
-    const context = whole.getContext("2d");
+    whole.drawn = { width: length, height: length, draw: drawFrame };
+    drawFrame(whole.getContext("2d"));
+  }
+
+  /** All cells, and the frame of the part. */
+  function drawFrame(context) {
+    context.drawImage(painted.canvas, 0, 0, length, length);
     context.strokeStyle = variable("--mark");
     context.lineWidth = Math.max(2, length / 120);
     context.strokeRect(part.left, part.top, part.size, part.size);
@@ -66,7 +71,11 @@ function tokenMatrix(tokens, own, choose) {
     const margin = isNamed ? clamp(room * 0.16, 54, 110) : 6;
     const cell = (room - margin) / size;
     Object.assign(part, { margin, cell });
-    const { context, width, height } = prepare(canvas, room);
+    drawOn(canvas, room, (context, width, height) => drawCells(context, width, height, isNamed));
+  }
+
+  function drawCells(context, width, height, isNamed) {
+    const { size, margin } = part;
     context.clearRect(0, 0, width, height);
     const picture = make("canvas");
     paint(picture, size, size, "sequential", (i, j) => shown.shareOf(part.top + i, part.left + j));

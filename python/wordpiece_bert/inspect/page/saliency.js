@@ -14,14 +14,33 @@ builders.saliency = (view) => {
   let line = null; // the tokens of the entry that is built
   let cells = [];
   let switcher = null;
+  const choices = make("div"); // what is explained, if there are several of one text
+  let chooser = null;
+  let chosenAmong = "";
+  view.showsText = true;
 
   const says = (entry, value) => `${entry.signed && value >= 0 ? "+" : ""}${digits(value)}`;
   const layerName = (state) => `vectors of layer ${state ? state : "0 (embeddings)"}`;
   const own = (name) => `${view.name}.${name}`;
 
+  /** The entries of the chosen text. */
+  const ofText = () => range(entries.length).filter((i) => view.texts[i] === textOf(view));
+
+  function showChoices(index) {
+    const mine = ofText();
+    if (mine.join() !== chosenAmong) {
+      chosenAmong = mine.join();
+      const names = mine.map((i) => `${entries[i].target}, ${entries[i].method.replaceAll("_", " ")}`);
+      chooser = mine.length > 1 ? segments("Explained", names, 0, (place) => select({ [own("of")]: place })) : null;
+      choices.replaceChildren(...(chooser ? [chooser.element] : []));
+    }
+    chooser?.set(mine.indexOf(index));
+  }
+
   /** What is chosen: the entry, the row of its layers (−1 for the word vectors), and the values there. */
   function chosen() {
-    const index = selectedIndex(own("of"), entries.length, 0);
+    const mine = ofText();
+    const index = mine[selectedIndex(own("of"), mine.length, 0)];
     const { effect, layers } = numbers[index];
     const layer = layers && selection[own("at")] === "layer" ? selectedState(layers.rows) : -1;
     return { index, layer, values: Array.from(layer < 0 ? effect : layers.row(layer)) };
@@ -120,7 +139,7 @@ builders.saliency = (view) => {
   function follow() {
     const { index, layer, values } = chosen();
     if (index !== built) build(index);
-    chooser?.set(index);
+    showChoices(index);
     const entry = entries[index];
     const token = selectedIndex("token", entry.tokens.length);
     const most = largestOf(values);
@@ -135,12 +154,10 @@ builders.saliency = (view) => {
     if (token !== null) announce(`${entry.tokens[token]}: ${says(entry, values[token])}`);
   }
 
-  const names = entries.map((entry) => `${entry.target}, ${entry.method.replaceAll("_", " ")}`);
-  const chooser = entries.length > 1 ? segments("Explained", names, 0, (index) => select({ [own("of")]: index })) : null;
   view.element = make(
     "div",
     { class: "grid" },
-    make("section", { class: "card" }, chooser?.element, heading, strips),
+    make("section", { class: "card" }, choices, heading, strips),
     make("section", { class: "card" }, classes),
     below,
     make("section", { class: "card" }, list),

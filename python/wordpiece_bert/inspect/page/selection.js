@@ -7,10 +7,11 @@
 //   selectedState(7)            the hidden state that the chosen layer makes, of 7
 //   onSelect(listener)          call a listener after every change
 //
-// All tabs share the names layer (of attention: layer n makes hidden state n + 1), head, token (a position; the query of
-// a pair), pair (the position of the key) and point (a row of a table or a map). What one view alone has, begins with its
-// name in the address, `view.name`: "attention.show", and "map.2.group" of the second map. Values out of range are kept,
-// because another tab may have them, but show a default.
+// All tabs share the names text (one of those that the views are about, `content.texts`), layer (of attention: layer n
+// makes hidden state n + 1), head, token (a position in the text; the query of a pair), pair (the position of the key) and
+// point (a row of a table or a map). What one tab alone has, begins with its name in the address, `view.name`:
+// "attention.show", and "map.2.group" of the second map. Values out of range are kept, because another tab may have them,
+// but show a default.
 //
 // A view sets
 //   view.element   what it looks like, before numbers are there
@@ -67,6 +68,18 @@ function selectedIndices(name, count, otherwise) {
 /** A value of the selection, if it is one of the allowed ones; otherwise the first of them. */
 function selectedOption(name, allowed) {
   return allowed.includes(selection[name]) ? selection[name] : allowed[0];
+}
+
+/** The number of the text that a view shows: the chosen one if it is about that, otherwise its first; none if it has none. */
+const textOf = (view) => (view.texts.includes(selection.text) ? selection.text : view.texts[0]);
+
+/** The choice of a row of a table or a map, and of its text, if other tabs are about it. */
+const rowChoice = (view, row) => (view.rows?.[row] === undefined ? { point: row } : { point: row, text: view.rows[row] });
+
+/** The choice of a text, and of its row in a table or a map, if there is one. */
+function textChoice(views, text) {
+  const row = views.flatMap((view) => Object.keys(view.rows ?? {}).filter((one) => view.rows[one] === text))[0];
+  return row === undefined ? { text } : { text, point: Number(row) };
 }
 
 /** Layer n makes hidden state n + 1; before all of them are the embeddings, state 0 of layer −1. */

@@ -1,17 +1,4 @@
-// The page as SVG: what is shown, drawn again as rectangles, texts and images.
-
-const SVG = "http://www.w3.org/2000/svg";
-/** Characters that XML does not have. */
-const NOT_XML = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-
-function svgElement(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    element.setAttribute(name, typeof value === "number" ? String(Math.round(value * 100) / 100) : value);
-  }
-  element.append(...children.map((child) => (typeof child === "string" ? child.replace(NOT_XML, "\ufffd") : child)));
-  return element;
-}
+// The page as SVG: what is shown, drawn again as shapes and texts.
 
 const isClear = (colour) => colour === "transparent" || /^rgba\(.*, 0\)$/.test(colour);
 
@@ -23,7 +10,9 @@ function svgOf(root, title) {
     const [width, height] = [Math.ceil(frame.width) + 24, Math.ceil(frame.height) + 24];
     const image = svgElement("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
     image.append(svgElement("title", {}, title), svgElement("rect", { width, height, fill: variable("--ground") }));
-    drawElement(root, image, { x: frame.left - 12, y: frame.top - 12, ids: { next: 0 } });
+    const cells = [];
+    drawElement(root, image, { x: frame.left - 12, y: frame.top - 12, ids: { next: 0 }, cells });
+    fillCells(cells);
     return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(image)}\n`;
   } finally {
     document.documentElement.classList.remove("taking");
@@ -47,7 +36,7 @@ function drawElement(element, into, state) {
   if (style.opacity !== "1") into.append((group = svgElement("g", { opacity: Number(style.opacity) })));
   drawBox(group, style, place);
   if (element instanceof HTMLCanvasElement) {
-    drawCanvas(element, group, place);
+    drawCanvas(element, group, place, state.cells);
     return;
   }
   if (style.overflowX !== "visible" || style.overflowY !== "visible") {
@@ -110,10 +99,19 @@ function shadowsOf(text) {
   });
 }
 
-function drawCanvas(canvas, group, { x, y, width, height }) {
+function drawCanvas(canvas, group, { x, y, width, height }, all) {
   if (!canvas.width || !canvas.height || !width) return;
-  const pixels = getComputedStyle(canvas).imageRendering === "pixelated" ? { "image-rendering": "pixelated" } : {};
-  group.append(svgElement("image", { x, y, width, height, preserveAspectRatio: "none", href: canvas.toDataURL(), ...pixels }));
+  if (canvas.drawn) {
+    // As high and wide as it was drawn: what goes beyond is not seen.
+    const viewBox = `0 0 ${canvas.drawn.width} ${canvas.drawn.height}`;
+    const inner = svgElement("svg", { x, y, width, height, viewBox, preserveAspectRatio: "none" });
+    const cells = (group, canvas, place) => all.push({ group, canvas, place });
+    canvas.drawn.draw(new SvgContext(inner, cells), canvas.drawn.width, canvas.drawn.height);
+    group.append(inner);
+  } else if (canvas.hasCells) {
+    const place = `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${width / canvas.width} ${height / canvas.height})`;
+    all.push({ group, canvas, place });
+  } else group.append(svgElement("image", { x, y, width, height, preserveAspectRatio: "none", href: canvas.toDataURL() }));
 }
 
 function drawText(node, element, style, group, state) {
@@ -122,15 +120,13 @@ function drawText(node, element, style, group, state) {
     if (state.limit && (box.bottom < state.limit.top || box.top > state.limit.bottom)) continue;
     const isRight = style.direction === "rtl";
     const size = parseFloat(style.fontSize);
-    const attributes = {
-      x: (isRight ? box.right : box.left) - state.x, y: (box.top + box.bottom) / 2 - state.y + size * 0.34,
-      "font-family": style.fontFamily, "font-size": size, fill: style.color,
-    };
+    const attributes = { "font-family": style.fontFamily, fill: style.color };
     if (isRight) attributes.direction = "rtl";
     if (Number(style.fontWeight) > 500) attributes["font-weight"] = style.fontWeight;
     if (style.fontStyle === "italic") attributes["font-style"] = "italic";
     if (style.textDecorationLine !== "none") attributes["text-decoration"] = style.textDecorationLine;
-    group.append(svgElement("text", attributes, text.replaceAll(" ", "\u00a0"))); // SVG joins spaces
+    const [x, y] = [(isRight ? box.right : box.left) - state.x, (box.top + box.bottom) / 2 - state.y];
+    group.append(svgText(text, x, y, size, attributes));
   }
 }
 

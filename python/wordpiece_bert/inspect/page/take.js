@@ -13,7 +13,8 @@ function csvCell(value) {
 
 /** What a view shows, in one of the formats. */
 async function taken(view, format) {
-  const title = [content.title, view.title].filter((text, i, all) => all.indexOf(text) === i).join(" · ");
+  const text = shownText(view);
+  const title = [content.title, view.title, text].filter((one, i, all) => one && all.indexOf(one) === i).join(" · ");
   if (format === "svg" || format === "png") {
     const svg = svgOf(view.element, title);
     return format === "svg" ? new Blob([svg], { type: TYPES.svg }) : pngOf(svg);
@@ -21,7 +22,7 @@ async function taken(view, format) {
   const rows = await view.csv();
   if (format === "csv") return new Blob(["\ufeff", rows.map((row) => `${row.map(csvCell).join(",")}\r\n`).join("")], { type: TYPES.csv });
   const [columns, ...values] = rows;
-  const shown = { title, kind: view.kind, selection: { ...selection }, columns, rows: values };
+  const shown = { title, kind: view.kind, ...(text ? { text } : {}), selection: { ...selection }, columns, rows: values };
   return new Blob([`${JSON.stringify(shown, null, 1)}\n`], { type: TYPES.json });
 }
 

@@ -128,7 +128,7 @@ function highlighted(entry, index, text, lit) {
 
 /** For each code point of a text, the token that it is part of. */
 function ownersOf(entry, index, count) {
-  const owner = new Array(count).fill(null);
+  const owner = Array.from({ length: count }, () => null);
   let even = true;
   for (const [list, cut] of [[entry.tokens, false], [entry.cut, true]]) {
     for (const token of list) {
@@ -150,7 +150,7 @@ function clustersOf(text, owner) {
     return { text: cluster, from, to: at, own: owner.slice(from, at).find(Boolean) ?? null };
   });
   // From the end: the owner of the next that has one; white space ends the search.
-  const after = new Array(clusters.length).fill(null);
+  const after = clusters.map(() => null);
   for (let i = clusters.length - 2; i >= 0; i--) {
     const next = clusters[i + 1];
     after[i] = next.own || next.text.trim() === "" ? next.own : after[i + 1];
