@@ -3,8 +3,8 @@
 #   make demo          build and install the package, install the model, embed a text file, print the nearest sentences
 #   make test          run every test that a newcomer needs: Rust, Python, documentation, examples; without those in Rust:
 #                      make test-python
-#   make lint          check formatting, lints, types, stubs, import directions, generated files, the workflows of .github,
-#                      and that the code for Arm and WebAssembly compiles
+#   make lint          check formatting, lints, types, stubs, import directions, generated files, the scripts of the
+#                      inspection pages, the workflows of .github, and that the code for Arm and WebAssembly compiles
 #   make check         lint, then test
 #   make check-all     everything that runs before a merge: check, docs, the tests below except sanitize and fuzz, as far as
 #                      their programs can be installed (.ci/run calls it)
@@ -62,8 +62,8 @@ OLDEST_RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # These begin a browser, and take as long as all others: make test-browser
-BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser inspect_browser inspect_browser_causes inspect_browser_use \
-	inspect_map_browser inspect_looks inspect_random inspect_firefox))
+BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser gallery inspect_browser inspect_browser_causes \
+	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_random inspect_svg inspect_texts inspect_firefox))
 
 # A change in any of these means: build and install again.
 SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust python -type f \
@@ -116,6 +116,7 @@ lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	$(BIN)/python rust/wordpiece/src/unicode/generate.py --check
 	$(BIN)/python scripts/published_speed.py --check
 	$(BIN)/python docs/images/make_automaton.py --check
+	$(BIN)/python scripts/lint_page.py $(BIN)/oxlint
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
