@@ -1,4 +1,4 @@
-"""Draw the pictures of `docs/gallery.md` and pack its live pages, which `make docs` writes.
+"""Draw the pictures of `docs/gallery.md`, pack its live pages, which `make docs` writes, and link each picture's state.
 
     python docs/images/make_gallery.py MODELS [--train TEXTS]
 
@@ -10,15 +10,19 @@ downloads. `films` is trained on the same snippets.
 """
 
 import argparse
+import html
 import json
 import random
+import re
 import shlex
 import subprocess
 import sys
 import tarfile
 import tempfile
-from dataclasses import asdict
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -50,6 +54,9 @@ RATED = "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
 #: Snippets that people rated between these are neither praise nor blame.
 CLEAR = 1.0
 HELD_OUT = 800
+
+#: The pictures show one state of `words`: a third of the way it knows what kind of word is missing, and seldom which.
+WORDS = "words/checkpoints/checkpoint-200"
 
 
 def run(line: str, **names: object) -> None:
@@ -131,7 +138,15 @@ def strongest(trace: inspect.Trace, query: int, key: int) -> tuple[int, int]:
     return largest(trace.attentions[:, :, query, key])
 
 
-def inside_views() -> dict[str, inspect.View]:
+@dataclass(frozen=True)
+class Shown:
+    """A view that has a picture, and the selection that opens the picture's state."""
+
+    view: inspect.View
+    selection: dict[str, int] = field(default_factory=dict)
+
+
+def inside_views() -> dict[str, Shown]:
     """Return views of MiniLM by the names of their pictures."""
     encoder = wb.SentenceEncoder.from_pretrained("minilm")
     minilm = tasks.load("minilm")
@@ -139,31 +154,43 @@ def inside_views() -> dict[str, inspect.View]:
     it, animal = trace.tokens.index("it"), trace.tokens.index("animal")
     layer, head = strongest(trace, it, animal)
     pair = inspect.trace(minilm, ANIMAL, THINK)
+    of_head = {"layer": layer, "head": head, "token": it}
     return {
-        "tokens": inspect.tokens(minilm.tokenizer, "Unaffordable cafés, naïvely!", max_length=32, title="Tokens"),
-        "head": inspect.attention(trace, layer=layer, head=head, token=it, title="One head, from “it”"),
-        "heads": inspect.attention(pair, title="All layers and heads"),
-        "neurons": inspect.neurons(trace, layer=layer, head=head, query=it, key=animal),
-        "patterns": inspect.patterns([trace, pair, inspect.trace(minilm, THINK)]),
-        "similarity": inspect.similarity(encoder.encode(SENTENCES), SENTENCES),
-        "positions": inspect.positions(minilm.model, most=96),
-    }
-
-
-def language_views(models: Path) -> dict[str, inspect.View]:
-    """Return views of the two models that were trained."""
-    words, reviews = tasks.load(models / "words"), tasks.load(models / "reviews")
-    return {
-        "predictions": inspect.predictions(words, BLANK, top_k=6, title="What the model would write"),
-        "lens": inspect.logit_lens(words, BLANK, title="The same, layer by layer"),
-        "saliency": inspect.saliency(
-            reviews, REVIEW, label="praise", method="integrated_gradients", title="Which words praise, which blame"
+        "tokens": Shown(
+            inspect.tokens(minilm.tokenizer, "Unaffordable cafés, naïvely!", max_length=32, title="Tokens")
         ),
-        "occlusion": inspect.saliency(reviews, REVIEW, title="The same by masking"),
+        "head": Shown(inspect.attention(trace, layer=layer, head=head, token=it, title="One head, from “it”"), of_head),
+        "heads": Shown(inspect.attention(pair, title="All layers and heads"), {"layer": layer, "head": head}),
+        "neurons": Shown(
+            inspect.neurons(trace, layer=layer, head=head, query=it, key=animal), {**of_head, "pair": animal}
+        ),
+        "patterns": Shown(
+            inspect.patterns([trace, pair, inspect.trace(minilm, THINK)]), {"layer": layer, "head": head}
+        ),
+        "similarity": Shown(inspect.similarity(encoder.encode(SENTENCES), SENTENCES), {"point": 0}),
+        "positions": Shown(inspect.positions(minilm.model, most=96)),
     }
 
 
-def cause_views(models: Path) -> dict[str, inspect.View]:
+def language_views(models: Path) -> dict[str, Shown]:
+    """Return views of the two models that were trained."""
+    words, reviews = tasks.load(models / WORDS), tasks.load(models / "reviews")
+    predictions = inspect.predictions(words, BLANK, top_k=6, title="What the model would write")
+    lens = inspect.logit_lens(words, BLANK, title="The same, layer by layer")
+    mask = predictions.data["tokens"].index("[MASK]")
+    return {
+        "predictions": Shown(predictions, {"token": mask}),
+        "lens": Shown(lens, {"token": mask, "layer": len(lens.arrays["own"]) - 2}),
+        "saliency": Shown(
+            inspect.saliency(
+                reviews, REVIEW, label="praise", method="integrated_gradients", title="Which words praise, which blame"
+            )
+        ),
+        "occlusion": Shown(inspect.saliency(reviews, REVIEW, title="The same by masking")),
+    }
+
+
+def cause_views(models: Path) -> dict[str, Shown]:
     """Return views of two things beside each other, and of what an answer depends on."""
     encoder, minilm = wb.SentenceEncoder.from_pretrained("minilm"), tasks.load("minilm")
     reviews = tasks.load(models / "reviews")
@@ -176,21 +203,27 @@ def cause_views(models: Path) -> dict[str, inspect.View]:
     cut = inspect.compare_tokenizers(
         minilm.tokenizer, wb.Tokenizer.from_pretrained(models / "films"), FILMS, names=("MiniLM", "films")
     )
+    both = {"layer": layer, "head": head, "token": it, "pair": street}
     return {
-        "texts": inspect.comparison(texts, layer=layer, head=head, title="Two texts"),
-        "tuned": inspect.comparison(tuned, layer=changed[0], head=changed[1], title="Before and after training"),
-        "tokenizers": inspect.tokenizers(cut, title="Two tokenizers"),
-        "off": inspect.interventions(inspect.intervene(reviews, REVIEW), title="Heads switched off"),
-        "taken": inspect.interventions(
-            inspect.intervene(reviews, REVIEW, other=PRAISE), title="Heads from another text"
+        "texts": Shown(inspect.comparison(texts, layer=layer, head=head, title="Two texts"), both),
+        "tuned": Shown(
+            inspect.comparison(tuned, layer=changed[0], head=changed[1], title="Before and after training"),
+            {"layer": changed[0], "head": changed[1]},
         ),
-        "cosine": inspect.saliency(
-            encoder, SENTENCES[0], SENTENCES[1], method="integrated_gradients", title="Why two sentences are alike"
+        "tokenizers": Shown(inspect.tokenizers(cut, title="Two tokenizers")),
+        "off": Shown(inspect.interventions(inspect.intervene(reviews, REVIEW), title="Heads switched off")),
+        "taken": Shown(
+            inspect.interventions(inspect.intervene(reviews, REVIEW, other=PRAISE), title="Heads from another text")
+        ),
+        "cosine": Shown(
+            inspect.saliency(
+                encoder, SENTENCES[0], SENTENCES[1], method="integrated_gradients", title="Why two sentences are alike"
+            )
         ),
     }
 
 
-def map_views() -> dict[str, inspect.View]:
+def map_views() -> dict[str, Shown]:
     """Return maps of the vectors of words, and of the rows of years in MiniLM's table of words."""
     lines = (ROOT / "examples" / "texts" / "words.tsv").read_text(encoding="utf-8").splitlines()[1:]
     words, groups = map(list, zip(*(line.split("\t") for line in lines), strict=True))
@@ -201,12 +234,27 @@ def map_views() -> dict[str, inspect.View]:
     table = next(p for name, p in minilm.model.named_parameters() if name.endswith("word_embeddings.weight"))
     rows = np.asarray(table)[[ids[str(year)] for year in years]]
     return {
-        "map": inspect.embedding_map(vectors, words, groups=groups, method="tsne", title="240 words"),
-        "plane": inspect.embedding_map(vectors, words, groups=groups, title="240 words, principal components"),
-        "years": inspect.embedding_map(
-            rows, [str(year) for year in years], numbers={"year": years}, method="tsne", title="Years"
+        "map": Shown(inspect.embedding_map(vectors, words, groups=groups, method="tsne", title="240 words")),
+        "plane": Shown(inspect.embedding_map(vectors, words, groups=groups, title="240 words, principal components")),
+        "years": Shown(
+            inspect.embedding_map(
+                rows, [str(year) for year in years], numbers={"year": years}, method="tsne", title="Years"
+            )
         ),
     }
+
+
+def link_pictures(addresses: dict[str, str]) -> None:
+    """Write below each picture of the gallery the link that opens its state in a live page."""
+    path = ROOT / "docs" / "gallery.md"
+    content = re.sub(r"\n\n<p><a href=\"_static/gallery/[^\n]*#[^\n]*", "", path.read_text(encoding="utf-8"))
+
+    def linked(picture: re.Match[str]) -> str:
+        address = html.escape(f"_static/gallery/{addresses[picture[1]]}")
+        return f'{picture[0]}\n\n<p><a href="{address}">Open this state</a></p>'
+
+    content = re.sub(r"!\[.*\]\(images/gallery/(\w+)\.svg\)", linked, content)
+    path.write_text(content, encoding="utf-8")
 
 
 def main() -> None:
@@ -224,13 +272,22 @@ def main() -> None:
         "maps": ("Maps", map_views()),
     }
     FOLDER.mkdir(exist_ok=True)
+    addresses = {}
     for name, (title, views) in pages.items():
-        written = [view.save(FOLDER / f"{picture}.svg") for picture, view in views.items()]
+        written = [shown.view.save(FOLDER / f"{picture}.svg") for picture, shown in views.items()]
         written.append(FOLDER / f"{name}.json")
-        packed = asdict(inspect.page(*views.values(), title=title).packed())
+        tabs = [shown.view for shown in views.values()]
+        packed = asdict(inspect.page(*tabs, title=title).packed())
         written[-1].write_text(json.dumps(packed, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+        kinds: Counter[str] = Counter()
+        for picture, shown in views.items():
+            kinds[shown.view.kind] += 1
+            count = kinds[shown.view.kind]
+            view = shown.view.kind if count == 1 else f"{shown.view.kind}.{count}"
+            addresses[picture] = f"{name}.html#{urlencode({'view': view, **shown.selection})}"
         for path in written:
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
+    link_pictures(addresses)
 
 
 if __name__ == "__main__":
