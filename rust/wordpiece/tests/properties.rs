@@ -10,6 +10,7 @@ mod support;
 use proptest::prelude::*;
 use support::engines::on_all_engines;
 use wordpiece::{BatchRows, Columns, EncodeOptions, Encoding, Input, Tokenizer, reference};
+use wordpiece_parallel::testing::skips_exhaustive_test;
 
 /// Tiny alphabets exercise every rule of matching, the rest of Unicode every rule of normalization.
 fn text() -> impl Strategy<Value = String> {
@@ -270,8 +271,17 @@ fn columns() -> impl Strategy<Value = Columns> {
     prop_oneof![2 => any, 1 => Just(Columns::default()), 1 => Just(masks)]
 }
 
+/// The number of cases of a property that has `cases` natively: a third under emulation.
+fn cases(cases: u32, property: &str) -> u32 {
+    if skips_exhaustive_test(property) { cases / 3 } else { cases }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6_000, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: cases(6_000, "two thirds of the random configurations"),
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn the_pipeline_equals_the_reference_implementation(

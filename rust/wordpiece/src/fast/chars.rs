@@ -1,7 +1,9 @@
-//! The normalized forms of non-ASCII characters, in a table that is built once for the options of a tokenizer.
+//! The normalized forms of non-ASCII characters, in a table that is built once for the options of a normalizer.
 //!
 //! The table is filled by calling the pipeline's normalizer once for each character of the Basic Multilingual Plane, so
-//! the two cannot disagree. It takes 576 KiB.
+//! the two cannot disagree. It takes 576 KiB, and all tokenizers with the same options share it.
+
+use std::sync::OnceLock;
 
 use crate::normalize::{BertNormalizer, Normalized};
 use crate::unicode::{self, CharClass};
@@ -57,7 +59,7 @@ const TABLE_LEN: usize = 1 << 16;
 const ENTRIES: usize = if cfg!(miri) { 0x300 } else { TABLE_LEN };
 
 /// The table for the options of a tokenizer.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct CharTable {
     /// The options that the entries were made for.
     options: BertNormalizer,
@@ -82,10 +84,21 @@ pub(super) enum CharAction {
     Replace = 2,
 }
 
+/// The tables that have been built, by options: building one takes longer than everything else about a small tokenizer.
+static TABLES: [OnceLock<CharTable>; 32] = [const { OnceLock::new() }; 32];
+
 impl CharTable {
+    /// Returns the table of these options, which are as in [`CharTable::new`]. It is kept until the process ends.
+    pub fn shared(options: BertNormalizer, exact_text: bool) -> &'static CharTable {
+        let BertNormalizer { clean_text, tokenize_chinese_chars, lowercase, .. } = options;
+        let switches = [clean_text, tokenize_chinese_chars, options.strips_accents(), lowercase, exact_text];
+        let index = switches.iter().fold(0, |index, &switch| 2 * index + usize::from(switch));
+        TABLES[index].get_or_init(|| CharTable::new(options, exact_text))
+    }
+
     /// Calls the normalizer for every character once. `exact_text`: whether the spaces around ideographs are needed,
     /// because added tokens are searched for in the normalized text.
-    pub fn new(options: BertNormalizer, exact_text: bool) -> CharTable {
+    fn new(options: BertNormalizer, exact_text: bool) -> CharTable {
         let mut form = Normalized::default();
         let entry = |code| match char::from_u32(code) {
             Some(c) => make_entry(&options, exact_text, c, &mut form),
@@ -196,7 +209,7 @@ mod tests {
             BertNormalizer { strip_accents: Some(false), ..BertNormalizer::default() },
             BertNormalizer { lowercase: false, ..BertNormalizer::default() },
         ] {
-            let chars = CharTable::new(options, false);
+            let chars = CharTable::shared(options, false);
             let others =
                 (128..TABLE_LEN as u32).filter_map(char::from_u32).filter(|&c| chars.get(c).kind == CharKind::Other);
             assert!(others.count() < 260, "{options:?}");

@@ -40,8 +40,8 @@ const MAX_ID: u32 = 1 << 24;
 
 /// The fast path of a tokenizer: everything that does not change. Threads share it, each with its own [`FastState`].
 ///
-/// It holds a table of the complete words of the vocabulary and the table of characters: about 3 MB for BERT's 30,522
-/// tokens.
+/// It holds a table of the complete words of the vocabulary, about 2 MB for BERT's 30,522 tokens, and shares the table of
+/// characters with all tokenizers of the same options.
 #[derive(Debug, Clone)]
 pub(crate) struct FastPath {
     /// Normalizes text and finds the bounds of words.

@@ -31,17 +31,17 @@ pub(super) struct FastNormalizer {
     /// One that [`dispatch::effective`] returns.
     instruction_set: InstructionSet,
     /// The normalized form of each character under the options.
-    chars: CharTable,
+    chars: &'static CharTable,
     /// The buffer never becomes longer than this, in bytes; [`MAX_LEN`], but for tests.
     max_len: usize,
 }
 
 impl FastNormalizer {
     /// Returns the normalizer for these options; `None` without cleaning, on which the scan relies. `exact_text` is as
-    /// in [`CharTable::new`].
+    /// in [`CharTable::shared`].
     pub fn new(options: BertNormalizer, exact_text: bool, instruction_set: InstructionSet) -> Option<FastNormalizer> {
         let instruction_set = dispatch::effective(instruction_set);
-        let chars = || CharTable::new(options, exact_text);
+        let chars = || CharTable::shared(options, exact_text);
         options.clean_text.then(|| FastNormalizer { instruction_set, chars: chars(), max_len: MAX_LEN })
     }
 
@@ -76,7 +76,7 @@ impl FastNormalizer {
         buffer: &mut NormalizedBuffer,
     ) -> Option<usize> {
         while at < end {
-            let source = ScanSource { text: part, at, end, chars: &self.chars };
+            let source = ScanSource { text: part, at, end, chars: self.chars };
             at = dispatch::scan(self.instruction_set, source, buffer);
             // One by one, until there is something that the scan can do.
             while at < end {

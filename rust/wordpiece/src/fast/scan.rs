@@ -348,12 +348,12 @@ mod tests {
     use wordpiece_parallel::InstructionSet;
     use wordpiece_parallel::testing::skips_exhaustive_test;
 
-    fn tables() -> [CharTable; 3] {
+    fn tables() -> [&'static CharTable; 3] {
         let bert = BertNormalizer::default();
         [
-            CharTable::new(bert, false),
-            CharTable::new(bert, true),
-            CharTable::new(BertNormalizer { lowercase: false, strip_accents: Some(false), ..bert }, false),
+            CharTable::shared(bert, false),
+            CharTable::shared(bert, true),
+            CharTable::shared(BertNormalizer { lowercase: false, strip_accents: Some(false), ..bert }, false),
         ]
     }
 
@@ -417,15 +417,12 @@ mod tests {
             aligned in any::<bool>(),
             open in any::<bool>(),
         ) {
-            thread_local!(static TABLES: [CharTable; 3] = tables());
-            TABLES.with(|tables| {
-                let expected = by_definition(&text, &tables[table], aligned, open);
-                for set in instruction_sets() {
-                    let scanned = scanned(set, &text, &tables[table], aligned, open);
-                    prop_assert_eq!(&scanned, &expected, "{}", set.name());
-                }
-                Ok(())
-            })?;
+            let chars = tables()[table];
+            let expected = by_definition(&text, chars, aligned, open);
+            for set in instruction_sets() {
+                let scanned = scanned(set, &text, chars, aligned, open);
+                prop_assert_eq!(&scanned, &expected, "{}", set.name());
+            }
         }
     }
 
@@ -435,13 +432,13 @@ mod tests {
             return;
         }
         let sets = instruction_sets();
-        let tables = tables();
+        let chars = CharTable::shared(BertNormalizer::default(), false);
         for c in (0..=0x10_FFFF).step_by(7).chain(0..0x600).filter_map(char::from_u32) {
             for before in [0, 60, 62, 63] {
                 let text = format!("{}{c}{}", "A".repeat(before), "B".repeat(67));
-                let expected = by_definition(&text, &tables[0], true, false);
+                let expected = by_definition(&text, chars, true, false);
                 for &set in &sets {
-                    assert_eq!(scanned(set, &text, &tables[0], true, false), expected, "{} {text:?}", set.name());
+                    assert_eq!(scanned(set, &text, chars, true, false), expected, "{} {text:?}", set.name());
                 }
             }
         }
