@@ -63,13 +63,15 @@ def _table(name: str) -> npt.NDArray[np.uint8]:
     place = np.arange(256) / 255 * (len(stops) - 1)
     low = np.minimum(place.astype(int), len(stops) - 2)
     colours = stops[low] + (stops[low + 1] - stops[low]) * (place - low)[:, None]
-    return np.floor(colours + 0.5).astype(np.uint8)
+    table: npt.NDArray[np.uint8] = np.floor(colours + 0.5).astype(np.uint8)
+    return table
 
 
 def mapped(values: Array, name: str) -> npt.NDArray[np.uint8]:
     """Return the colours of values in the light form of a map, uint8 [..., 3]."""
     share = np.clip(values if name == "sequential" else (values.astype(np.float64) + 1) / 2, 0, 1)
-    return _table(name)[np.floor(share.astype(np.float64) * 255 + 0.5).astype(int)]
+    found: npt.NDArray[np.uint8] = _table(name)[np.floor(share.astype(np.float64) * 255 + 0.5).astype(int)]
+    return found
 
 
 def colour(value: float, name: str = "sequential") -> str:

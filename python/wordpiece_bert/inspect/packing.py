@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wordpiece_bert.inspect.kinds import kind_named
 from wordpiece_bert.inspect.pack import are_softmax_of, pack_text
 from wordpiece_bert.inspect.packed_page import PackedPage, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from wordpiece_bert.inspect.view import View
+    import numpy as np
+    import numpy.typing as npt
+
+    from wordpiece_bert.inspect.pack import Packed
 
 __all__ = ["packed_page"]
 
@@ -21,7 +24,22 @@ LARGE_DATA = 30_000
 SHOWN_OF_TEXT = 120
 
 
-def packed_page(title: str, views: Sequence[View], tabs: Sequence[int]) -> PackedPage:
+class Viewed(Protocol):
+    """What is read of a `View`."""
+
+    kind: str
+    title: str
+    data: dict[str, Any]
+    arrays: dict[str, npt.NDArray[np.float32]]
+
+    def packed(self, without: Collection[str] = ()) -> dict[str, Packed]:
+        """Return the arrays as a page stores them."""
+
+    def to_svg(self) -> str:
+        """Return the picture."""
+
+
+def packed_page(title: str, views: Sequence[Viewed], tabs: Sequence[int]) -> PackedPage:
     """Return what a page shows, without the scripts and the style sheet that show it.
 
     Parameters
@@ -68,7 +86,7 @@ def packed_page(title: str, views: Sequence[View], tabs: Sequence[int]) -> Packe
     return PackedPage(title, shown, blobs, [_line(text) for text in texts])
 
 
-def _computed(views: Sequence[View]) -> dict[int, int]:
+def _computed(views: Sequence[Viewed]) -> dict[int, int]:
     """Return the views whose attention the page computes, with the view that has the queries and keys."""
     sources = [
         (index, view)
@@ -87,7 +105,7 @@ def _computed(views: Sequence[View]) -> dict[int, int]:
     return found
 
 
-def _numbered(view: View, texts: Mapping[str, int]) -> dict[str, Any]:
+def _numbered(view: Viewed, texts: Mapping[str, int]) -> dict[str, Any]:
     """Return the numbers of the texts that a view is about, and of those that its rows have, by the row."""
     found: dict[str, Any] = {"texts": [texts[text] for text in view.data.get("about", [])]}
     rows = view.data.get(kind_named(view.kind).rows, [])
