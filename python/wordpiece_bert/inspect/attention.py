@@ -84,7 +84,8 @@ def attention(
     >>> inspect.attention(trace).kind
     'attention'
     """
-    factors, truncated, texts = {}, False, ()
+    factors, truncated = {}, False
+    texts: tuple[str, ...] = ()
     if isinstance(source, Trace):
         truncated, texts = source.truncated, source.texts
         tokens, sentence_ids, value_norms = source.tokens, source.sentence_ids, source.value_norms
