@@ -299,7 +299,7 @@ impl Kernel for AttentionHead<'_, '_> {
             }
             if let Some(terms) = &relative_terms {
                 let pairs = products.as_mut().map(|products| (&mut *pairs, products));
-                terms.add(simd, q, &positions[rows.clone()], pairs, relative, scores, (n, 0..n));
+                terms.add(simd, (q, &positions[rows.clone()]), pairs, relative, scores, (n, 0..n));
             }
             let scale = match relative_bias {
                 None => scale,

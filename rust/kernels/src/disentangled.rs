@@ -280,13 +280,12 @@ impl<'a> HeadScores<'a> {
         self.scores.rows[self.scores.max_distance + key as usize - query as usize] as usize
     }
 
-    /// Adds the terms to the scores of a tile of queries: the rows `rows` of a matrix [count, keys].
+    /// Adds the terms to the scores of a tile of queries, with their positions: the rows `rows` of a matrix [count, keys].
     #[inline(always)]
     pub(crate) fn add<S: Simd>(
         &self,
         simd: S,
-        q: View<'_>,
-        queries: &[u32],
+        (q, queries): (View<'_>, &[u32]),
         pairs: Option<(&mut PairOperands, &mut PairProducts)>,
         scratch: &mut RelativeScratch,
         scores: &mut [Row],

@@ -145,7 +145,7 @@ impl Backward<'_> {
             }
             if let Some(terms) = terms {
                 let (q, places) = (q.rows(of_queries.clone()), &positions[of_queries.clone()]);
-                terms.add(simd, q, places, None, relative.0, p, (n, tile.clone()));
+                terms.add(simd, (q, places), None, relative.0, p, (n, tile.clone()));
             }
             let scale = final_scores(simd, *heads, *head, positions, of_queries, p, n, tile.start, seen_keys.clone());
             for i in tile {

@@ -53,7 +53,7 @@ impl Kernel for Forward<'_> {
             }
             if let Some(terms) = &terms {
                 let (q, places) = (q.rows(tile.clone()), &positions[tile.clone()]);
-                terms.add(simd, q, places, None, relative, scores, (n, 0..n));
+                terms.add(simd, (q, places), None, relative, scores, (n, 0..n));
             }
             let scale = final_scores(simd, heads, head, positions, tile.clone(), scores, n, 0, seen_keys.clone());
             for (i, query) in tile.clone().enumerate() {
