@@ -412,6 +412,16 @@ def test_the_command_static_compares_and_times(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.model
+def test_the_command_subword_measures_every_path(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    given = ["subword", "--quick", "--texts", "8", "--rounds", "1", "--record", str(tmp_path)]
+    assert commands.main(given) == 0
+    assert capsys.readouterr().out.count("SentenceEncoder.encode") == 3
+    (record,) = tmp_path.glob("*.json")
+    for found in json.loads(record.read_text(encoding="utf-8"))["tokenizers"]:
+        assert all(0 < row["tokenizer_cpu"] <= row["cpu"] for row in found["rows"])
+
+
 def test_the_command_sparse_compares_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.main(["sparse", "--texts", "8", "--rounds", "1", "--layers", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()

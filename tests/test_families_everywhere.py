@@ -35,7 +35,7 @@ TOKENIZERS = {
     "ernie": "st_ernie",
     "camembert": "st_xlmr",
     "xlmr_xl": "st_xlmr",
-    "data2vec": "st_roberta",
+    "data2vec": "st_xlmr",
 }
 HEADS = ("seqcls", "token_cls", "masked_lm", "question_answering")
 WITH_HEADS = [(name, head) for name in TOKENIZERS for head in HEADS if (MODELS / f"{name}_{head}").is_dir()]

@@ -231,7 +231,7 @@ def paths(
 ) -> dict[str, Callable[[], Any]]:
     """Return a call of each path."""
     texts = texts[: options.texts]
-    pairs = [(texts[i * _QUERIES // len(texts)], text) for i, text in enumerate(texts)]
+    pairs = [(texts[i * min(_QUERIES, len(texts)) // len(texts)], text) for i, text in enumerate(texts)]
     masked = [f"{text[:200]} <mask>" for text in texts]
     loading: dict[str, Any] = {"dtype": options.dtype}
     encoder = SentenceEncoder(folders["encoder"], threads=options.threads, **loading)
