@@ -63,7 +63,8 @@ PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # These begin a browser, and take as long as all others: make test-browser
 BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser gallery inspect_browser inspect_browser_causes \
-	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_random inspect_svg inspect_texts inspect_firefox))
+	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts \
+	inspect_firefox))
 
 # A change in any of these means: build and install again.
 SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust python -type f \

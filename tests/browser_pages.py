@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 
 
-#: From a click until the numbers of attention are shown and laid out, in milliseconds.
-RESPONSE = """
-    async ([selector, state]) => {
-      const view = document.querySelector(".view-attention");
-      const start = performance.now();
-      document.querySelector(selector).click();
-      while (view.dataset.state !== state) await new Promise((done) => setTimeout(done, 0));
-      view.getBoundingClientRect();
-      return performance.now() - start;
-    }
-"""
-
-
 class Opened:
     """A page in the browser, and what it complained about."""
 

@@ -6,7 +6,6 @@ The tests need Debian's ``chromium``, or another Chromium named by CHROMIUM, and
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import pytest
 
 import tiny_models
 import wordpiece_bert as wb
-from browser_pages import HOSTILE, RESPONSE, Opened, every_view, open_page, ranking, settle, some_attention
+from browser_pages import HOSTILE, Opened, every_view, open_page, ranking, settle, some_attention
 from chromium import browser, needs_chromium
 from wordpiece_bert import inspect
 from wordpiece_bert.bert.functional import softmax
@@ -102,20 +101,6 @@ def test_heads_and_tokens_by_keyboard(open_page: Any) -> None:
     one.page.keyboard.press("Space")
     settle(one, "weights 1 1 4")
     one.page.wait_for_function("document.getElementById('announcer').textContent.startsWith('Layer 1, head 1')")
-
-
-def test_512_tokens_respond_within_a_tenth_of_a_second(open_page: Any) -> None:
-    weights = some_attention(512, 2, 4)
-    one = open_page(inspect.attention(weights, [f"token{i}" for i in range(512)]))
-    one.page.evaluate(RESPONSE, ['[data-head="1.1"]', "weights 1 1 null"])
-    clicks = [
-        (f'.strip button[aria-label="token{i}, position {i}"]', f"weights 1 1 {i}") for i in (3, 200, 500, 40, 333)
-    ]
-    clicks += [(f'[data-head="1.{head}"]', f"weights 1 {head} 333") for head in (2, 3, 0)]
-    times = [one.page.evaluate(RESPONSE, list(click)) for click in clicks]
-    print("milliseconds:", *map(round, times))
-    # The limit is 100 ms; a machine that runs other tests at once is given more.
-    assert np.median(times) < float(os.environ.get("INSPECT_RESPONSE_MS", "300"))
 
 
 def test_a_pair_of_tokens_has_its_score(open_page: Any) -> None:

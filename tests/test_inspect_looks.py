@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import io
 import json
-import os
 import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 import wordpiece_bert as wb
-from browser_pages import RESPONSE, every_view, open_page, some_attention
+from browser_pages import every_view, open_page, some_attention
 from chromium import browser, needs_chromium
 from wordpiece_bert import inspect
 
@@ -306,7 +305,7 @@ def test_all_tabs_print_on_few_pages(open_page: Any, every_view: Page) -> None:
 
 
 @pytest.mark.model
-def test_twelve_layers_of_512_tokens_are_small_and_quick(open_page: Any) -> None:
+def test_a_page_of_twelve_layers_of_512_tokens_has_less_than_7_megabytes() -> None:
     """The layers of MiniLM for two texts stand for a model of twelve layers and heads."""
     from wordpiece_bert import tasks
     from wordpiece_bert.hub import find_model
@@ -318,19 +317,4 @@ def test_twelve_layers_of_512_tokens_are_small_and_quick(open_page: Any) -> None
     both = {name: np.concatenate([getattr(trace, name) for trace in traces]) for name in names}
     view = inspect.attention(dataclasses.replace(traces[0], **both))
     assert view.arrays["attention"].shape == (12, 12, 512, 512)
-    size = len(view.to_html())
-    print("bytes:", size)
-    assert size < 7_000_000
-    one = open_page(view)
-    times = []
-    for number in range(20):
-        layer, head = divmod(7 * number + 5, 12)
-        one.page.evaluate("scrollTo(0, 0)")
-        one.page.reload()
-        one.ready()
-        one.page.wait_for_timeout(400)
-        times.append(one.page.evaluate(RESPONSE, [f'[data-head="{layer}.{head}"]', f"weights {layer} {head} null"]))
-        one.requests[1:] = []
-    print("milliseconds:", *map(round, times))
-    # The limit is 100 ms; a machine that runs other tests at once is given more.
-    assert np.median(times) < float(os.environ.get("INSPECT_RESPONSE_MS", "300"))
+    assert len(view.to_html()) < 7_000_000

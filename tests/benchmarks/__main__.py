@@ -1,7 +1,8 @@
 """The commands.
 
 `table`, `growth`, `training`, `threads`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`,
-`static`, `subword`, `search`, `vector_folder`, `sparse`, `late_interaction`, `accuracy`, `evaluation` and `integrations`.
+`static`, `subword`, `search`, `vector_folder`, `sparse`, `late_interaction`, `pages`, `accuracy`, `evaluation` and
+`integrations`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from benchmarks import (
     late_interaction,
     latency,
     models,
+    pages,
     pretraining,
     report,
     search,
@@ -48,6 +50,7 @@ COMMANDS = {
         late_interaction,
         latency,
         models,
+        pages,
         pretraining,
         search,
         serve,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import groupby
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
@@ -67,9 +70,8 @@ class Comparison:
     texts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def __repr__(self) -> str:
-        return (
-            f"Comparison({self.names[0]!r}, {self.names[1]!r}, {len(self.units)} of {len(self.groups)} groups in both)"
-        )
+        names = ", ".join(repr(shorten(name, 60, placeholder=" …")) for name in self.names)
+        return f"Comparison({names}, {len(self.units)} of {len(self.groups)} groups in both)"
 
     def _repr_html_(self) -> str:
         return fields_html(repr(self), {one.name: getattr(self, one.name) for one in fields(self)})
@@ -134,8 +136,10 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
         names = ("first", "second") if called[0] == called[1] or not all(called) else called
     first, second = _between(a.attentions, members[0]), _between(b.attentions, members[1])
     heads = None
-    if first.shape == second.shape:
-        heads = (np.abs(first - second).sum(axis=-1).mean(axis=-1) / 2).astype(np.float32)
+    if first.shape == second.shape:  # layer by layer: the arrays are large
+        far = [np.abs(one - other).sum(axis=-1).mean(axis=-1) / 2 for one, other in zip(first, second, strict=True)]
+        heads = np.stack(far)
+    grams = tuple([_gram(state) for state in states] for states in (x, y))
     return Comparison(
         names=names,
         tokens=(a.tokens, b.tokens),
@@ -144,7 +148,7 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
         attentions=(first, second),
         distances=distances,
         heads=heads,
-        layers=np.array([[_cka(one, other) for other in y] for one in x], np.float32),
+        layers=np.array([[_cka(one, other) for other in grams[1]] for one in grams[0]], np.float32),
         texts=(a.texts, b.texts),
     )
 
@@ -160,14 +164,26 @@ def _means(x: Array, members: list[list[int]]) -> Array:
 
 def _between(weights: Array, members: list[list[int]]) -> Array:
     """[L, N, S, S] -> [L, N, U, U]: keys are added up, queries averaged."""
-    keys = np.stack([weights[..., own].sum(axis=-1) for own in members], axis=-1)  # [L, N, S, U]
-    return np.stack([keys[..., own, :].mean(axis=-2) for own in members], axis=-2)
+    counts = [len(own) for own in members]
+    places = np.concatenate(members)
+    starts = np.cumsum([0, *counts[:-1]])
+    found = np.empty((*weights.shape[:2], len(members), len(members)), np.float32)
+    for layer, one in zip(found, weights, strict=True):
+        keys = np.add.reduceat(one[..., places], starts, axis=-1)  # [N, S, U]
+        np.add.reduceat(keys[:, places], starts, axis=-2, out=layer)
+        layer /= np.array(counts, np.float32)[:, None]
+    return found
 
 
-def _cka(x: Array, y: Array) -> float:
-    """‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖) of centred vectors [U, H]; 0 where one of them is constant."""
-    x, y = (one.astype(np.float64) - one.mean(axis=0, dtype=np.float64) for one in (x, y))
-    a, b = x @ x.T, y @ y.T  # [U, U]: the same sums as of the widths, which may be larger
+def _gram(x: Array) -> npt.NDArray[np.float64]:
+    """Return XXᵀ [U, U] of centred vectors [U, H]: its sums of squares are those of the widths, which may be larger."""
+    x = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    gram: npt.NDArray[np.float64] = x @ x.T
+    return gram
+
+
+def _cka(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    """‖YᵀX‖² / (‖XᵀX‖ ‖YᵀY‖) of vectors by their `_gram`; 0 where one of them is constant."""
     scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / scale if scale > 0 else 0.0
 
@@ -218,7 +234,7 @@ def comparison(found: Comparison, *, layer: int = -1, head: int = 0, title: str 
         "about": [name for texts in found.texts for name in about(*texts)] if all(found.texts) else [],
     }
     arrays = {"first": found.attentions[0], "second": found.attentions[1], "layers": found.layers}
-    encodings: dict[str, Encoding] = {"first": "half", "second": "half"}
+    encodings: dict[str, Encoding] = {"first": "rows", "second": "rows"}
     if found.distances is not None:
         arrays["distances"] = found.distances
     if found.heads is not None:

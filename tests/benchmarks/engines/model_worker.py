@@ -80,15 +80,15 @@ def _answer(engine: ModelEngine, request: dict[str, Any], state: dict[str, Any])
             engine.prepare(_model(request))
             return {}
         case "load":
-            start, before = time.perf_counter(), _restart_peak()
+            start, before = time.perf_counter(), restart_peak()
             told = engine.load(_model(request), request["threads"]) or {}
             state["before"] = before
-            return {"seconds": time.perf_counter() - start, "bytes": _peak() - before} | told
+            return {"seconds": time.perf_counter() - start, "bytes": peak() - before} | told
         case "restart":
-            state["before"] = _restart_peak()
+            state["before"] = restart_peak()
             return {}
         case "memory":
-            return {"bytes": _peak() - state["before"]}
+            return {"bytes": peak() - state["before"]}
         case "rows":
             state["rows"] = json.loads(Path(request["path"]).read_text(encoding="utf-8"))
             return {}
@@ -126,16 +126,16 @@ def _timed(run: Any, request: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _restart_peak() -> int:
+def restart_peak() -> int:
     """Set the peak of resident memory to the present size, where the system can, and return it in bytes."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
-        return _peak()
+        return peak()
     return _status("VmRSS")
 
 
-def _peak() -> int:
+def peak() -> int:
     return _status("VmHWM")
 
 

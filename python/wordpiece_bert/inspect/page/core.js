@@ -23,9 +23,13 @@ function digits(value) {
   return value !== 0 && Math.abs(value) < 0.0005 ? value.toExponential(1) : value.toFixed(3);
 }
 
-/** A token as a person reads it: white space made visible. */
+/** Characters without a form of their own, at the beginning of a token or after its prefix: before them, nothing is joined. */
+const UNSEEN = /(?<=^|[#▁Ġ])[\p{Cf}\ufe00-\ufe0f]/gu;
+/** A token as a person reads it: white space made visible, and what cannot be seen by its code. */
 function readable(token) {
-  return token === "" ? "∅" : token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥");
+  if (token === "") return "∅";
+  const code = (character) => `[U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`;
+  return token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(UNSEEN, code);
 }
 
 /** The largest absolute value, at least `least`: what the others are divided by. */

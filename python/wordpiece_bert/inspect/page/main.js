@@ -62,6 +62,7 @@ function prepared(view) {
       const bytes = await inflate(fromBase85(document.getElementById(`b${view.data.packed}`).textContent, view.data.length));
       view.data = JSON.parse(new TextDecoder().decode(bytes));
     }
+    view.theme = theme();
     (builders[view.kind] ?? pictured)(view);
     if (view.data.truncated) {
       view.element.prepend(make("p", { class: "note wide" }, "The text is longer than the model reads: its end was cut."));
@@ -161,7 +162,7 @@ function openPage() {
       const hasTitle = view.title !== names[index] && tabs.length > 1;
       panel.replaceChildren(...(hasTitle ? [make("p", { class: "intro soft", dir: "auto" }, view.title)] : []), view.element);
       panel.dataset.view = view.kind;
-      if (view.ready) redraw();
+      if (view.ready || view.theme !== theme()) redraw(); // it may have been built long before it is shown
     }
     showTexts(tab, view);
     if (!view.element.hasAttribute("data-ready")) await started(view);

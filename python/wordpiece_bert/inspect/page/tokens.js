@@ -134,11 +134,20 @@ function ownersOf(entry, index, count) {
     for (const token of list) {
       if (token.text !== index) continue;
       even = !even;
-      const own = { token, cut, even };
+      const own = { token, cut, even, isAlone: isAlone(list, token) };
       for (let i = token.start; i < token.end; i++) owner[i] ??= own;
     }
   }
   return owner;
+}
+
+/**
+ * Whether a token is a whole word without letters from right to left. Its characters stay together in a text of such
+ * letters; others must not be isolated, or letters would not be joined and pieces of a word change places.
+ */
+function isAlone(list, token) {
+  if (RIGHT_TO_LEFT.test(token.token) || !/[\p{L}\p{N}]/u.test(token.token)) return false;
+  return !list.some((other) => other !== token && other.text === token.text && other.word !== null && other.word === token.word);
 }
 
 /** What a reader sees as characters, each with its owner; one that was removed inside of a token belongs to it. */
@@ -164,7 +173,8 @@ function clustersOf(text, owner) {
 
 function pieceSpan(own, lit) {
   const { token } = own;
-  const span = make("span", { class: `piece ${own.cut ? "cut" : token.unknown ? "unknown" : own.even ? "even" : "odd"}` });
+  const kind = own.cut ? "cut" : token.unknown ? "unknown" : own.even ? "even" : "odd";
+  const span = make("span", { class: `piece ${kind}${own.isAlone ? " alone" : ""}` });
   const name = isolated(readable(token.token));
   const label = own.cut ? `${name} · cut` : `${name} · id ${token.id} · position ${token.position}`;
   span.addEventListener("pointermove", (event) => showTip(event, label));
@@ -221,7 +231,7 @@ function pieces(side, entry, name, followers) {
   const buttons = side.words.map((word, index) => {
     const parts = word.unknown ? [entry.unknown] : word.added ? [word.word] : word.pieces.map((piece) => piece.token);
     const kind = word.unknown ? "unknown" : word.added ? "special" : "";
-    const small = make("small", {}, parts.flatMap((part, i) => [i ? " " : "", make("bdi", {}, part)]));
+    const small = make("small", {}, parts.flatMap((part, i) => [i ? " " : "", make("bdi", {}, readable(part))]));
     return chip(kind, { onclick: () => select({ [name]: index }) }, word.word, small);
   });
   arrows(buttons);
@@ -250,7 +260,7 @@ function tried(word, entry) {
   const name = `“${isolated(word.word)}”`;
   if (word.added) return make("p", { class: "note" }, `${name} is a token of its own, found before the text is split.`);
   const characters = Array.from(word.word);
-  const tryOf = (text) => make("span", {}, make("bdi", { class: "tried mono" }, text), " ");
+  const tryOf = (text) => make("span", {}, make("bdi", { class: "tried mono" }, readable(text)), " ");
   const lines = word.pieces.map((piece) => {
     const count = characters.length - piece.end;
     const candidate = (end) => (piece.start ? entry.prefix : "") + characters.slice(piece.start, end).join("");
@@ -258,7 +268,7 @@ function tried(word, entry) {
     const shown = range(count).filter((i) => count <= 24 || i < 4 || i >= count - 20);
     const list = shown.map((i) => tryOf(candidate(characters.length - i)));
     if (count > 24) list.splice(4, 0, `… ${count - 24} more … `);
-    const found = piece.token === null ? make("b", {}, "nothing found") : make("bdi", { class: "mono found" }, piece.token);
+    const found = piece.token === null ? make("b", {}, "nothing found") : make("bdi", { class: "mono found" }, readable(piece.token));
     return make("p", {}, ...list, found);
   });
   const why = word.unknown ? make("p", {}, `The word becomes ${entry.unknown}: ${word.unknown}.`) : null;
