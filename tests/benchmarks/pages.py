@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BUILD = ROOT / "build" / "bench" / "pages"
 SLOWER = (1, 6)
 #: Seconds after which a page that does not open is given up, and seconds after which there are no more loads of a page.
-PATIENCE, BUDGET = 180, 75
+PATIENCE, BUDGET = 120, 25
 #: The scripts that pages of bertviz load from cdnjs.cloudflare.com, by a part of their addresses.
 SCRIPTS = {"require": "require.js", "d3": "d3.js", "jquery": "jquery.js"}
 MIB = 2**20
@@ -83,7 +83,17 @@ class Measured:
         more = (self.peak - self.resident) / MIB
         opened = f"{self.opened:.1f}" if self.opened else self.note
         busy = f"{statistics.median(self.busy):.0f}" if self.busy else ""
-        return [self.label, f"{self.bytes / 1e6:.1f}", f"{self.seconds:.1f}", f"{more:.0f}", opened, *clicks, busy]
+        counts = " and ".join(str(len(self.clicks.get(one, []))) for one in SLOWER)
+        return [
+            self.label,
+            f"{self.bytes / 1e6:.1f}",
+            f"{self.seconds:.1f}",
+            f"{more:.0f}",
+            opened,
+            *clicks,
+            busy,
+            counts,
+        ]
 
 
 HEADER = [
@@ -145,9 +155,9 @@ def visits(browser: Any, path: Path, ready: str, scripts: Path | None, slower: i
         page.goto(path.as_uri(), wait_until="load")
         page.wait_for_selector(ready, state="attached")
         seconds = perf_counter() - start
-        page.wait_for_timeout(500)  # what is drawn after the first frame is there
         session = context.new_cdp_session(page)
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        quiet(page, session)
         if slower > 1:
             session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         yield page, session, seconds
@@ -174,6 +184,14 @@ def click(
                 break
         one.clicks[slower] = times
         one.opened = one.opened or statistics.median(loads)
+
+
+def quiet(page: Any, session: Any) -> None:
+    """Wait until the page has nothing to do: thumbnails are drawn after it is ready."""
+    before, after = -1.0, busy(session)
+    while after - before > 10:
+        page.wait_for_timeout(500)
+        before, after = after, busy(session)
 
 
 def busy(session: Any) -> float:
