@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from wordpiece_bert.bert import (
     MobileBertConfig,
     MobileBertForMaskedLM,
     RobertaModel,
+    variants,
 )
 from wordpiece_bert.bert.families import FAMILIES, class_named
 from wordpiece_bert.errors import ConfigError
@@ -96,6 +98,13 @@ def test_the_example_of_a_class_is_about_it(name: str) -> None:
     kind = class_of(name)
     _, _, examples = inspect.cleandoc(kind.__doc__ or "").partition("Examples\n--------\n")
     assert re.search(rf"\b{name}\.from_(config|pretrained)\(", examples), examples
+
+
+def test_type_checkers_see_every_family() -> None:
+    """The names are imported when they are first used; for type checkers they stand in the source too."""
+    source = Path(variants.__file__).read_text(encoding="utf-8")
+    modules = {family.module for family in FAMILIES.values() if family.module.startswith(f"{variants.__name__}.")}
+    assert modules == set(re.findall(r"^    from (\S+) import \*$", source, re.MULTILINE))
 
 
 def test_a_class_of_another_package_has_its_own_docstring() -> None:

@@ -1,7 +1,8 @@
 """Inventories of other projects' documentation, so that names link to it and the build needs no network.
 
 An inventory in docs/inventories/ is text: the address of a documentation, then a line for each name that this
-documentation links to, with its role and its page. Sphinx reads a compressed form, which is written here.
+documentation links to, with its role and its page, in which $ stands for the name. Sphinx reads a compressed form,
+which is written here.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def write_inventories(sources: Path, output: Path) -> dict[str, tuple[str, str]]
     mapping = {}
     for source in sorted(sources.glob("*.txt")):
         address, *lines = source.read_text(encoding="utf-8").splitlines()
-        entries = "".join("{} {} 1 {} -\n".format(*line.split()) for line in lines if line)
+        # Sphinx itself puts the name in place of a $ at the end alone.
+        entries = "".join(
+            f"{name} {role} 1 {page.replace('$', name)} -\n" for name, role, page in map(str.split, lines)
+        )
         target = output / f"{source.stem}.inv"
         target.write_bytes(HEAD.format(source.stem).encode() + zlib.compress(entries.encode()))
         mapping[source.stem] = (address, str(target))

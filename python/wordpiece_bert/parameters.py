@@ -21,7 +21,7 @@ ENCODING = Parameters(
         none, texts are truncated if `max_length` is given and `padding` is not.
     max_length : int, optional
         The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's file,
-        or else `model_max_length`.
+        or else `Tokenizer.model_max_length`.
     stride : int, optional
         How many tokens consecutive windows of a text share. By default the setting of the tokenizer's file, or 0.
     truncation_side : {"right", "left"}, optional
@@ -58,7 +58,7 @@ CALLING = Parameters(
         Truncate texts: True means ``"longest_first"``. By default texts are truncated if `max_length` is given and
         `padding` is not.
     max_length : int, optional
-        The maximum length of a row in tokens, special tokens included; by default `model_max_length`.
+        The maximum length of a row in tokens, special tokens included; by default `Tokenizer.model_max_length`.
     stride : int, default 0
         How many tokens consecutive windows of a text share.
     pad_to_multiple_of : int, optional

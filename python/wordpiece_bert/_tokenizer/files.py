@@ -66,8 +66,8 @@ class FileCalls(VocabularyCalls):
         Returns
         -------
         Iterator of RaggedBatch
-            Batches of the rows of a few megabytes of text, in the order of the files. `overflow_to_sample` counts from
-            the first text of its batch.
+            Batches of the rows of a few megabytes of text, in the order of the files. `RaggedBatch.overflow_to_sample`
+            counts from the first text of its batch.
 
         Raises
         ------

@@ -95,7 +95,7 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         Returns
         -------
         list of TextPart
-            Each with `text`, normalized, `start` and `end`, in order.
+            Each with ``text``, normalized, ``start`` and ``end``, in order.
 
         Raises
         ------
@@ -248,8 +248,9 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         Returns
         -------
         list of TextPart
-            Each with `text`, `start` and `end`; each begins where a token begins and ends where one ends. A border may
-            be within a word, whose halves may have other tokens than the word had. Empty if there are no tokens.
+            Each with ``text``, ``start`` and ``end``; each begins where a token begins and ends where one ends. A
+            border may be within a word, whose halves may have other tokens than the word had. Empty if there are no
+            tokens.
 
         Raises
         ------

@@ -297,7 +297,7 @@ class BertConfig:
         return len(self.id2label)
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
-        """Return the positions of a call without `position_ids`, [B, S] or [1, S]: 0 to S − 1, padding included.
+        """Return the positions of a call without ``position_ids``, [B, S] or [1, S]: 0 to S − 1, padding included.
 
         Parameters
         ----------

@@ -125,7 +125,7 @@ class BertModel(Model):
         ------
         InputError
             An array has the wrong shape or dtype, an id is outside its table, or a row is longer than
-            `max_position_embeddings`; the message has the value and its index.
+            `BertConfig.max_position_embeddings`; the message has the value and its index.
 
         Examples
         --------
@@ -244,7 +244,8 @@ class BertModel(Model):
         Raises
         ------
         InputError
-            An id is outside the word table, or a row is longer than `max_position_embeddings`; the message has the row.
+            An id is outside the word table, or a row is longer than `BertConfig.max_position_embeddings`; the message
+            has the row.
 
         Examples
         --------

@@ -18,8 +18,8 @@ LOADING = Parameters(
         this CPU that keeps a cosine of 0.9999 to float32. Sums are float32, and the NumPy engine has ``"float32"``
         alone. ``"bfloat16"`` rounds the weights to 8 significant bits and, where the CPU multiplies such numbers faster
         than float32, the other factors as well; in ``"int8"`` weights and inputs are int8 numbers with a scale for each
-        64 of them, but for one or two inputs of a layer that are far larger than the others. `engine` has the reason
-        for what ``"auto"`` took.
+        64 of them, but for one or two inputs of a layer that are far larger than the others. `Model.engine` has the
+        reason for what ``"auto"`` took.
     revision : str, optional
         Branch, tag or commit of a model in the Hugging Face cache.
     download : bool, default False
@@ -47,7 +47,7 @@ LOADING = Parameters(
 INPUTS = Parameters(
     """
     input_ids : array_like, optional
-        Token ids, integers [B, S]; or instead `inputs_embeds`.
+        Token ids, integers [B, S]; or instead ``inputs_embeds``.
     attention_mask : array_like, optional
         Numbers or booleans [B, S]: a token is visible where they are not 0. By default all tokens are visible. Every
         row needs at least one.

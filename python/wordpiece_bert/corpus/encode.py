@@ -41,7 +41,7 @@ LOCATIONS_KEPT = 20
 
 @completed_by(READING, ENCODING)
 class FileOptions(ReadingOptions, EncodeOptions, total=False):
-    """The options of `Tokenizer.encode_files` and `iter_files` by keyword, for a dict that holds some of them.
+    """The options of `Tokenizer.encode_files` and `Tokenizer.iter_files` by keyword, for a dict that has some of them.
 
     Parameters
     ----------

@@ -34,7 +34,8 @@ def read_columns(
     columns : sequence of str
         The names of the columns.
     checks : mapping of str to callable, optional
-        For some columns, a function from a value to what is wrong with it, or None, such as `labels.class_problem`.
+        For some columns, a function from a value to what is wrong with it, or None, such as
+        `wordpiece_bert.finetune.labels.class_problem`.
 
     Returns
     -------

@@ -293,8 +293,8 @@ class TrainingLoop(Generic[Trained]):
         Parameters
         ----------
         resume_from_checkpoint : str, PathLike or bool, optional
-            The folder of a checkpoint, or True for the newest in `output_dir`. The training resumes from it with the
-            same bits as if it had not been interrupted.
+            The folder of a checkpoint, or True for the newest in `TrainingArguments.output_dir`. The training resumes
+            from it with the same bits as if it had not been interrupted.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class TrainingLoop(Generic[Trained]):
         ------
         CheckpointError
             There is no complete checkpoint, or it is of other settings, another model or other data. Or the training
-            begins anew, and `output_dir` has the checkpoints of an earlier one.
+            begins anew, and the folder has the checkpoints of an earlier one.
         NonFiniteError
             A loss or a gradient is NaN or infinite; the last checkpoint is kept.
         InputError

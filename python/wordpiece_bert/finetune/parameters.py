@@ -16,8 +16,8 @@ TRAINER = Parameters(
     args : TrainingArguments
         The settings.
     train_dataset : Dataset, optional
-        Rows by number, such as a list of dicts with ``input_ids`` and labels. If they have a method `set_epoch`, it is
-        called before each epoch with its number.
+        Rows by number, such as a list of dicts with ``input_ids`` and labels. If they have a method ``set_epoch``, it
+        is called before each epoch with its number.
     eval_dataset : Dataset, optional
         Rows for `evaluate`.
     data_collator : function, optional
@@ -56,7 +56,7 @@ FITTING = Parameters(
     C : float, default 1.0
         The inverse strength of the penalty, as in `LogisticRegression`.
     cache : path, optional
-        A folder in which the vectors are kept, as by `cached_vectors`.
+        A folder in which the vectors are kept, as by `finetune.cached_vectors`.
     download : bool, default False
         Whether to download a model that is not in the Hugging Face cache.
     show_progress_bar : bool, optional

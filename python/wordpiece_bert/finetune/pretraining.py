@@ -167,7 +167,7 @@ def held_out_rows(dataset: PretrainingDataset, share: float) -> tuple[npt.NDArra
 class PretrainingTrainer(Trainer):
     """Pre-trains a model on the rows of an example folder.
 
-    `evaluate` returns what the objective measures: `MaskedTokens` or `ReplacedTokens` in
+    `evaluate` returns what the objective measures: ``MaskedTokens`` or ``ReplacedTokens`` in
     `wordpiece_bert.finetune.objectives`.
 
     Parameters

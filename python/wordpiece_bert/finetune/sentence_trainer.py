@@ -50,8 +50,9 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
     evaluator : evaluator, or list of them, optional
         Evaluators of `wordpiece_bert.evaluation`, or other functions of an encoder, a folder, the epoch and the step
         that return a dict of measures or one number. `evaluate` calls them with the encoder of the moment and the
-        folder ``eval`` of `output_dir`, where they add to their files of results. Their keys may be
-        `metric_for_best_model`; without `eval_dataset` it is the primary measure of the first, unless it is given.
+        folder ``eval`` of `TrainingArguments.output_dir`, where they add to their files of results. Their keys may be
+        `TrainingArguments.metric_for_best_model`; without `eval_dataset` it is the primary measure of the first, unless
+        it is given.
 
     Attributes
     ----------

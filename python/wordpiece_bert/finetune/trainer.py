@@ -31,7 +31,7 @@ __all__ = ["EvalPrediction", "Trainer"]
 
 @dataclass(frozen=True, eq=False)
 class EvalPrediction:
-    """What `compute_metrics` receives, and `predict` returns.
+    """What ``compute_metrics`` receives, and `Trainer.predict` returns.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class EvalPrediction:
     label_ids : array, tuple of arrays or None
         The labels of all rows.
     metrics : dict of str to float
-        The metrics; empty in `compute_metrics`.
+        The metrics; empty in ``compute_metrics``.
 
     Examples
     --------
@@ -70,7 +70,8 @@ class Trainer(TrainingLoop["Model"]):
     train_dataset, eval_dataset : Dataset or None
         As passed.
     log_history : list of dict
-        Step, epoch, loss, norm of the gradient and learning rate every `logging_steps`, and the evaluations.
+        Step, epoch, loss, norm of the gradient and learning rate every `TrainingArguments.logging_steps`, and the
+        evaluations.
     global_step : int
         How many steps have been made.
 

@@ -125,7 +125,7 @@ def attribute(
       Understanding Neural Models in NLP"). One run.
     - ``"input_x_gradient"``: e · ∂S/∂e, what the token adds to S, to first order (Shrikumar et al. 2016). One run.
     - ``"integrated_gradients"``: (e − e') · ∫ ∂S/∂e along the line from e', where every token is replaced, to e
-      (Sundararajan et al. 2017). The effects add up to S(e) − S(e'), to the `gap` of the integral. `steps` runs.
+      (Sundararajan et al. 2017). The effects add up to S(e) − S(e'), to the ``gap`` of the integral. `steps` runs.
 
     S is a logit, a cosine or the score of a regression; occlusion takes the probability instead of the logit, and for
     an answer the product of two.

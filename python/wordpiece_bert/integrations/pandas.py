@@ -66,7 +66,7 @@ class WordPieceAccessor:
         -------
         pandas.DataFrame
             The columns ``ids``, an int32 array for each text; ``length``, ``int32[pyarrow]``; and ``truncated``,
-            ``bool[pyarrow]``; with the index of the series. `to_parquet` writes lists and numbers.
+            ``bool[pyarrow]``; with the index of the series. ``to_parquet`` writes lists and numbers.
 
         Raises
         ------

@@ -68,7 +68,7 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
 class WordPieceVectorizer(_TextTransformer):
     """Texts to the counts of their tokens, as a sparse matrix with a column for each id of the vocabulary.
 
-    It is what `CountVectorizer` is for words: put a `TfidfTransformer` after it for weights.
+    It is what ``CountVectorizer`` is for words: put a ``TfidfTransformer`` after it for weights.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class WordPieceVectorizer(_TextTransformer):
 
     Examples
     --------
-    A pipeline of it, `TfidfTransformer` and `LogisticRegression` classifies texts.
+    A pipeline of it, ``TfidfTransformer`` and ``LogisticRegression`` classifies texts.
 
     >>> from wordpiece_bert.integrations.sklearn import WordPieceVectorizer
     >>> vectorizer = WordPieceVectorizer("models/words").fit(["bread and flour"])

@@ -91,7 +91,7 @@ class _Rows(list[Row]):
 class PretrainingDataset:
     """The rows of an example folder, mapped into memory, masked and padded when they are read.
 
-    torch's DataLoader takes it as it is: it has a length, `d[i]`, and `__getitems__` for whole batches. Masks are a
+    torch's DataLoader takes it as it is: it has a length, ``d[i]``, and `__getitems__` for whole batches. Masks are a
     function of (seed, epoch, row), so that any number of workers gives a row the same bytes. NumPy is all it needs. It
     is pickled as its path and arguments. While it is in use, files of the folder must not be cut, as for `TokenStore`.
 

@@ -72,7 +72,7 @@ def build_examples(
         The tokenizer of the store.
     format : {"npy", "arrow", "parquet", "jsonl", "mds", "tfrecord"}, optional
         By default that of the suffix of `output`, or ``"npy"``. TFRecord files have the features of BERT's own script,
-        and need `masking` with `max_predictions`.
+        and need `masking` with `Masking.max_predictions`.
 
     Returns
     -------

@@ -70,7 +70,7 @@ class Masking:
     Parameters
     ----------
     tokenizer : Tokenizer
-        The tokenizer that made the ids. Its special tokens are never chosen, and its `continuing_subword_prefix` says
+        The tokenizer that made the ids. Its special tokens are never chosen, and its ``continuing_subword_prefix`` says
         which tokens continue a word.
     probability : float, default 0.15
         The share of tokens to choose, from 0 to 1.
@@ -96,7 +96,7 @@ class Masking:
         A share is not between 0 and 1, `masked` and `random` add up to more than 1, `max_predictions` or
         `max_span_length` is below 1, or both `spans` and `whole_words` are set.
     ConfigError
-        The tokenizer has no mask token, or `whole_words` or `spans` is set and its `continuing_subword_prefix` is
+        The tokenizer has no mask token, or `whole_words` or `spans` is set and its ``continuing_subword_prefix`` is
         empty, so that tokens do not show which of them continue a word.
 
     Examples

@@ -383,12 +383,12 @@ class WordCounts:
 
     @property
     def undercount(self) -> int:
-        """The largest amount by which a word's count may be too small because of `max_distinct_words`."""
+        """The largest amount by which a word's count may be too small because of ``max_distinct_words``."""
         return self._info.undercount
 
     @property
     def dropped(self) -> int:
-        """How many words were dropped because of `max_distinct_words`; a word that was dropped twice counts twice."""
+        """How many words were dropped because of ``max_distinct_words``; a word that was dropped twice counts twice."""
         return self._info.dropped
 
     @property

@@ -45,7 +45,7 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
         A loaded model with the vocabulary that was extended: a `BertModel`, a variant, a model with a head, or a
         `SentenceEncoder`, whose tokenizer is extended as well.
     vocab : Vocab
-        A vocabulary that extends the model's, from `train_vocab` with `base`.
+        A vocabulary that extends the model's, from `train_vocab` with ``base=``.
 
     Returns
     -------

@@ -54,7 +54,7 @@ COUNTING = Parameters(
     threads : int, optional
         Number of threads; by default all CPUs that this process may use. Results do not depend on it.
     progress : callable, optional
-        Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
+        Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. ``total`` may be None.
     """
 )
 
@@ -99,7 +99,7 @@ TRAINING = Parameters(
     num_iterations : int, default 4
         Passes for each threshold; for top_down.
     slack_ratio : float, default 0.05
-        The share of `vocab_size` by which the vocabulary may be smaller; for top_down.
+        The share of ``vocab_size`` by which the vocabulary may be smaller; for top_down.
     max_token_length : int, default 50
         Skip words that are longer than this; for top_down.
     max_unique_chars : int, default 1000

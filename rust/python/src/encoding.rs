@@ -119,7 +119,7 @@ impl Encoding {
 
     /// The start and end of each token in its text, or in its word for a text given as words, list of (int, int).
     ///
-    /// In characters or in the requested `offset_unit`; (0, 0) for special tokens and padding.
+    /// In characters or in the requested ``offset_unit``; (0, 0) for special tokens and padding.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.row().offsets)

@@ -63,7 +63,7 @@ pub fn checked(name: &str, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
     }
 }
 
-/// Set how many threads calls without `threads=` use.
+/// Set how many threads calls without ``threads=`` use.
 ///
 /// Parameters
 /// ----------

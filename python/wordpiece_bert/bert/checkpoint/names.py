@@ -185,7 +185,7 @@ def resolve(
     Parameters
     ----------
     tensors : mapping of str to ndarray
-        The tensors, as `read_tensors` or `open_tensors` returns them.
+        The tensors, as `read_tensors` returns them.
     layout : Layout
         The names and shapes of the model's weights.
     config : BertConfig

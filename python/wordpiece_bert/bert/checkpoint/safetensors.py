@@ -115,7 +115,7 @@ def safetensors_chunks(tensors: Mapping[str, AnyArray]) -> Iterator[bytes | memo
 
 
 def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
-    """Write the file of `safetensors_chunks`, atomically.
+    """Write tensors as a safetensors file, which appears when it is complete.
 
     Parameters
     ----------

@@ -177,7 +177,7 @@ class MaskedLM(LabelledModel):
         Returns
         -------
         VocabularyHead
-            Its method `encode` pools [tokens, H] to the rows of a sparse matrix [B, V].
+            Its method ``encode`` pools [tokens, H] to the rows of a sparse matrix [B, V].
 
         Examples
         --------

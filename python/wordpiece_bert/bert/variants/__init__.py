@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.variants.jina import *
     from wordpiece_bert.bert.variants.megatron import *
     from wordpiece_bert.bert.variants.mobilebert import *
+    from wordpiece_bert.bert.variants.modernbert import *
     from wordpiece_bert.bert.variants.mpnet import *
     from wordpiece_bert.bert.variants.neobert import *
     from wordpiece_bert.bert.variants.nomic import *

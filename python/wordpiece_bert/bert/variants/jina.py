@@ -74,7 +74,7 @@ class JinaBertConfig(BertConfig):
     Attributes
     ----------
     hidden_act : str
-        The activation of the gate: ``"gelu"`` or ``"relu"``; in config.json it is `feed_forward_type`.
+        The activation of the gate: ``"gelu"`` or ``"relu"``; in config.json it is ``feed_forward_type``.
     head_act : str
         The activation of the masked-language head; in config.json it is `hidden_act`. The other classes do not read it.
     has_query_key_norms : bool

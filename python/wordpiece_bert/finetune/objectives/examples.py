@@ -34,7 +34,7 @@ class ExamplesObjective(Generic[Trained]):
 
     Examples
     --------
-    `MaskedTokens` is one: what it makes, needs and measures.
+    ``MaskedTokens`` is one: what it makes, needs and measures.
 
     >>> from wordpiece_bert.finetune.objectives import objective_class
     >>> objective = objective_class("masked-tokens", "examples")()

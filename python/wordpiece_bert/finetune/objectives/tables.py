@@ -117,7 +117,7 @@ class TableObjective:
 
     tables: Tables
 
-    #: From a label in a table to what is wrong with it, or None; None for labels that `rows` checks.
+    #: From a label in a table to what is wrong with it, or None; None for labels that ``rows`` checks.
     label_problem: ClassVar[Problem | None] = None
     #: Whether `fit_frozen` is there.
     has_frozen_heads: ClassVar[bool] = False

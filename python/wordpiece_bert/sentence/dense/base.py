@@ -88,7 +88,7 @@ class DenseEncoder(VectorEncoder):
         self._max_seq_length = body.folder.max_seq_length
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Write a folder that `from_pretrained` and sentence-transformers load, with the same vectors.
+        """Write a folder that ``from_pretrained`` and sentence-transformers load, with the same vectors.
 
         It has the model, the tokenizer, the modules after it (pooling, normalization, dense layers), the prompts and
         `max_seq_length`. A static model has the layout from which it was loaded, so that it keeps its rules: that of

@@ -210,7 +210,8 @@ class SentenceEncoder(DenseEncoder):
             for both and the ids: for each text a dict of ``input_ids`` and ``attention_mask`` [tokens],
             ``token_embeddings`` [tokens, H] and ``sentence_embedding`` [d].
         precision : {"float32", "int8", "uint8", "binary", "ubinary"}, default "float32"
-            The numbers of the result, as in `quantize_embeddings`; 8-bit ranges are those of the returned vectors.
+            The numbers of the result, as in `sentence.quantize_embeddings`; 8-bit ranges are those of the returned
+            vectors.
         windows : {"mean", "max"}, optional
             None truncates texts that are too long. ``"mean"`` and ``"max"`` split them into windows instead, each with
             the prompt, and combine the vectors of the windows element by element. If the model normalizes its vectors,

@@ -66,9 +66,9 @@ def retrieve_and_rerank(
     documents : iterable of str or Arrow column
         The texts to search.
     retriever : str, PathLike, SentenceEncoder, SparseEncoder, MultiVectorEncoder or BM25Index
-        The model of the first stage, with dense, sparse or many vectors for a text: its `encode_query` and
-        `encode_document` make them, and its `similarity_fn_name` compares them. A name or a folder is loaded for this
-        call. Or an index of the tokens of the documents.
+        The model of the first stage, with dense, sparse or many vectors for a text: its ``encode_query`` and
+        ``encode_document`` make them, and its ``similarity_fn_name`` compares them. A name or a folder is loaded for
+        this call. Or an index of the tokens of the documents.
     reranker : str, PathLike or CrossEncoder, optional
         The model of the second stage, with one label, or its name or folder; None to keep the order of the first.
     document_embeddings : object, optional

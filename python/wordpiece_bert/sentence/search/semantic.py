@@ -84,10 +84,10 @@ def semantic_search(
         ``"cosine"``, ``"dot"``, ``"euclidean"`` or ``"manhattan"``, as in `similarity`; it is not used with
         `corpus_precision`.
     corpus_precision : str, optional
-        The precision of `corpus_embeddings`, which `quantize_embeddings` made: ``"ubinary"``, ``"binary"``, ``"uint8"``
-        or ``"int8"``; ``"float32"`` for inner products. Queries are float32. Inner products of int8 are near those of
-        the vectors; those of uint8, which FAISS computes, also grow with the sum of a vector's numbers, and find fewer
-        of its neighbours.
+        The precision of `corpus_embeddings`, which `sentence.quantize_embeddings` made: ``"ubinary"``, ``"binary"``,
+        ``"uint8"`` or ``"int8"``; ``"float32"`` for inner products. Queries are float32. Inner products of int8 are
+        near those of the vectors; those of uint8, which FAISS computes, also grow with the sum of a vector's numbers,
+        and find fewer of its neighbours.
     rescore : bool, default True
         Whether the candidates, found by Hamming distance or by the inner product of 8-bit numbers, are compared with
         the float32 query and sorted again. Without it the scores of binary precisions are Hamming distances, the
