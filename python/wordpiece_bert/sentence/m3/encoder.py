@@ -427,6 +427,13 @@ class M3Encoder(Encoder):
         ----------
         path : str or os.PathLike
             The folder.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.sentence import M3Encoder
+        >>> M3Encoder("models/m3").save("saved")
+        >>> M3Encoder("saved").dimension
+        67
         """
         self.save_pretrained(path)
 
