@@ -2,6 +2,10 @@
 //!
 //! Queries and the numerators of the softmax are rounded a tile at a time; keys and values of a head once, as pairs: keys
 //! transposed, so that a pair is two columns of a key, and values so that a pair is two keys.
+//!
+//! A pair is always two numbers that follow each other along the axis that a product sums over: the columns d for q·kᵀ, the
+//! keys for p·v. Where that axis has an odd length, the other half of the last pair is 0 on one side at least, and adds
+//! nothing.
 
 use std::ops::Range;
 

@@ -1,7 +1,8 @@
 //! The relative terms of disentangled attention (DeBERTa): scores between contents and positions.
 //!
 //! The score of query i and key j is qᵢ·kⱼ + qᵢ·Kʳ + kⱼ·Qʳ, of which the rows of Kʳ and Qʳ depend on the distance of j from
-//! i. So, for a tile of queries, two products are computed for the range of relative positions that occur, q·Kʳᵀ and (once
+//! i. There are far fewer distances than pairs: S queries and S keys have at most 2S − 1, and in models with buckets a few
+//! hundred. So, for a tile of queries, two products are computed for the range of relative positions that occur, q·Kʳᵀ and (once
 //! for a head) Qʳ·kᵀ, and the scores are read along their diagonals. No matrix has a row for each query and each key.
 //!
 //! Relative positions are stored in the order of key positions, the opposite of the order in checkpoints: from one key to

@@ -1,4 +1,10 @@
 //! What DeBERTa computes besides the layers of BERT: relative positions, what masked tokens attend to, the convolution.
+//!
+//! The relative position of each distance depends on the model alone. It is computed up to the farthest distance that has
+//! occurred, and kept: a batch that is no longer than one before finds it there.
+//!
+//! Masked tokens within a row are part of the computation in DeBERTa: their embeddings are 0, and as queries they weigh all
+//! keys of their row equally, masked ones too, as the released code does.
 
 use super::disentangled_scratch::DisentangledScratch;
 use super::forward::{EncoderScratch, Task};

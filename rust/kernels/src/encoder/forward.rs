@@ -1,4 +1,9 @@
 //! The forward pass.
+//!
+//! Sequences are laid out one after the other, without padding, so a batch is as much work as it has tokens. They are grouped
+//! into tasks, which threads take one at a time; a task goes through all layers with the buffers of its thread, whose sizes
+//! depend on the task and not on the batch. Each number of a result has one order of operations, so that a sequence gives the
+//! same bits in any batch and with any number of threads.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -14,9 +14,13 @@ pub(super) const MOST_ROWS_OF_BYTES_FOR_VECTORS: usize = 8;
 /// Inputs in the type in which they are multiplied; buffers that only grow.
 #[derive(Default)]
 pub struct ConvertedInputs {
+    /// Rounded to bfloat16.
     half: Vec<HalfRow>,
+    /// Quantized to int8,
     bytes: Vec<ByteRow>,
+    /// with the scale of each group,
     scales: Vec<f32>,
+    /// but for those inputs that stay in float32.
     unquantized: Vec<f32>,
 }
 

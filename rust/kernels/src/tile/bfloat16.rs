@@ -2,6 +2,9 @@
 //!
 //! Its loops are those of the float32 tile, over pairs of inputs. The pairs of a row of weights and of a row of inputs are
 //! multiplied by a [`PairDot`], which is one instruction where the CPU has it.
+//!
+//! A bfloat16 has 8 significant bits, so the product of two has at most 16 and is exact in float32, which has 24; what is
+//! rounded are the sums. Where the CPU has no such instruction, pairs are widened to float32 and multiplied there.
 
 use super::ahead::Ahead;
 use super::matrices::multiply_rows;

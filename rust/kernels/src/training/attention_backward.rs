@@ -1,4 +1,11 @@
-//! The backward pass of one head.
+//! The backward pass of one head over one sequence.
+//!
+//! With P the weights, P̃ = dropout(P), c = P̃·v the context, and dc its gradient, there are dv = P̃ᵀ·dc, dP̃ = dc·vᵀ, and the
+//! gradient of the scores ds = P ⊙ (dP − D), in which D is the sum of P ⊙ dP over the keys of a query. D is computed as dc·c,
+//! for which no row of weights is needed. Then dq = ds·k and dk = dsᵀ·q, each times the scale.
+//!
+//! The weights are computed again from queries, keys and [`Statistics`], for a block of [`QUERY_BLOCK`] queries at a time: no
+//! matrix has a number for each pair of a query and a key. dv and dk are sums over the blocks, in their order.
 
 use std::ops::Range;
 
@@ -17,34 +24,48 @@ pub(super) const QUERY_BLOCK: usize = 84;
 
 /// What the backward pass of one head reads.
 pub(super) struct Operands<'a> {
+    /// The queries [rows, d], as the forward pass multiplied them.
     pub q: View<'a>,
+    /// The keys [rows, d].
     pub k: View<'a>,
+    /// The context [rows, d].
     pub c: View<'a>,
+    /// The gradient of the context [rows, d].
     pub dc: View<'a>,
     /// Keys and values.
     pub transposed: [&'a [Row]; 2],
 }
 
+/// The operands of one head of one sequence, and where its gradients go; what the forward pass had too is described there.
 pub(super) struct Backward<'a> {
     pub heads: Heads<'a>,
     pub head: usize,
+    /// The sequence.
     pub rows: &'a Rows,
+    /// The place of each of its tokens in the padded row.
     pub positions: &'a [u32],
+    /// What the products read.
     pub operands: Operands<'a>,
+    /// Those that the forward pass has written.
     pub statistics: &'a [Statistics],
+    /// Scratch: the weights of a block and their gradient. They only grow.
     pub weights: &'a mut [Vec<Row>; 2],
     /// dq, dk and dv [rows, d].
     pub gradients: [&'a mut [Row]; 3],
+    /// The gradient of the bias by distance, to which that of this sequence is added, in models that have one.
     pub dbias: Option<&'a mut [f32]>,
     /// Kʳ and Qʳ [relative positions, d], and the sums of their gradients, by panels.
     pub tables: [Option<View<'a>>; 2],
     pub dterms: [&'a mut [Row]; 2],
+    /// Scratch of the terms of relative positions, and of their gradients.
     pub relative: (&'a mut RelativeScratch, &'a mut RelativeGradientScratch),
 }
 
 impl Kernel for Backward<'_> {
     type Output = ();
 
+    /// Computes dq, dk and dv, and adds to the gradients of biases and relative positions. The queries come first that attend to
+    /// keys; those of masked tokens of a DeBERTa, which weigh all keys equally, have no gradient, and add to dv alone.
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let (all, keys) = (self.operands.q.len(), self.rows.keys);
@@ -110,6 +131,7 @@ impl Kernel for Backward<'_> {
 }
 
 impl Backward<'_> {
+    /// Returns which keys each query sees.
     fn visible(&self) -> VisibleKeys<'_> {
         VisibleKeys { window: self.heads.window, positions: self.positions, keys: self.rows.keys }
     }

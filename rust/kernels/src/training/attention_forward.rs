@@ -1,4 +1,15 @@
-//! The forward pass of one head.
+//! The forward pass of one head over one sequence: out = dropout(softmax(q·kᵀ·scale + what positions add))·v.
+//!
+//! It runs tile by tile: the scores of a tile of queries with all keys that one of them sees are in the scratch buffer, 32 keys
+//! beside each other, and become weights in place. So a head needs memory for one tile of rows, not for all pairs of a query
+//! and a key.
+//!
+//! The weights are not kept. What the backward pass needs to compute them again are two numbers for each query, its
+//! [`Statistics`]; the mask of dropout is a function of place, and is computed again as well. Queries and keys are in memory
+//! anyway, because their own gradients need them.
+//!
+//! The numerators of the softmax are multiplied by the values as they are, and the context by the reciprocal of their sum:
+//! d products for a query in place of one for each key.
 
 use std::ops::Range;
 
@@ -10,26 +21,36 @@ use crate::disentangled::RelativeScratch;
 use crate::matrix::{PANEL, Row, View, panels};
 use crate::tile::{Ahead, Tile, tiles};
 
+/// The operands of one head of one sequence, and where its results go.
 pub(super) struct Forward<'a> {
+    /// What all heads of the layer have in common.
     pub heads: Heads<'a>,
+    /// The number of the head, on which the bias of positions and the mask of dropout depend.
     pub head: usize,
+    /// The sequence.
     pub rows: &'a Rows,
+    /// The place of each of its tokens in the padded row, by which windows and biases go.
     pub positions: &'a [u32],
     /// The queries and the values of all rows.
     pub q: View<'a>,
     pub v: View<'a>,
     /// The keys, transposed.
     pub keys: &'a [Row],
+    /// Scratch: the scores of a tile, [keys / 32 rounded up, rows of a tile]. It only grows.
     pub scores: &'a mut Vec<Row>,
+    /// Scratch of the terms of relative positions.
     pub relative: &'a mut RelativeScratch,
     /// The context of the head [rows, d].
     pub out: &'a mut [Row],
+    /// For each query, what its weights are computed from again.
     pub statistics: &'a mut [Statistics],
 }
 
 impl Kernel for Forward<'_> {
     type Output = ();
 
+    /// Computes the context of all queries. Panels of keys that no query of a tile sees are left out of both products; a query
+    /// that sees no key has the context 0.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Forward { heads, head, rows, positions, q, v, keys, scores, relative, out, statistics } = self;

@@ -3,6 +3,13 @@
 //! The sequences of the batch are grouped into tasks, by their lengths alone. In each layer, a task is computed by one
 //! thread; then the threads share the gradients of the layer's weights, which are sums over all tasks. So the bits of the
 //! result do not depend on the number of threads.
+//!
+//! A pass forward keeps, for each layer, what its backward pass needs: 7H + F numbers for each token of the batch, and two
+//! for each query and head. With checkpointing it keeps the input of each layer alone, H numbers for a token, and the
+//! backward pass runs the layer again before it goes through it: about a third more work for a fraction of the memory, and
+//! the same bits, since masks of dropout are functions of place.
+//!
+//! The backward pass ends at the lowest layer that is trained: below it no gradient is computed, and nothing was kept.
 
 use std::mem::swap;
 
@@ -43,15 +50,21 @@ pub struct PassOptions {
 ///
 /// The buffers are kept from batch to batch; they only grow.
 pub struct EncoderTraining {
+    /// The sizes.
     pub(super) config: TrainingConfig,
     /// On one thread; each pass is given others.
     pub(super) execution: Execution,
+    /// The options of the last forward pass, which its backward pass goes by.
     pub(super) options: PassOptions,
+    /// The tasks; those beyond the ones in use keep their buffers for another batch.
     pub(super) tasks: Vec<Task>,
     /// How many of the tasks the batch has.
     pub(super) used: usize,
+    /// The rows of the tables that each token read, to whose gradients it adds: of words, unless vectors were given;
     pub(super) ids: Option<Vec<u32>>,
+    /// of token types;
     pub(super) types: Vec<u32>,
+    /// and of positions.
     pub(super) position_ids: Vec<u32>,
     /// What a DeBERTa has of relative positions.
     relative: RelativeTable,

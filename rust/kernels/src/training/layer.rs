@@ -2,6 +2,15 @@
 //!
 //! Read it beside `wordpiece_bert.finetune.encoder`, whose steps it takes, on the rows of a task:
 //! a = LN(x + dropout(attention(x)·Wᵀ + b)) and x′ = LN(a + dropout(f(a·W₁ᵀ + b₁)·W₂ᵀ + b₂)).
+//!
+//! The backward pass takes the steps in the opposite order, from the gradient of x′ to that of x. A residual sends its
+//! gradient both ways, so x gets the sum of what comes through the attention and around it. For a dense layer
+//! y = x·Wᵀ + b there are dx = dy·W, which is computed here, and dW = dyᵀ·x and db, the sum of the rows of dy, which are sums
+//! over all tokens of the batch: the operands are left in place, and the weights' gradients are computed once for all tasks.
+//!
+//! Three kinds of buffers: what the backward pass needs of the forward pass is in [`Kept`], a layer's own; what a thread needs
+//! while it computes a task is in [`LayerScratch`]; and gradients that are summed over the tasks are in [`Gradients`]. All only
+//! grow, so that from the second batch on nothing is allocated.
 
 use super::activation::activation_backward;
 use super::attention::{AttentionScratch, PositionSums, attend, attend_backward};
@@ -51,10 +60,13 @@ impl TrainingConfig {
 /// What all tasks of a pass share in a layer.
 #[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
+    /// The sizes.
     pub config: TrainingConfig,
     /// Without threads: tasks are shared among them.
     pub execution: Execution,
+    /// The masks, as a function of site, layer and token; `None` in a pass without dropout.
     pub dropout: Option<Dropout>,
+    /// What MPNet adds to the scores, by the distance of key and query.
     pub relative_bias: Option<RelativeBias<'a>>,
     /// What the scores of a DeBERTa have of relative positions.
     pub relative: Option<RelativeHeads<'a>>,
@@ -65,6 +77,7 @@ pub(super) struct Pass<'a> {
 /// The tokens of a task.
 #[derive(Default)]
 pub(super) struct TaskTokens {
+    /// The sequences, one after the other without padding: the rows of a task are tokens.
     pub sequences: Vec<Rows>,
     /// The number of tokens.
     pub rows: usize,

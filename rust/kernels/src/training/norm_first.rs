@@ -2,6 +2,10 @@
 //!
 //! a = x + dropout(attention(LN(x))·Wᵀ + b) and x′ = a + dropout(h·W₂ᵀ + b₂), h the hidden layer of LN(a). The norm before the
 //! attention may be missing, as in the first layer of ModernBERT.
+//!
+//! The steps are those of [`layer`](super::layer), with the norms moved: residuals add what was not normalized, so that the
+//! gradient of x′ reaches x unchanged through both of them, and the norms' own gradients are added on the way. The last norm,
+//! after all layers, is none of this module: [`encoder`](super::encoder) applies it.
 
 use super::dropout::Site;
 use super::layer::{Gradients, Kept, LayerScratch, Pass, TaskTokens, TrainingConfig};

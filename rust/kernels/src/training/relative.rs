@@ -5,6 +5,10 @@
 //!
 //! Only those rows of the table are computed whose distances occur in the batch, in the order of key positions, as in
 //! [`RelativeTerms`]: the opposite of that in the table.
+//!
+//! With n such rows, a layer projects n·H numbers, not a row for each pair of tokens; n is at most 2·farthest + 1, and less
+//! where distances share a row. Projections are computed once for a layer and read by all tasks. Their gradients are sums over
+//! tasks, added in the order of the tasks, so that they have the same bits for any number of threads.
 
 use wordpiece_parallel::map_with;
 
@@ -58,7 +62,9 @@ pub(super) struct TermGradients {
 }
 
 impl RelativeTable {
-    /// Reads the rows for positions up to `farthest`.
+    /// Reads the rows for positions up to `farthest`, applies the norm if the model has one, and begins with the gradient 0.
+    ///
+    /// It is called once for a batch: all layers read the same R. What the norm's backward pass needs is kept beside it.
     pub fn prepare(
         &mut self,
         parameters: &RelativeParameters<'_>,
@@ -86,7 +92,8 @@ impl RelativeTable {
         dtable.reshape(rows.len(), hidden).data_mut().fill(Row::ZERO);
     }
 
-    /// Projects the rows for one layer.
+    /// Projects the rows for one layer: R̃·Wᵀ + b for the keys and the queries, as far as the model has these terms, side by
+    /// side. The weights are the layer's own or those of its queries and keys, as the model shares them or not.
     pub fn terms(
         &self,
         parameters: &RelativeParameters<'_>,

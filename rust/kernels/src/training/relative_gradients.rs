@@ -4,6 +4,10 @@
 //! r(i, j). With ds the gradient of the scores, G[i, r] is the sum of ds[i, j] over the keys with r(i, j) = r, and G′[j, r]
 //! that over the queries. Then dq has G·Kʳ besides ds·k, dKʳ is Gᵀ·q, dk has G′·Qʳ, and dQʳ is G′ᵀ·k.
 //!
+//! G and G′ have a column for each relative position in place of one for each key or query, so that all four are products of
+//! small matrices; making them are additions alone, one for each query and key. Nothing is stored for all pairs at once: G
+//! lives for a block of queries, and G′ is as large as the keys times the relative positions of one head.
+//!
 //! G is made for a block of queries at a time; from one key to the next r is the next, so 32 numbers are added at once. G′
 //! has a row for each relative position, in which keys are side by side: there these numbers lie on a diagonal.
 
