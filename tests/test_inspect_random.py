@@ -19,6 +19,8 @@ from wordpiece_bert.inspect import packed_page
 from wordpiece_bert.inspect.packed_page import page_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from browser_pages import Opened
     from wordpiece_bert.inspect import Page
 
@@ -186,13 +188,14 @@ def small_views(tmp_path_factory: pytest.TempPathFactory) -> Page:
     )
 
 
-def check_shown(one: Opened, page: Page) -> None:
-    """Wait until the last choice is shown, and compare the view with its arrays."""
+def check_shown(one: Opened, page: Page, pace: Callable[[int], object], slower: int) -> None:
+    """Wait until the last choice is shown, and compare the view with its arrays, at full speed."""
     kinds = [view.kind for view in page.views]
     # The second of a kind has a number in the address.
     names = [kind if (n := kinds[: i + 1].count(kind)) == 1 else f"{kind}.{n}" for i, kind in enumerate(kinds)]
     selection = selection_of(one)
     name = selection.get("view", names[0])
+    pace(1)
     view = page.views[names.index(name)]
     assert one.page.locator("#panel").get_attribute("data-view") == view.kind
     try:
@@ -202,12 +205,18 @@ def check_shown(one: Opened, page: Page) -> None:
             f"{name}: {selection}; used: {one.page.evaluate('[...used].slice(-20)')}; problems: {one.problems}"
         )
         raise
+    pace(slower)
 
 
 @pytest.mark.parametrize(("slower", "seed"), [(1, 1), (6, 2)])
 def test_every_control_in_random_order(open_page: Any, small_views: Page, slower: int, seed: int) -> None:
     one = open_page(small_views, script=LATE + CONTROLS + f"window.latest = 40; window.state = {seed};")
-    one.page.context.new_cdp_session(one.page).send("Emulation.setCPUThrottlingRate", {"rate": slower})
+    session = one.page.context.new_cdp_session(one.page)
+
+    def pace(rate: int) -> None:
+        session.send("Emulation.setCPUThrottlingRate", {"rate": rate})
+
+    pace(slower)
     count = len(small_views.views)
     steps = 0
     for turn in range(8 * count):
@@ -217,12 +226,12 @@ def test_every_control_in_random_order(open_page: Any, small_views: Page, slower
             break
         one.page.evaluate("id => document.getElementById(id).click()", tab)
         one.ready()
-        for _ in range(3):
+        for _ in range(2):
             # Bursts of choices, of which most begin before the one before is shown; and single ones.
             alone = one.page.evaluate("random() < 0.2")
-            last = one.page.evaluate(USE, [1 if alone else 20, 0.7])
+            last = one.page.evaluate(USE, [1 if alone else 25, 0.7])
             steps += 1
-            check_shown(one, small_views)
+            check_shown(one, small_views, pace, slower)
             assert last is None or one.page.evaluate(IS_CHOSEN, last) in {True, None}, last
     known, left = one.page.evaluate("[known.size, [...known].filter((name) => !used.has(name))]")
     print("controls:", known, "checks:", steps)

@@ -242,20 +242,22 @@ def model_encodings(tokenizer: AnyTokenizer, encodings: Sequence[AnyEncoding]) -
     """
     if isinstance(tokenizer, SubwordTokenizer) or "token_type_ids" in input_names(tokenizer):
         return encodings
-    return [
-        SubwordEncoding(
-            ids=one.ids,
-            token_type_ids=[0] * len(one),
-            tokens=one.tokens,
-            offsets=one.offsets,
-            special_tokens_mask=one.special_tokens_mask,
-            word_ids=one.word_ids,
-            sequence_ids=one.sequence_ids,
-            truncated=one.truncated,
-            overflowing=list(model_encodings(tokenizer, one.overflowing)),
-        )
-        for one in encodings
-    ]
+    return list(map(_of_first_type, encodings))
+
+
+def _of_first_type(encoding: AnyEncoding) -> SubwordEncoding:
+    """Return a copy of an encoding, and of its windows, with token types 0."""
+    return SubwordEncoding(
+        ids=encoding.ids,
+        token_type_ids=[0] * len(encoding),
+        tokens=encoding.tokens,
+        offsets=encoding.offsets,
+        special_tokens_mask=encoding.special_tokens_mask,
+        word_ids=encoding.word_ids,
+        sequence_ids=encoding.sequence_ids,
+        truncated=encoding.truncated,
+        overflowing=list(map(_of_first_type, encoding.overflowing)),
+    )
 
 
 class SubwordTokenizer:
@@ -560,10 +562,9 @@ class SubwordTokenizer:
         for block in blocks(texts):
             with self._shared.truncating(None):
                 rows = self._words.rows(block, threads)
-            cut = [most is not None and len(row) > most for row in rows]
-            if any(cut):
-                rows = [row[len(row) - most :] if keeps_end else row[:most] for row in rows]
-            truncated += cut
+            truncated += [most is not None and len(row) > most for row in rows]
+            if most is not None:
+                rows = [row[max(len(row) - most, 0) :] if keeps_end else row[:most] for row in rows]
             lengths += map(len, rows)
             ids.append(np.array([index for row in rows for index in row], np.uint32))
         return RaggedBatch(

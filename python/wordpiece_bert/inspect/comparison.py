@@ -177,9 +177,8 @@ def _between(weights: Array, members: list[list[int]]) -> Array:
 
 def _gram(x: Array) -> npt.NDArray[np.float64]:
     """Return XXᵀ [U, U] of centred vectors [U, H]: its sums of squares are those of the widths, which may be larger."""
-    x = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
-    gram: npt.NDArray[np.float64] = x @ x.T
-    return gram
+    centred: npt.NDArray[np.float64] = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    return centred @ centred.T
 
 
 def _cka(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:

@@ -269,7 +269,7 @@ class CrossEncoder(Encoder):
         if prefix:
             items = [(prefix + first, second) for first, second in items]
         batch_size = whole_number("batch_size", batch_size, 1)
-        encodings = self._tokenizer.encodings(
+        rows = self._tokenizer.encodings(
             items,
             truncation="longest_first",
             max_length=self.max_length,
@@ -277,7 +277,7 @@ class CrossEncoder(Encoder):
             padding=False,
             threads=self._threads,
         )
-        encodings = model_encodings(self._tokenizer, encodings)
+        encodings = model_encodings(self._tokenizer, rows)
         truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
         scores = np.zeros((len(items), self.num_labels), np.float32)
         activation = activation_fn or self._activation

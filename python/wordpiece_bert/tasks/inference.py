@@ -36,10 +36,10 @@ def encode(
         Texts were truncated. The message has their number and the index of the first; the warning points to the caller
         of the task.
     """
-    encodings = tokenizer.encodings(
+    rows = tokenizer.encodings(
         texts, truncation=True, max_length=max_length, stride=0, padding=False, is_split_into_words=is_split_into_words
     )
-    encodings = model_encodings(tokenizer, encodings)
+    encodings = model_encodings(tokenizer, rows)
     truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
     warn_truncated(truncated, max_length, remedy="see .truncated of each result")
     check_tokens(texts, np.array([len(encoding) for encoding in encodings], np.int64))
