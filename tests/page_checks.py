@@ -391,13 +391,20 @@ def check_comparison(one: Opened, view: View, selection: dict[str, Any]) -> None
     selects = one.page.locator("#panel .controls select").evaluate_all("all => all.map((one) => Number(one.value))")
     (layers, heads) = chosen
     assert selects == [layers[0], heads[0], layers[1], heads[1]]
-    units = [data["groups"][unit][0] for unit in data["units"]]
+    # Tokens are positions in the chosen text: the second, if it is another text of the page.
+    content = one.page.evaluate("() => JSON.parse(document.getElementById('content').textContent)")
+    texts = next(shown["texts"] for shown in content["views"] if shown["kind"] == "comparison")
+    side = int(len(texts) == 2 and texts[0] != texts[1] and selection.get("text") == texts[1])
+    units = [data["groups"][unit][side] for unit in data["units"]]
 
     def unit_of(token: int) -> int:
         return next((unit for unit, places in enumerate(units) if token in places), -1)
 
-    length = len(data["tokens"][0])
-    query = max(0, unit_of(index(selection, "token", length, 0)))
+    length = len(data["tokens"][side])
+    query = unit_of(index(selection, "token", length, 0))
+    if query < 0:
+        assert "nothing to compare" in one.page.locator("[data-role=pair]").inner_text()
+        return
     key = unit_of(index(selection, "pair", length, -1))
     a, b = (array[layer, head, query] for array, layer, head in zip(weights, layers, heads, strict=True))
     shown = numbers(one, "#panel [aria-live=polite] .bars .number")
