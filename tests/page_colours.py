@@ -42,21 +42,26 @@ def rgb(texts: list[str]) -> Any:
     return np.array([[float(part) for part in re.findall(r"[\d.]+", text)[:3]] for text in texts]).reshape(-1, 3)
 
 
-def check_shares(found: Any, expected: Any, *, root: bool = False, of: str = "") -> None:
-    """Places in a scale are those of the expected values; with `root` the places are their (signed) square roots."""
+def check_shares(found: Any, expected: Any, *, root: bool = False, of: str = "", slack: float = 0.0) -> None:
+    """Places in a scale are those of the expected values; with `root` the places are their (signed) square roots.
+
+    `slack` is how far what is stored may be from the values.
+    """
     found, expected = np.asarray(found, float).ravel(), np.asarray(expected, float).ravel()
     assert found.shape == expected.shape, of
     assert np.isfinite(found).all(), (of, "a colour that is none of the scale", found)
     if root:
         found = np.sign(found) * found**2
-    # Two steps of the scale, and one of what is stored.
-    np.testing.assert_allclose(found, np.clip(expected, -1, 1), atol=0.022, err_msg=of)
+    # Two steps of the scale, besides.
+    np.testing.assert_allclose(found, np.clip(expected, -1, 1), atol=0.022 + slack, err_msg=of)
 
 
-def check_grounds(one: Opened, selector: str, name: str, expected: Any, *, root: bool = False) -> None:
+def check_grounds(
+    one: Opened, selector: str, name: str, expected: Any, *, root: bool = False, slack: float = 0.0
+) -> None:
     """The grounds of all elements have the colours of the expected values."""
     colours = one.page.locator(selector).evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor)")
-    check_shares(shares(theme_of(one), name, rgb(colours)), expected, root=root, of=selector)
+    check_shares(shares(theme_of(one), name, rgb(colours)), expected, root=root, of=selector, slack=slack)
 
 
 #: What a canvas says at places, shares of its width and height: the line beside the pointer, and the colour there.
