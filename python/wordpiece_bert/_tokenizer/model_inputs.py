@@ -153,8 +153,6 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             Texts whose ids become ``labels``. Without `text` they are encoded as if they were `text`.
         is_split_into_words : bool, default False
             Each text is a list of words.
-        padding_side : {"right", "left"}, optional
-            The side of padding; by default that of the tokenizer's files.
         return_tensors : {"np", "pt", None}, default "np"
             ``"np"`` for arrays, ``"pt"`` for tensors of PyTorch, None for lists; for a single text, the lists of its
             row.
@@ -167,8 +165,6 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             Warn if truncation or padding needs a maximum length that is not known.
         tokenizer_kwargs : mapping, optional
             Further options by name. They replace the arguments of the same names.
-        truncation_side : {"right", "left"}, optional
-            The side on which tokens are removed; by default that of the tokenizer's files.
         split_special_tokens, encode_special_tokens : bool, default False
             Two names of one option: encode special tokens that occur in a text as ordinary text.
         max_target_length : int, optional

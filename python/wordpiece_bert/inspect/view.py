@@ -402,7 +402,7 @@ class Page:
         Parameters
         ----------
         height : int, optional
-            The height in pixels. By default that of the content; 640 where the notebook lets no script measure it.
+            The height in pixels, as for `View.frame`.
 
         Returns
         -------
