@@ -76,51 +76,51 @@ pub(super) fn neighbours(of: ConvolutionParameters<'_>, hidden: usize) -> usize 
     of.dense.weight.len() / (hidden * hidden)
 }
 
-impl Pass<'_> {
+impl Convolution {
     /// Replaces the output `y` of the first layer, whose input is `x`.
-    pub fn convolve(
+    pub fn apply(
         &self,
-        convolution: &Convolution,
+        pass: &Pass<'_>,
         tokens: &TaskTokens,
         x: &Matrix,
         y: &mut Matrix,
         kept: &mut ConvolutionTask,
         scratch: &mut LayerScratch,
     ) {
-        let TrainingConfig { hidden, eps, .. } = self.config;
-        let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
+        let TrainingConfig { hidden, eps, .. } = pass.config;
+        let (rows, instruction_set) = (tokens.rows, pass.execution.instruction_set);
         let LayerScratch { h, converted, states, .. } = scratch;
         let ConvolutionTask { neighbours, z, output, .. } = kept;
-        neighbours.reshape(rows, convolution.width * panels(hidden) * PANEL);
-        for (of_sequence, part, visible) in each_sequence(convolution, tokens, hidden) {
+        neighbours.reshape(rows, self.width * panels(hidden) * PANEL);
+        for (of_sequence, part, visible) in self.each_sequence(tokens, hidden) {
             let to = &mut neighbours.view_mut();
             of_sequence.gather(x.view().rows(visible), &tokens.positions[part.clone()], &mut to.rows(part));
         }
         let to = z.reshape(rows, hidden).view_mut();
-        linear(self.execution, neighbours.view(), &convolution.dense, Epilogue::Bias, to, converted);
+        linear(pass.execution, neighbours.view(), &self.dense, Epilogue::Bias, to, converted);
         tokens.clear_masked(z);
-        self.drop(self.mask(Site::Convolution, 0), tokens, z, hidden, states);
+        pass.drop(pass.mask(Site::Convolution, 0), tokens, z, hidden, states);
         h.reshape(rows, hidden).data_mut().copy_from_slice(z.data());
-        apply(instruction_set, convolution.activation, h.data_mut());
+        apply(instruction_set, self.activation, h.data_mut());
         output.x_hat.reshape(rows, hidden).data_mut().copy_from_slice(y.data());
         // The activation of the padding columns need not be 0.
         add_columns(h.view(), output.x_hat.view_mut(), hidden);
-        normalize(instruction_set, convolution.norm.with_eps(eps, hidden), output, &mut y.view_mut());
+        normalize(instruction_set, self.norm.with_eps(eps, hidden), output, &mut y.view_mut());
         tokens.clear_masked(y);
     }
 
     /// Replaces the gradient with respect to the result by that with respect to the output of the first layer, and keeps that
     /// with respect to its input for [`ConvolutionTask::add_to`].
-    pub fn convolve_backward(
+    pub fn apply_backward(
         &self,
-        convolution: &Convolution,
+        pass: &Pass<'_>,
         tokens: &TaskTokens,
         dx: &mut Matrix,
         kept: &mut ConvolutionTask,
         scratch: &mut LayerScratch,
     ) {
-        let TrainingConfig { hidden, eps, .. } = self.config;
-        let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
+        let TrainingConfig { hidden, eps, .. } = pass.config;
+        let (rows, instruction_set) = (tokens.rows, pass.execution.instruction_set);
         let LayerScratch { h, converted, states, .. } = scratch;
         let ConvolutionTask { dneighbours, z, output, dz, dx: to_input, bias, norm: sums, .. } = kept;
         for sums in sums.iter_mut().chain([&mut *bias]) {
@@ -128,23 +128,37 @@ impl Pass<'_> {
             sums.resize(panels(hidden), Row::ZERO);
         }
         tokens.clear_masked(dx);
-        let norm = convolution.norm.with_eps(eps, hidden);
+        let norm = self.norm.with_eps(eps, hidden);
         let sums = sums.each_mut().map(|sums| &mut sums[..]);
         normalize_backward(instruction_set, norm, output, &mut dx.view_mut(), sums);
         dz.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
         let h = h.reshape(rows, hidden).data_mut();
-        activation_backward(instruction_set, convolution.activation, z.data(), dz.data_mut(), h);
-        self.drop(self.mask(Site::Convolution, 0), tokens, dz, hidden, states);
+        activation_backward(instruction_set, self.activation, z.data(), dz.data_mut(), h);
+        pass.drop(pass.mask(Site::Convolution, 0), tokens, dz, hidden, states);
         tokens.clear_masked(dz);
-        add_column_sums(self.execution, dz.view(), bias);
-        let to = dneighbours.reshape(rows, convolution.width * panels(hidden) * PANEL).view_mut();
-        linear(self.execution, dz.view(), &convolution.dense, Epilogue::Bias, to, converted);
+        add_column_sums(pass.execution, dz.view(), bias);
+        let to = dneighbours.reshape(rows, self.width * panels(hidden) * PANEL).view_mut();
+        linear(pass.execution, dz.view(), &self.dense, Epilogue::Bias, to, converted);
         to_input.reshape(rows, hidden).data_mut().fill(Row::ZERO);
-        for (of_sequence, part, visible) in each_sequence(convolution, tokens, hidden) {
+        for (of_sequence, part, visible) in self.each_sequence(tokens, hidden) {
             let to = &mut to_input.view_mut();
             let from = dneighbours.view().rows(part.clone());
             of_sequence.scatter(from, &tokens.positions[part], &mut to.rows(visible));
         }
+    }
+
+    /// Returns which tokens of each sequence are neighbours, all of its tokens, and those that are visible.
+    fn each_sequence<'a>(
+        &self,
+        tokens: &'a TaskTokens,
+        columns: usize,
+    ) -> impl Iterator<Item = (Neighbours<'a>, std::ops::Range<usize>, std::ops::Range<usize>)> + use<'a> {
+        let width = self.width;
+        tokens.sequences.iter().map(move |rows| {
+            let part = rows.tokens.clone();
+            let visible = part.start..part.start + rows.keys;
+            (Neighbours { width, columns, visible: &tokens.positions[visible.clone()] }, part, visible)
+        })
     }
 }
 
@@ -153,18 +167,4 @@ impl ConvolutionTask {
     pub fn add_to(&self, dx: &mut Matrix) {
         add_rows(self.dx.data(), dx.data_mut());
     }
-}
-
-/// Returns which tokens of each sequence are neighbours, all of its tokens, and those that are visible.
-fn each_sequence<'a>(
-    convolution: &Convolution,
-    tokens: &'a TaskTokens,
-    columns: usize,
-) -> impl Iterator<Item = (Neighbours<'a>, std::ops::Range<usize>, std::ops::Range<usize>)> {
-    let width = convolution.width;
-    tokens.sequences.iter().map(move |rows| {
-        let part = rows.tokens.clone();
-        let visible = part.start..part.start + rows.keys;
-        (Neighbours { width, columns, visible: &tokens.positions[visible.clone()] }, part, visible)
-    })
 }

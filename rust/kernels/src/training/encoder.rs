@@ -136,7 +136,7 @@ impl EncoderTraining {
                     let kept = if trained && !options.checkpointing { &mut layers[index] } else { kept };
                     pass.forward(index, &packed, tokens, x, kept, next, scratch);
                     if let Some(convolution) = convolution {
-                        pass.convolve(convolution, tokens, x, next, convolved, scratch);
+                        convolution.apply(&pass, tokens, x, next, convolved, scratch);
                     }
                     swap(x, next);
                     if trained {
@@ -212,7 +212,7 @@ impl EncoderTraining {
                     let Worker { layer: scratch, next, .. } = &mut **worker;
                     let Task { tokens, layers, dx, gradients, recomputed, convolution: convolved, .. } = task;
                     if let Some(convolution) = convolution {
-                        pass.convolve_backward(convolution, tokens, dx, convolved, scratch);
+                        convolution.apply_backward(&pass, tokens, dx, convolved, scratch);
                     }
                     let mut kept = &layers[index];
                     if let Some(layer) = &forward {
