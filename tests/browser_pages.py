@@ -70,7 +70,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
     yield start
     for one, file in opened:
-        assert one.problems == []
+        assert one.problems == [], one.problems
         assert [url for url in one.requests if not url.startswith("data:")] == [file.as_uri()]
     for context in contexts:
         context.close()

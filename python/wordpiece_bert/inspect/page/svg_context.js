@@ -194,7 +194,10 @@ function fillCells(all) {
 /** A path for each colour, of rectangles of equal cells: runs in a row, and equal runs below each other. */
 function cellPaths(canvas) {
   const { width, height } = canvas;
-  const words = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
+  // Read from a copy: a canvas that is read again and again is moved out of the graphics processor, and browsers warn.
+  const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  const words = new Uint32Array(copy.getImageData(0, 0, width, height).data.buffer);
   const paths = new Map();
   let above = new Map(); // the rectangles that end at this row, by their first column
   for (let y = 0; y < height; y++) {
