@@ -405,10 +405,12 @@ def check_comparison(one: Opened, view: View, selection: dict[str, Any]) -> None
         return next((unit for unit, places in enumerate(units) if token in places), -1)
 
     length = len(data["tokens"][side])
-    query = unit_of(index(selection, "token", length, 0))
-    if query < 0:
+    token = index(selection, "token", length, 0)
+    query = unit_of(token)
+    if query < 0 and any(token in group[side] for group in data["groups"]):
         assert "nothing to compare" in one.page.locator("[data-role=pair]").inner_text()
         return
+    query = max(0, query)
     key = unit_of(index(selection, "pair", length, -1))
     a, b = (array[layer, head, query] for array, layer, head in zip(weights, layers, heads, strict=True))
     shown = numbers(one, "#panel [aria-live=polite] .bars .number")

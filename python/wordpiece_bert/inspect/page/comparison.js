@@ -130,8 +130,9 @@ builders.comparison = (view) => {
     for (const map of maps) map.mark(query, Math.max(0, key));
     pressOne(line.buttons, number);
     pressOne(cells, layer[0] * shapes[0][1] + head[0]);
-    if (query < 0) showAlone(number);
-    else showDetail(query, key < 0 ? null : key);
+    // A token of no group, as a special one, is not in this view: its first unit is shown.
+    if (query < 0 && number >= 0) showAlone(number);
+    else showDetail(Math.max(0, query), key < 0 ? null : key);
     showLayers();
     draw();
   };
