@@ -66,8 +66,7 @@ impl EncoderTraining {
     ///
     /// `dropout` is (seed, step, micro-batch) and P of the embeddings, of attention weights, after the attention's output,
     /// before and after the second dense layer of the feed-forward network, after a convolution, and of relative positions.
-    /// Nothing is kept below the layer
-    /// `trained_from`; with `checkpointing`, only the input of each layer is.
+    /// Nothing is kept below the layer `trained_from`; with `checkpointing`, only the input of each layer is.
     #[pyo3(signature = (parameters, batch, dropout, trained_from, checkpointing, threads))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature")]
     fn forward<'py>(

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::heads::{Heads, Rows, Statistics, VisibleKeys, final_scores, only, relative_terms};
+use super::heads::{Heads, QUERY_BLOCK, Rows, Statistics, VisibleKeys, final_scores, only, relative_terms};
 use super::masked_queries::attend_to_all_backward;
 use super::outer_sums::add_outer_products;
 use super::relative_gradients::{HeadGradients, RelativeGradientScratch};
@@ -18,9 +18,6 @@ use crate::arch::{Kernel, Simd};
 use crate::disentangled::{HeadScores, RelativeScratch};
 use crate::matrix::{PANEL, Row, View, panels};
 use crate::tile::{Ahead, Tile, tiles};
-
-/// Queries whose weights the backward pass has at a time: whole tiles on every instruction set.
-pub(super) const QUERY_BLOCK: usize = 84;
 
 /// What the backward pass of one head reads.
 pub(super) struct Operands<'a> {

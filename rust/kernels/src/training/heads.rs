@@ -8,6 +8,9 @@ use crate::attention::{RelativeBias, scale_and_add_bias};
 use crate::disentangled::{HeadScores, RelativeScores, RelativeScratch};
 use crate::matrix::{PANEL, Row, View, panels};
 
+/// Queries whose weights a backward pass has at a time: whole tiles on every instruction set.
+pub(super) const QUERY_BLOCK: usize = 84;
+
 /// One sequence of a task.
 #[derive(Debug, Clone)]
 pub struct Rows {

@@ -3,8 +3,7 @@
 
 use std::ops::Range;
 
-use super::attention_backward::QUERY_BLOCK;
-use super::heads::{Heads, Rows};
+use super::heads::{Heads, QUERY_BLOCK, Rows};
 use super::outer_sums::add_outer_products;
 use crate::arch::Simd;
 use crate::matrix::{PANEL, Row, View, panels};
