@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -319,7 +320,6 @@ class SubwordTokenizer:
             added = [tokenizers.AddedToken(token, normalized=False, special=True) for token in self._special]
             core.add_special_tokens(added)
         self._shared = SharedCore(core)
-        self._words = WordCache(self._shared)
         config = self._folder / "tokenizer_config.json"
         has_settings = definition is None and config.is_file()
         self._settings = read_object(config, TokenizerFormatError) if has_settings else {}
@@ -333,12 +333,13 @@ class SubwordTokenizer:
     def _core(self) -> Any:
         return self._shared.core
 
+    @cached_property
+    def _words(self) -> WordCache:
+        """The words that texts had: when they are first asked for, because most models never do."""
+        return WordCache(self._shared)
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_words"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._words = WordCache(self._shared)
 
     @property
     def folder(self) -> Path:
