@@ -1,74 +1,47 @@
-"""The commands.
-
-`table`, `growth`, `training`, `threads`, `models`, `encoders`, `latency`, `finetuning`, `serve`, `start`, `pretraining`,
-`static`, `subword`, `search`, `vector_folder`, `sparse`, `late_interaction`, `pages`, `accuracy`, `evaluation` and
-`integrations`.
-"""
+"""The commands of the benchmarks: each is a module of its own, or one of the three that compare tokenizers."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 
-from benchmarks import (
-    accuracy,
-    encoders,
-    evaluation,
-    finetuning,
-    growth,
-    integrations,
-    late_interaction,
-    latency,
-    models,
-    pages,
-    pretraining,
-    report,
-    search,
-    serve,
-    sparse,
-    start,
-    static,
-    subword,
-    threads,
-    training,
-    vector_folder,
-)
+from benchmarks import growth, report, training
 from benchmarks.definitions import ENGINES, read_table
 from benchmarks.measure import QUICK, Bench, Effort
 from benchmarks.texts import QUICK_BYTES, ROOT, Source
 
-#: The commands with arguments of their own; the others compare engines for tokenizers on texts and vocabularies.
-COMMANDS = {
-    module.__name__.rpartition(".")[2]: module.main
-    for module in (
-        accuracy,
-        encoders,
-        evaluation,
-        finetuning,
-        integrations,
-        late_interaction,
-        latency,
-        models,
-        pages,
-        pretraining,
-        search,
-        serve,
-        sparse,
-        start,
-        static,
-        subword,
-        threads,
-        vector_folder,
-    )
-}
+#: The commands with arguments of their own: the modules of these names, each of which has a `main`. The others compare
+#: engines for tokenizers on texts and vocabularies.
+COMMANDS = (
+    "accuracy",
+    "encoders",
+    "evaluation",
+    "finetuning",
+    "integrations",
+    "late_interaction",
+    "latency",
+    "models",
+    "pages",
+    "pretraining",
+    "search",
+    "serve",
+    "sparse",
+    "start",
+    "static",
+    "subword",
+    "threads",
+    "vector_folder",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 1 if a result of this package was wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in COMMANDS:
-        return COMMANDS[arguments[0]](arguments[1:])
+        code: int = importlib.import_module(f"benchmarks.{arguments[0]}").main(arguments[1:])
+        return code
     options = _parser().parse_args(arguments)
     source = Source(options.corpora, QUICK_BYTES if options.quick else None)
     if options.command == "training":
@@ -79,7 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="benchmarks", description=f"Commands with options of their own: {', '.join(COMMANDS)}."
+    )
     parser.add_argument(
         "command",
         choices=["table", "growth", "training"],
