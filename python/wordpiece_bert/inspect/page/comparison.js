@@ -124,15 +124,16 @@ builders.comparison = (view) => {
     const titles = ["First", "Second"].map((which, side) => `${which}: layer ${layer[side]}, head ${head[side]}`);
     [...titles, `Second − first, up to ±${digits(most)}`].forEach((title, i) => (heads[i].textContent = title));
     const [token, other] = [["token", 0], ["pair", -1]].map(([name, none]) => selectedIndex(name, tokens[side()].length, none));
-    const number = groups.findIndex((group) => group[side()].includes(token));
-    const query = unitOf(token);
+    // A token of no group, as a special one, is not in this view: its first unit is shown.
+    const found = groups.findIndex((group) => group[side()].includes(token));
+    const number = found < 0 ? units[0] : found;
+    const query = units.indexOf(number);
     const key = selection.pair === undefined ? -1 : unitOf(other);
     for (const map of maps) map.mark(query, Math.max(0, key));
     pressOne(line.buttons, number);
     pressOne(cells, layer[0] * shapes[0][1] + head[0]);
-    // A token of no group, as a special one, is not in this view: its first unit is shown.
-    if (query < 0 && number >= 0) showAlone(number);
-    else showDetail(Math.max(0, query), key < 0 ? null : key);
+    if (query < 0) showAlone(number);
+    else showDetail(query, key < 0 ? null : key);
     showLayers();
     draw();
   };
