@@ -227,6 +227,9 @@ def test_bert_itself_is_not_read_as_jina_bert(tmp_path: Path) -> None:
     values = json.loads((MODELS / "jina_model" / "config.json").read_text())
     with pytest.raises(ConfigError, match="position_embedding_type"):
         JinaBertConfig.from_dict(values | {"position_embedding_type": "rope"})
+    (tmp_path / "config.json").write_text(json.dumps(values | {"position_embedding_type": "rope"}))
+    with pytest.raises(ConfigError, match="position_embedding_type is 'rope'"):
+        read_config(tmp_path)
 
 
 def test_tensors_of_other_forms_are_refused(tmp_path: Path) -> None:

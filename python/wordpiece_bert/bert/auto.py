@@ -130,11 +130,12 @@ def _base_class(family: Family) -> type[Model]:
 def _family(file: Path) -> Family:
     """Return the family that a ``config.json`` names."""
     values = read_object(file, ConfigError)
-    kind = values.get("model_type")
+    kind, named = values.get("model_type"), class_named(_architecture(file) or "BertModel")
+    named_kind = "bert" if named is None else named.config_class.model_type
     if kind is None:
-        named = class_named(_architecture(file) or "BertModel")
-        kind = "bert" if named is None else named.config_class.model_type
-    if kind == "bert" and values.get("position_embedding_type") == "alibi":
+        kind = named_kind
+    # Files of Jina-BERT say "bert" and leave the rest to remote code.
+    if kind == "bert" and (named_kind == "jina_bert" or values.get("position_embedding_type") == "alibi"):
         kind = "jina_bert"
     found = family_named(kind) if isinstance(kind, str) else None
     if found is None:
