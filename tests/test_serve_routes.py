@@ -838,6 +838,16 @@ def test_clients_that_send_the_next_request_when_they_have_the_answer_come_into_
     assert sizes.count(3) >= 5
 
 
+def test_requests_of_a_second_event_loop_do_not_wait_for_the_task_of_the_first() -> None:
+    batcher = Batcher(lambda _, parts: [7] * len(parts), ServerSettings(), Metrics(), "a")
+
+    async def ask() -> Any:
+        async with asyncio.timeout(30):
+            return await batcher.submit(None, np.ones(1, np.int64))
+
+    assert [asyncio.run(ask()) for _ in range(3)] == [[7], [7], [7]]
+
+
 @pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
 def test_the_work_runs_beside_the_event_loop(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: dict[str, set[threading.Thread]] = {}

@@ -149,7 +149,8 @@ class Batcher:
             after = max(1, min(math.ceil(seconds), 600))
             message = f"the queue of {self._name} is full ({self._tokens} tokens wait); try again in {after} s"
             raise RequestError(429, message, code="queue_full", retry_after=after)
-        if self._task is None:
+        if self._task is None or self._task.done():  # the event loop that ran it may have ended
+            self._enough = asyncio.Event()
             self._task = asyncio.get_running_loop().create_task(self._work())
         self._jobs.append(job)
         self._tokens += tokens
