@@ -180,13 +180,30 @@ function softmax(queries, keys, scale = 1 / Math.sqrt(queries.columns)) {
   const values = new Float32Array(rows * rows);
   for (let i = 0; i < rows; i++) {
     const [from, at] = [i * columns, i * rows];
-    let most = -Infinity;
-    for (let j = 0; j < rows; j++) {
-      let score = 0;
-      for (let c = 0, key = j * columns; c < columns; c++, key++) score += q[from + c] * k[key];
-      values[at + j] = score * scale;
-      if (score * scale > most) most = score * scale;
+    // Four keys at a time: additions to one sum wait for each other.
+    let j = 0;
+    for (; j + 4 <= rows; j += 4) {
+      const key = j * columns;
+      let [one, two, three, four] = [0, 0, 0, 0];
+      for (let c = 0; c < columns; c++) {
+        const number = q[from + c];
+        one += number * k[key + c];
+        two += number * k[key + columns + c];
+        three += number * k[key + 2 * columns + c];
+        four += number * k[key + 3 * columns + c];
+      }
+      values[at + j] = one * scale;
+      values[at + j + 1] = two * scale;
+      values[at + j + 2] = three * scale;
+      values[at + j + 3] = four * scale;
     }
+    for (; j < rows; j++) {
+      let score = 0;
+      for (let c = 0; c < columns; c++) score += q[from + c] * k[j * columns + c];
+      values[at + j] = score * scale;
+    }
+    let most = -Infinity;
+    for (let j = 0; j < rows; j++) if (values[at + j] > most) most = values[at + j];
     let sum = 0;
     for (let j = 0; j < rows; j++) sum += values[at + j] = Math.exp(values[at + j] - most);
     for (let j = 0; j < rows; j++) values[at + j] /= sum;

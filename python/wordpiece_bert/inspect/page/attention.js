@@ -85,8 +85,11 @@ builders.attention = (view) => {
     lines.set({ matrix, several, token, toward, passes, scaled, most });
     map.set({
       matrix, key: `${state.scale} ${state.filter} ${state.special}`, row: token, column: selectedIndex("pair", length),
-      shareOf: (i, j) => (isAll || passes(i, j) ? Math.sqrt(matrix.at(i, j) / (most ?? scaled(matrix, i))) : 0),
       tell: pairText,
+      fill(i, line) {
+        const [row, largest] = [matrix.row(i), most ?? scaled(matrix, i)];
+        for (let j = 0; j < length; j++) line[j] = isAll || passes(i, j) ? Math.sqrt(row[j] / largest) : 0;
+      },
     });
     view.element.dataset.state = `${state.kind} ${state.layer} ${state.heads.join("+")} ${token}`;
   }

@@ -21,6 +21,7 @@ function attentionHeads(view, { state, scaled }, pick) {
       const button = make("button", { type: "button", ...known, onclick: click }, canvas);
       button.addEventListener("pointermove", (event) => showTip(event, `layer ${layer}, head ${head}`, canvas));
       button.addEventListener("pointerleave", hideTip);
+      onDwell(button, () => attention.part(layer, head));
       buttons.push(button);
       all.push(button);
     }
@@ -44,8 +45,8 @@ function attentionHeads(view, { state, scaled }, pick) {
       for (const head of range(heads)) {
         const small = await thumbnails.part(layer, head);
         if (!isLast()) return;
-        const share = (i, j) => Math.sqrt(small.at(i, j) / scaled(small, i));
-        paint(buttons[layer * heads + head].firstChild, small.rows, small.columns, "sequential", share);
+        const fill = (i, line) => small.row(i).forEach((value, j) => (line[j] = Math.sqrt(value / scaled(small, i))));
+        paintRows(buttons[layer * heads + head].firstChild, small.rows, small.columns, "sequential", fill);
       }
     }
   }
@@ -67,7 +68,7 @@ function attentionHeads(view, { state, scaled }, pick) {
       const { layer, kind } = state;
       buttons.forEach((button, index) => {
         const isChosen = Math.floor(index / heads) === layer && (kind === "rollout" || state.heads.includes(index % heads));
-        button.setAttribute("aria-pressed", String(isChosen));
+        press(button, isChosen);
       });
       stopAt(all, layer * (heads + 1) + 1 + state.heads[0]);
     },

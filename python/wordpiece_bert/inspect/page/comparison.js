@@ -113,8 +113,8 @@ builders.comparison = (view) => {
       other.querySelector("select").value = String(head[side]);
     });
     const change = (i, j) => matrices[1].at(i, j) - matrices[0].at(i, j);
-    let most = 1e-9;
-    for (const i of range(count)) for (const j of range(count)) most = Math.max(most, Math.abs(change(i, j)));
+    const [first, second] = matrices.map((matrix) => matrix.values);
+    const most = largestOf(second.map((value, at) => value - first[at]));
     const pair = (i, j) => {
       const [one, other] = matrices.map((matrix) => digits(matrix.at(i, j)));
       return `${isolated(name(i))} → ${isolated(name(j))}\nfirst ${one}, second ${other}, difference ${digits(change(i, j))}`;

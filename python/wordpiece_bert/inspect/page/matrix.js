@@ -5,8 +5,9 @@ const MATRIX_PART = 32;
 const MATRIX_PARTS = [8, 16, 32, 64, 128, 256];
 
 /**
- * The drawing of matrices [tokens, tokens]. Its `set` takes { matrix, key, shareOf, tell, row, column }: what is drawn, and
- * a text that changes with its colours; the place of a value in the colours, the line beside the pointer, the chosen cell.
+ * The drawing of matrices [tokens, tokens]. Its `set` takes { matrix, key, fill, tell, row, column }: what is drawn, and
+ * a text that changes with its colours; what writes the places of a row's values in the colours, the line beside the
+ * pointer, the chosen cell.
  * `choose(row, column)` is called with another cell; `own` gives the names of "zoom" and "at" in the selection.
  */
 function tokenMatrix(tokens, own, choose) {
@@ -43,7 +44,7 @@ function tokenMatrix(tokens, own, choose) {
     // A choice of another token leaves the picture as it is.
     const key = `${shown.key} ${theme()}`;
     if (painted.of !== shown.matrix || painted.key !== key) {
-      paint(painted.canvas, length, length, "sequential", shown.shareOf);
+      paintRows(painted.canvas, length, length, "sequential", shown.fill);
       Object.assign(painted, { of: shown.matrix, key });
     }
     [whole.width, whole.height] = [length, length];
@@ -78,7 +79,11 @@ function tokenMatrix(tokens, own, choose) {
     const { size, margin } = part;
     context.clearRect(0, 0, width, height);
     const picture = make("canvas");
-    paint(picture, size, size, "sequential", (i, j) => shown.shareOf(part.top + i, part.left + j));
+    const row = new Float64Array(length);
+    paintRows(picture, size, size, "sequential", (i, line) => {
+      shown.fill(part.top + i, row);
+      line.set(row.subarray(part.left, part.left + size));
+    });
     context.imageSmoothingEnabled = false;
     context.drawImage(picture, margin, margin, width - margin, height - margin);
     if (isNamed) drawNames(context);

@@ -76,7 +76,7 @@ function linked(followers) {
     for (const [one, on] of [[last, false], [index, true]]) {
       for (const element of groups.get(one) ?? []) {
         element.classList.toggle("selected", on);
-        if (element.matches("button")) element.setAttribute("aria-pressed", String(on));
+        if (element.matches("button")) press(element, on);
       }
     }
     last = index;
