@@ -4,6 +4,7 @@
 //! - [`try_map_with`] does so with a function that can fail, and begins no item after one that did.
 //! - [`fork_join`](fork_join()) runs one new thread for each item, in parallel to the calling thread, with cancellation.
 //! - [`thread_pool`] returns a given number of workers, all of one pool. It is safe to call after a fork.
+//! - [`available_processors`] is how many threads can run at the same time.
 //! - [`interruptible`] runs a computation that ends early if the calling thread is interrupted; [`checkpoint`] is where.
 //! - [`prefetch`](prefetch()) requests a cache line before it is read.
 //! - [`ScratchPool`] keeps scratch buffers from one call to the next without a lock.
@@ -49,4 +50,5 @@ pub use interrupt::{Interrupted, checkpoint, interruptible};
 pub use map::{map_with, try_map_with};
 pub use pool::{Workers, thread_pool};
 pub use prefetch::prefetch;
+pub use processor::{allowed_processors, available_processors};
 pub use scratch_pool::{Scratch, ScratchGuard, ScratchPool};

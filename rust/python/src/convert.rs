@@ -305,21 +305,36 @@ pub fn zipped<'a>(
     pairs: &'a TextSequence<'_>,
 ) -> PyResult<Vec<Input<'a>>> {
     let (texts, pairs) = (texts.texts(py)?, pairs.texts(py)?);
-    let (n, m) = (texts.len(), pairs.len());
-    if n != m {
-        return Err(error::input(format!(
-            "batch length of `text`: {n} does not match batch length of `text_pair`: {m}"
-        )));
-    }
+    check_lengths(texts.len(), pairs.len())?;
     Ok(texts.into_iter().zip(pairs).map(|(first, second)| Input { first, second: Some(second) }).collect())
 }
 
-/// Returns the inputs of a tuple of `str`, borrowed; `None` if an item is not a `str` with a UTF-8 form.
+/// Returns the pairs of the texts of two batches of `str`, borrowed; `None` if one has other items, as for [`plain`].
+///
+/// # Errors
+///
+/// `InputError` if there are not equally many of both.
+pub fn plain_pairs<'a>(texts: &'a BatchArgument<'_>, pairs: &'a BatchArgument<'_>) -> PyResult<Option<Vec<Input<'a>>>> {
+    let (BatchArgument::List(texts), BatchArgument::List(pairs)) = (texts, pairs) else { return Ok(None) };
+    let (Some(texts), Some(pairs)) = (plain(texts), plain(pairs)) else { return Ok(None) };
+    check_lengths(texts.len(), pairs.len())?;
+    Ok(Some(texts.into_iter().zip(pairs).map(|(first, second)| Input::pair(first, second)).collect()))
+}
+
+/// Checks that there are as many second texts as first ones.
+fn check_lengths(n: usize, m: usize) -> PyResult<()> {
+    if n == m {
+        return Ok(());
+    }
+    Err(error::input(format!("batch length of `text`: {n} does not match batch length of `text_pair`: {m}")))
+}
+
+/// Returns the texts of a tuple of `str`, borrowed; `None` if an item is not a `str` with a UTF-8 form.
 ///
 /// This is the fast path: most batches are lists of `str`. Borrowing from one copy of the references costs a fraction of
 /// reading the items one by one. On `None` the caller reads the items with [`BatchArgument::items`], which reports what is
 /// wrong with them.
-pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
+pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<&'a str>> {
     fn text<'a>(item: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
         let string = item.cast::<PyString>().ok()?;
         let text = string.to_str().ok()?;
@@ -332,13 +347,14 @@ pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<Input<'a>>> {
     // prefetched.
     let mut ahead = list.iter_borrowed();
     ahead.by_ref().take(PREFETCH_DISTANCE).for_each(|item| prefetch(item.as_ptr()));
-    let input = |item| {
+    let mut texts = Vec::with_capacity(list.len());
+    for item in list.iter_borrowed() {
         if let Some(item) = ahead.next() {
             prefetch(item.as_ptr());
         }
-        text(item).map(Input::single)
-    };
-    list.iter_borrowed().map(input).collect()
+        texts.push(text(item)?);
+    }
+    Some(texts)
 }
 
 /// While items are read one by one, which holds the interpreter, signals are checked after this many.

@@ -129,8 +129,9 @@ impl StaticEmbeddings {
             let call = Call { tokenizer, options, max_chars, mean, set, threads };
             let batch = BatchArgument::new(texts, "texts", false, true)?;
             if let BatchArgument::List(list) = &batch
-                && let Some(inputs) = convert::plain(list)
+                && let Some(texts) = convert::plain(list)
             {
+                let inputs = texts.into_iter().map(Input::single).collect();
                 return self.vectors(py, inputs, call)?.map_err(to_py);
             }
             let texts = batch.texts(false, |i| Location::item("item", i))?;

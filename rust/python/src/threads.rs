@@ -1,13 +1,13 @@
 //! The number of threads of a call, and the thread pools.
 //!
 //! A call uses the number in `threads=`, else that of `set_num_threads`, else as many threads as the affinity and control
-//! group of the process allow. Results never depend on the number.
+//! group of the process allow; never more than its affinity has processors, because threads that take turns on a processor
+//! only push each other's tables out of its caches. Results never depend on the number.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::available_parallelism;
 
 use pyo3::prelude::*;
-use wordpiece_parallel::{Workers, thread_pool};
+use wordpiece_parallel::{Workers, allowed_processors, available_processors, thread_pool};
 
 use crate::error;
 
@@ -39,9 +39,9 @@ pub fn pool(threads: Option<usize>) -> Option<Workers> {
 /// Returns the number of threads to use, the calling one included.
 pub fn number(threads: Option<usize>) -> usize {
     match threads.unwrap_or_else(|| DEFAULT.load(Ordering::Relaxed)) {
-        // Not cached: affinity and control group can change, and a forked worker often sets its own affinity.
-        0 => available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
-        size => size,
+        0 => available_processors().min(MAX_THREADS),
+        1 => 1,
+        size => size.min(allowed_processors()),
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use numpy::PyArray1;
+use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
 use wordpiece::bert::BertOptions;
 use wordpiece::format::{tokenizer_json, vocab_txt};
 use wordpiece::normalize::Normalizer;
-use wordpiece::{AddedToken, Definition, Input, InstructionSet};
+use wordpiece::{AddedToken, BatchItem, Columns, Definition, Input, InstructionSet, Number};
 
 use crate::batch::{self, Rows};
 use crate::bert::{self, BertNormalizer};
@@ -35,6 +35,35 @@ type TokenFields<T> = (T, bool, bool, bool, bool, bool);
 pub struct Tokenizer {
     /// Shared with the encodings, which compute their windows on request.
     pub core: Arc<wordpiece::Tokenizer>,
+}
+
+/// What a call asks of the rows of a batch.
+struct Wanted<'a> {
+    options: &'a Options,
+    columns: Columns,
+    /// Ids, segment ids and masks are int64.
+    wide: bool,
+    threads: Option<usize>,
+}
+
+impl Wanted<'_> {
+    /// Encodes the items of a batch, with the interpreter detached.
+    fn rows(&self, py: Python<'_>, core: &wordpiece::Tokenizer, items: &[impl BatchItem]) -> PyResult<Rows> {
+        if self.wide { self.rows_of::<i64>(py, core, items) } else { self.rows_of::<u32>(py, core, items) }
+    }
+
+    fn rows_of<N: Number + Element>(
+        &self,
+        py: Python<'_>,
+        core: &wordpiece::Tokenizer,
+        items: &[impl BatchItem],
+    ) -> PyResult<Rows> {
+        let rows = detached(py, || {
+            let pool = threads::pool_for_bytes(self.threads, items.iter().map(BatchItem::bytes).sum());
+            core.encode_batch::<N>(items, &self.options.core, &self.columns, pool)
+        })?;
+        Rows::new(py, rows.map_err(to_py)?, &self.columns)
+    }
 }
 
 impl Tokenizer {
@@ -419,32 +448,28 @@ impl Tokenizer {
     ) -> PyResult<Rows> {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
-            let columns = batch::columns(&columns)?;
-            let encode = |inputs: &[Input<'_>]| {
-                let pool = || threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
-                if wide {
-                    let rows = detached(py, || self.core.encode_batch::<i64>(inputs, &options.core, &columns, pool()))?;
-                    Rows::new(py, rows.map_err(to_py)?, &columns)
-                } else {
-                    let rows = detached(py, || self.core.encode_batch::<u32>(inputs, &options.core, &columns, pool()))?;
-                    Rows::new(py, rows.map_err(to_py)?, &columns)
-                }
-            };
+            let wanted = Wanted { options, columns: batch::columns(&columns)?, wide, threads };
             let batch = BatchArgument::new(texts, "text", split, pairs.is_some())?;
             if let Some(pairs) = pairs {
                 let pairs = BatchArgument::new(pairs, "text_pair", split, true)?;
+                if !split && let Some(inputs) = convert::plain_pairs(&batch, &pairs)? {
+                    return wanted.rows(py, &self.core, &inputs);
+                }
                 let first = batch.texts(split, |i| Location::item("item", i))?;
                 let second = pairs.texts(split, |i| Location::item("item", i).second())?;
-                return encode(&convert::zipped(py, &first, &second)?);
+                return wanted.rows(py, &self.core, &convert::zipped(py, &first, &second)?);
             }
             match &batch {
-                BatchArgument::Column(column) => encode(&detached(py, || column.inputs())??),
+                BatchArgument::Column(column) => {
+                    wanted.rows(py, &self.core, &detached(py, || column.inputs())??)
+                }
                 BatchArgument::List(list) => {
-                    if let Some(inputs) = convert::plain(list).filter(|_| !split) {
-                        return encode(&inputs);
+                    if !split && let Some(texts) = convert::plain(list) {
+                        return wanted.rows(py, &self.core, &texts);
                     }
                     let items = batch.items(split)?;
-                    encode(&items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?)
+                    let inputs = items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?;
+                    wanted.rows(py, &self.core, &inputs)
                 }
             }
         })

@@ -67,7 +67,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use inputs::Encoding;
 pub use offsets::OffsetUnit;
 pub use pattern::Pattern;
-pub use tokenizer::{EncodeOptions, Input, Text, Tokenizer};
+pub use tokenizer::{BatchItem, EncodeOptions, Input, Text, Tokenizer};
 pub use vocab::Vocab;
 pub use wordpiece_parallel::InstructionSet;
 #[doc(hidden)]

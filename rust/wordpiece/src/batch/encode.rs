@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::inputs::Encoding;
 use crate::memory;
 use crate::scratch::EncodeScratch;
-use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
+use crate::tokenizer::{BatchItem, EncodeOptions, Input, Tokenizer};
 
 /// A run has at least this many bytes of text, to be worth what handing it to a thread costs.
 const MIN_RUN_BYTES: usize = 1 << 12;
@@ -45,7 +45,7 @@ impl Tokenizer {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the rows cannot be allocated.
     pub fn encode_batch<N: Number>(
         &self,
-        inputs: &[Input<'_>],
+        inputs: &[impl BatchItem],
         options: &EncodeOptions,
         columns: &Columns,
         pool: Option<Workers>,
@@ -100,7 +100,7 @@ impl Tokenizer {
     /// If `outputs` cannot be divided equally among the inputs.
     pub fn encode_into<T: Send>(
         &self,
-        inputs: &[Input<'_>],
+        inputs: &[impl BatchItem],
         options: &EncodeOptions,
         outputs: &mut [T],
         pool: Option<Workers>,
@@ -118,7 +118,7 @@ impl Tokenizer {
             (run, part)
         });
         let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, (run, part): (Range<usize>, &mut [T])| {
-            let rows = encoder.encode(run.start, &inputs[run], scratch)?.rows;
+            let rows = encoder.encode(run.start, &BatchItem::inputs(&inputs[run]), scratch)?.rows;
             write(&rows.ids, &rows.row_offsets, part);
             Ok(rows.truncated)
         };
@@ -134,7 +134,7 @@ impl Tokenizer {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the rows cannot be allocated.
     pub fn encodings(
         &self,
-        inputs: &[Input<'_>],
+        inputs: &[impl BatchItem],
         options: &EncodeOptions,
         pool: Option<Workers>,
     ) -> Result<Vec<Encoding>> {
@@ -157,15 +157,17 @@ impl Tokenizer {
 
 /// Calls `f` with runs of consecutive inputs and the index of the first of each; returns all results in the order of
 /// the inputs, or the first error.
-fn map_runs<T: Send>(
+fn map_runs<T: Send, I: BatchItem>(
     tokenizer: &Tokenizer,
-    inputs: &[Input<'_>],
+    inputs: &[I],
     pool: Option<Workers>,
     f: impl Fn(usize, &[Input<'_>], &mut EncodeScratch) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
-    let Some(pool) = pool else { return f(0, inputs, &mut tokenizer.scratch()) };
+    let Some(pool) = pool else { return f(0, &I::inputs(inputs), &mut tokenizer.scratch()) };
     let runs = divide(inputs, run_bytes(inputs, Some(pool)));
-    let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, run: Range<usize>| f(run.start, &inputs[run], scratch);
+    let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, run: Range<usize>| {
+        f(run.start, &I::inputs(&inputs[run]), scratch)
+    };
     let mut all = Vec::with_capacity(inputs.len());
     for mut results in try_map_with(runs, Some(pool), || tokenizer.scratch(), encode)? {
         all.append(&mut results);
@@ -174,18 +176,18 @@ fn map_runs<T: Send>(
 }
 
 /// Returns how many bytes of text a run should have.
-fn run_bytes(inputs: &[Input<'_>], pool: Option<Workers>) -> usize {
-    let total: usize = inputs.iter().map(Input::len).sum();
+fn run_bytes(inputs: &[impl BatchItem], pool: Option<Workers>) -> usize {
+    let total: usize = inputs.iter().map(BatchItem::bytes).sum();
     let threads = pool.map_or(1, |pool| pool.count() + 1);
     (total / (RUNS_PER_THREAD * threads)).clamp(MIN_RUN_BYTES, MAX_RUN_BYTES)
 }
 
 /// Divides inputs into runs of at least so many bytes, except for the last.
-fn divide(inputs: &[Input<'_>], run_bytes: usize) -> Vec<Range<usize>> {
+fn divide(inputs: &[impl BatchItem], run_bytes: usize) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (i, input) in inputs.iter().enumerate() {
-        bytes += input.len();
+        bytes += input.bytes();
         if bytes >= run_bytes {
             runs.push(start..i + 1);
             (start, bytes) = (i + 1, 0);

@@ -20,7 +20,7 @@ use super::concat::{BatchLayout, Unwritten, Written};
 use crate::error::Result;
 use crate::memory;
 use crate::scratch::EncodeScratch;
-use crate::tokenizer::Input;
+use crate::tokenizer::BatchItem;
 
 /// Larger batches, by what would be reserved for them in bytes, are put together at the end: the system may refuse to
 /// promise much more memory than there is.
@@ -55,11 +55,11 @@ struct Progress<'a, N> {
 
 impl<N: Number> TokenArrays<N> {
     /// Reserves the arrays of a batch. `None` if there is a column that these are not made for, or too little memory.
-    pub fn reserve(inputs: &[Input<'_>], columns: &Columns) -> Option<TokenArrays<N>> {
+    pub fn reserve(inputs: &[impl BatchItem], columns: &Columns) -> Option<TokenArrays<N>> {
         if columns.attention_mask || columns.special_tokens_mask || columns.windows {
             return None;
         }
-        let n = inputs.iter().map(|input| input.len() / 2 + 4).sum::<usize>();
+        let n = inputs.iter().map(|input| input.bytes() / 2 + 4).sum::<usize>();
         let mut arrays =
             TokenArrays { ids: Vec::new(), offsets: Vec::new(), word_ids: Vec::new(), sequence_ids: Vec::new() };
         // Segment ids are mostly the same for all tokens: `finish` makes them.
@@ -86,7 +86,7 @@ impl<N: Number> TokenArrays<N> {
     pub fn fill(
         mut self,
         encoder: &ChunkEncoder<'_>,
-        inputs: &[Input<'_>],
+        inputs: &[impl BatchItem],
         runs: Vec<Range<usize>>,
         workers: Workers,
     ) -> Result<BatchRows<N>> {
@@ -96,7 +96,7 @@ impl<N: Number> TokenArrays<N> {
         let encode = |(scratch, spare): &mut (ScratchGuard<'_, EncodeScratch>, Vec<RowChunk>),
                       (number, run): (usize, Range<usize>)| {
             let mut chunk = spare.pop().unwrap_or_default();
-            encoder.encode_into(run.start, &inputs[run], scratch, &mut chunk)?;
+            encoder.encode_into(run.start, &BatchItem::inputs(&inputs[run]), scratch, &mut chunk)?;
             let ready = {
                 let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
                 progress.place(number, chunk, encoder.columns)
@@ -270,7 +270,7 @@ mod tests {
     use crate::definition::Definition;
     use crate::error::Error;
     use crate::inputs::{Side, Truncation, TruncationStrategy};
-    use crate::tokenizer::{EncodeOptions, Tokenizer};
+    use crate::tokenizer::{EncodeOptions, Input, Tokenizer};
     use crate::vocab::Vocab;
 
     /// The columns of a chunk of one token: all that can be requested here.

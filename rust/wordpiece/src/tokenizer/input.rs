@@ -2,6 +2,8 @@
 //!
 //! Inputs borrow their texts, so building one allocates at most a list of words.
 
+use std::borrow::Cow;
+
 /// A text, or the words of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text<'a> {
@@ -55,5 +57,36 @@ impl<'a> Input<'a> {
     /// Returns whether there are no bytes in either text.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// An item of a batch: an [`Input`], or a text by itself, which takes a third of the memory.
+///
+/// A batch of many short texts is a list that is larger than a cache; the calling thread alone goes through it.
+pub trait BatchItem: Sync + Sized {
+    /// Returns the length of its texts in bytes.
+    fn bytes(&self) -> usize;
+
+    /// Returns the inputs that some items are.
+    fn inputs(items: &[Self]) -> Cow<'_, [Input<'_>]>;
+}
+
+impl BatchItem for Input<'_> {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn inputs(items: &[Self]) -> Cow<'_, [Input<'_>]> {
+        Cow::Borrowed(items)
+    }
+}
+
+impl BatchItem for &str {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn inputs(items: &[Self]) -> Cow<'_, [Input<'_>]> {
+        Cow::Owned(items.iter().map(|text| Input::single(text)).collect())
     }
 }

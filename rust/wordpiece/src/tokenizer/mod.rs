@@ -16,7 +16,7 @@ mod plain;
 mod rows;
 mod tokens;
 
-pub use input::{Input, Text};
+pub use input::{BatchItem, Input, Text};
 pub use options::EncodeOptions;
 pub(crate) use options::RequestedFields;
 pub use pipeline::Tokenizer;
