@@ -10,6 +10,9 @@ builders.neurons = (view) => {
   const keyStrip = strip(tokens, "Key token", (pair) => select({ pair }));
   const layerChoice = segments("Layer", layers, 0, (index) => select({ layer: layers[index] }));
   const headChoice = segments("Head", range(heads), 0, (head) => select({ head }));
+  const parts = [queries, keys, ...(bias ? [bias] : [])];
+  const headButtons = headChoice.element.querySelectorAll("button");
+  headButtons.forEach((button, head) => onDwell(button, () => parts.forEach((array) => array.part(state.layer, head))));
   const heading = make("h2");
   const equation = make("p", { class: "equation number", "data-equation": "" });
   const names = ["query q", "key k", "q × k"];
@@ -42,12 +45,12 @@ builders.neurons = (view) => {
     Object.assign(state, { layer, head: selectedIndex("head", heads, first.head), query, key });
     layerChoice.set(state.layer, false);
     headChoice.set(state.head, false);
-    const parts = [queries, keys, ...(bias ? [bias] : [])];
     const [q, k, b] = await Promise.all(parts.map((array) => array.part(state.layer, state.head)));
     if (!isLast()) return;
     const added = b?.row(state.query);
     const vector = q.row(state.query);
-    const sums = Float64Array.from({ length }, (_, j) => k.row(j).reduce((sum, value, c) => sum + value * vector[c], 0));
+    const sums = new Float64Array(length);
+    for (let j = 0; j < length; j++) for (let c = 0; c < size; c++) sums[j] += k.at(j, c) * vector[c];
     const scores = sums.map((sum, j) => sum / root + (added ? added[j] : 0));
     const most = scores.reduce((a, b) => Math.max(a, b), -Infinity);
     const powers = scores.map((score) => Math.exp(score - most));
