@@ -3,7 +3,8 @@
 #   make demo          build and install the package, install the model, embed a text file, print the nearest sentences
 #   make test          run the tests that a newcomer needs: Rust, Python, documentation, examples; without those in Rust:
 #                      make test-python
-#   make test-thorough run those that take longer, the tests of all crates, and more examples of each property
+#   make test-thorough run those that take longer, the tests of all crates, and more examples of each property; without
+#                      those in Rust: make test-thorough-python
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, the scripts of the
 #                      inspection pages, the workflows of .github, and that the code for Arm and WebAssembly compiles
 #   make check         lint, then test

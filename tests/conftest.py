@@ -13,6 +13,7 @@ import signal
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 for name, derandomize, examples in (("fixed", True, 50), ("quick", True, 10), ("random", False, 150)):
@@ -31,3 +32,57 @@ if os.name != "nt":
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, handler)
+
+#: Files whose tests take long: they start and kill processes, repeat whole runs, or compare with other programs.
+THOROUGH = frozenset(
+    f"test_{name}"
+    for name in (
+        "against_peers",
+        "benchmarks",
+        "corpus",
+        "dtypes_of_variants",
+        "evaluation",
+        "finetune_rust",
+        "finetune_trainer",
+        "finetune_variants",
+        "fingerprint",
+        "hub",
+        "integrations_frames",
+        "integrations_frameworks",
+        "integrations_spark",
+        "interrupt",
+        "limits",
+        "loading",
+        "npy_table",
+        "odd_vectors",
+        "outputs",
+        "pretrain",
+        "pretrain_data_cli",
+        "pretraining_build",
+        "pretraining_damage",
+        "pretraining_examples",
+        "pretraining_spark",
+        "replaced_tokens",
+        "reproducibility",
+        "serve",
+        "serve_command",
+        "serve_end",
+        "serve_limits",
+        "sklearn",
+        "spark",
+        "story",
+        "surface",
+        "threads",
+        "vector_files",
+        "vector_folder",
+        "vector_folder_updates",
+        "word_counts",
+    )
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of `THOROUGH`."""
+    for item in items:
+        if item.path.stem in THOROUGH:
+            item.add_marker("thorough")
