@@ -460,9 +460,7 @@ impl Tokenizer {
                 return wanted.rows(py, &self.core, &convert::zipped(py, &first, &second)?);
             }
             match &batch {
-                BatchArgument::Column(column) => {
-                    wanted.rows(py, &self.core, &detached(py, || column.inputs())??)
-                }
+                BatchArgument::Column(column) => wanted.rows(py, &self.core, &detached(py, || column.inputs())??),
                 BatchArgument::List(list) => {
                     if !split && let Some(texts) = convert::plain(list) {
                         return wanted.rows(py, &self.core, &texts);
