@@ -29,6 +29,7 @@ from benchmarks import (
     latency,
     model_data,
     models,
+    pages,
     pairs,
     process,
     start,
@@ -567,3 +568,13 @@ def test_published_figures_are_correlations_of_models_that_are_found() -> None:
     assert {"STSBenchmark", "SICK-R"} == {*pairs.published("minilm")}
     assert all(0 < value < 1 for model in table.values() for value in model.values())
     assert pairs.published("nobody") == {}
+
+
+def test_a_page_is_a_line_of_its_table() -> None:
+    clicks = {1: [70.0, 60.0], 6: [400.0]}
+    one = pages.Measured("attention", 512, 6_500_000, 2.5, 0, 2 * pages.MIB, clicks=clicks, busy=[90])
+    heads, _, line = pages.titled("Each view", [one]).splitlines()[2:5]
+    cells = dict(zip(*([cell.strip() for cell in row.split("|")[1:-1]] for row in (heads, line)), strict=True))
+    assert cells == dict(
+        zip(pages.HEADER, ["attention", "6.5", "2.5", "2", "", "65", "400", "90", "2 and 1"], strict=True)
+    )

@@ -108,6 +108,7 @@ HEADER = [
     "first click, ms",
     "6 times slower, ms",
     "CPU, ms",
+    "clicks",
 ]
 
 
