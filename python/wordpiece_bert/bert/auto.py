@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import quoted, read_object
@@ -118,7 +118,8 @@ def read_config(folder: str | os.PathLike[str]) -> BertConfig:
 
 def base_class(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class without a head, by ``model_type`` or, without one, by the class in ``architectures``."""
-    return _base_class(_family(find_config(folder)))
+    file = find_config(folder)
+    return _base_class(_family(file, read_object(file, ConfigError)))
 
 
 def _base_class(family: Family) -> type[Model]:
@@ -127,10 +128,9 @@ def _base_class(family: Family) -> type[Model]:
     return found
 
 
-def _family(file: Path) -> Family:
-    """Return the family that a ``config.json`` names."""
-    values = read_object(file, ConfigError)
-    kind, named = values.get("model_type"), class_named(_architecture(file) or "BertModel")
+def _family(file: Path, values: dict[str, Any]) -> Family:
+    """Return the family that the values of a ``config.json`` name."""
+    kind, named = values.get("model_type"), class_named(_architecture(values) or "BertModel")
     named_kind = "bert" if named is None else named.config_class.model_type
     if kind is None:
         kind = named_kind
@@ -146,7 +146,8 @@ def _family(file: Path) -> Family:
 def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
     """Return the class that ``architectures`` names, or the class without a head if it names none."""
     file = find_config(folder)
-    family, name = _family(file), _architecture(file)
+    values = read_object(file, ConfigError)
+    family, name = _family(file, values), _architecture(values)
     base = _base_class(family)
     found = base if name is None else class_named(name)
     if found is None or found.__name__ not in family.modules:
@@ -157,7 +158,7 @@ def _class_of(folder: str | os.PathLike[str]) -> type[Model]:
     return found
 
 
-def _architecture(file: Path) -> str | None:
+def _architecture(values: dict[str, Any]) -> str | None:
     """Return the first class that a configuration names; None if it names none."""
-    names = read_object(file, ConfigError).get("architectures")
+    names = values.get("architectures")
     return names[0] if isinstance(names, list) and names and isinstance(names[0], str) else None
