@@ -260,7 +260,7 @@ impl TextBlock {
             let columns = batch::columns(&columns)?;
             let rows = detached(py, || {
                 let inputs = self.inputs();
-                let pool = threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
+                let pool = threads::pool_for_texts(threads, &inputs);
                 tokenizer.core.encode_batch::<u32>(&inputs, &options.core, &columns, pool)
             })?;
             Rows::new(py, rows.map_err(|error| to_py(self.locate(error)))?, &columns)

@@ -193,7 +193,7 @@ impl StaticEmbeddings {
                 }
             }
         }
-        let pool = threads::pool_for_bytes(call.threads, inputs.iter().map(Input::len).sum());
+        let pool = threads::pool_for_texts(call.threads, &inputs);
         let tokens = AtomicUsize::new(0);
         let means = |ids: &[u32], ends: &[i64], to: &mut [f32]| {
             tokens.fetch_add(ids.len(), Ordering::Relaxed);

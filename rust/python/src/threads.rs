@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
+use wordpiece::BatchItem;
 use wordpiece_parallel::{Workers, allowed_processors, available_processors, thread_pool};
 
 use crate::error;
@@ -19,6 +20,11 @@ const MAX_THREADS: usize = 1024;
 
 /// The number that `set_num_threads` set; 0 for as many as the process may use.
 static DEFAULT: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the threads that help the calling one with the texts of a batch; `None` for the calling thread only.
+pub fn pool_for_texts(threads: Option<usize>, items: &[impl BatchItem]) -> Option<Workers> {
+    pool_for_bytes(threads, items.iter().map(BatchItem::bytes).sum())
+}
 
 /// Returns the threads that help the calling one with `bytes` of text; `None` for the calling thread only.
 pub fn pool_for_bytes(threads: Option<usize>, bytes: usize) -> Option<Workers> {
@@ -68,7 +74,8 @@ pub fn checked(name: &str, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
 /// Parameters
 /// ----------
 /// n : int or None
-///     A number from 1 to 1024; None, which is the initial setting, for as many as affinity and control group allow.
+///     A number from 1 to 1024; None, which is the initial setting, for as many as affinity and control group allow. On
+///     Linux, calls use no more than the affinity has processors.
 ///
 /// Raises
 /// ------

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyInt};
 use wordpiece::bert::BertOptions;
 use wordpiece::format::{tokenizer_json, vocab_txt};
 use wordpiece::normalize::Normalizer;
-use wordpiece::{AddedToken, BatchItem, Columns, Definition, Input, InstructionSet, Number};
+use wordpiece::{AddedToken, BatchItem, Columns, Definition, InstructionSet, Number};
 
 use crate::batch::{self, Rows};
 use crate::bert::{self, BertNormalizer};
@@ -37,8 +37,9 @@ pub struct Tokenizer {
     pub core: Arc<wordpiece::Tokenizer>,
 }
 
-/// What a call asks of the rows of a batch.
-struct Wanted<'a> {
+/// How a call encodes a batch into flat arrays.
+struct BatchCall<'a> {
+    core: &'a wordpiece::Tokenizer,
     options: &'a Options,
     columns: Columns,
     /// Ids, segment ids and masks are int64.
@@ -46,21 +47,16 @@ struct Wanted<'a> {
     threads: Option<usize>,
 }
 
-impl Wanted<'_> {
+impl BatchCall<'_> {
     /// Encodes the items of a batch, with the interpreter detached.
-    fn rows(&self, py: Python<'_>, core: &wordpiece::Tokenizer, items: &[impl BatchItem]) -> PyResult<Rows> {
-        if self.wide { self.rows_of::<i64>(py, core, items) } else { self.rows_of::<u32>(py, core, items) }
+    fn rows(&self, py: Python<'_>, items: &[impl BatchItem]) -> PyResult<Rows> {
+        if self.wide { self.rows_of::<i64>(py, items) } else { self.rows_of::<u32>(py, items) }
     }
 
-    fn rows_of<N: Number + Element>(
-        &self,
-        py: Python<'_>,
-        core: &wordpiece::Tokenizer,
-        items: &[impl BatchItem],
-    ) -> PyResult<Rows> {
+    fn rows_of<N: Number + Element>(&self, py: Python<'_>, items: &[impl BatchItem]) -> PyResult<Rows> {
         let rows = detached(py, || {
-            let pool = threads::pool_for_bytes(self.threads, items.iter().map(BatchItem::bytes).sum());
-            core.encode_batch::<N>(items, &self.options.core, &self.columns, pool)
+            let pool = threads::pool_for_texts(self.threads, items);
+            self.core.encode_batch::<N>(items, &self.options.core, &self.columns, pool)
         })?;
         Rows::new(py, rows.map_err(to_py)?, &self.columns)
     }
@@ -415,7 +411,7 @@ impl Tokenizer {
                 None => items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?,
             };
             let rows = detached(py, || {
-                let pool = threads::pool_for_bytes(threads, inputs.iter().map(Input::len).sum());
+                let pool = threads::pool_for_texts(threads, &inputs);
                 self.core.encodings(&inputs, &options.core, pool)
             })?;
             let rows = rows.map_err(to_py)?;
@@ -448,26 +444,26 @@ impl Tokenizer {
     ) -> PyResult<Rows> {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
-            let wanted = Wanted { options, columns: batch::columns(&columns)?, wide, threads };
+            let call = BatchCall { core: &self.core, options, columns: batch::columns(&columns)?, wide, threads };
             let batch = BatchArgument::new(texts, "text", split, pairs.is_some())?;
             if let Some(pairs) = pairs {
                 let pairs = BatchArgument::new(pairs, "text_pair", split, true)?;
                 if !split && let Some(inputs) = convert::plain_pairs(&batch, &pairs)? {
-                    return wanted.rows(py, &self.core, &inputs);
+                    return call.rows(py, &inputs);
                 }
                 let first = batch.texts(split, |i| Location::item("item", i))?;
                 let second = pairs.texts(split, |i| Location::item("item", i).second())?;
-                return wanted.rows(py, &self.core, &convert::zipped(py, &first, &second)?);
+                return call.rows(py, &convert::zipped(py, &first, &second)?);
             }
             match &batch {
-                BatchArgument::Column(column) => wanted.rows(py, &self.core, &detached(py, || column.inputs())??),
+                BatchArgument::Column(column) => call.rows(py, &detached(py, || column.inputs())??),
                 BatchArgument::List(list) => {
                     if !split && let Some(texts) = convert::plain(list) {
-                        return wanted.rows(py, &self.core, &texts);
+                        return call.rows(py, &texts);
                     }
                     let items = batch.items(split)?;
                     let inputs = items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?;
-                    wanted.rows(py, &self.core, &inputs)
+                    call.rows(py, &inputs)
                 }
             }
         })

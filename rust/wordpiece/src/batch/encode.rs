@@ -199,12 +199,35 @@ fn divide(inputs: &[impl BatchItem], run_bytes: usize) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use wordpiece_parallel::thread_pool;
+
     use super::*;
     use crate::added::AddedToken;
     use crate::definition::Definition;
     use crate::inputs::Padding;
     use crate::normalize::{BertNormalizer, Normalizer};
     use crate::vocab::Vocab;
+
+    #[test]
+    fn texts_by_themselves_have_the_rows_of_inputs() {
+        let vocab = Vocab::new([("[UNK]", 0), ("a", 1), ("##a", 2), ("b", 3)]).unwrap();
+        let tokenizer = Tokenizer::new(Definition::bert(vocab)).unwrap();
+        let texts: Vec<String> = (0..if cfg!(miri) { 4 } else { 2_000 }).map(|i| "a aa b ".repeat(i % 7)).collect();
+        let alone: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let inputs: Vec<Input<'_>> = alone.iter().copied().map(Input::single).collect();
+        let (options, columns) = (EncodeOptions::default(), Columns { offsets: true, ..Columns::default() });
+        let padding = Some(Padding::longest(1, "[PAD]"));
+        for options in [&options, &EncodeOptions { padding, ..options.clone() }] {
+            for pool in [None, thread_pool(2)] {
+                let expected = tokenizer.encode_batch::<u32>(&inputs, options, &columns, pool).unwrap();
+                assert_eq!(tokenizer.encode_batch::<u32>(&alone, options, &columns, pool).unwrap(), expected);
+                assert_eq!(
+                    tokenizer.encodings(&alone, options, pool).unwrap(),
+                    tokenizer.encodings(&inputs, options, pool).unwrap()
+                );
+            }
+        }
+    }
 
     /// Few and short texts: Miri runs them, but not the property tests in `tests/`.
     #[test]
