@@ -45,7 +45,10 @@ function attentionHeads(view, { state, scaled }, pick) {
       for (const head of range(heads)) {
         const small = await thumbnails.part(layer, head);
         if (!isLast()) return;
-        const fill = (i, line) => small.row(i).forEach((value, j) => (line[j] = Math.sqrt(value / scaled(small, i))));
+        const fill = (i, line) => {
+          const largest = scaled(small, i);
+          small.row(i).forEach((value, j) => (line[j] = Math.sqrt(value / largest)));
+        };
         paintRows(buttons[layer * heads + head].firstChild, small.rows, small.columns, "sequential", fill);
       }
     }
@@ -68,7 +71,7 @@ function attentionHeads(view, { state, scaled }, pick) {
       const { layer, kind } = state;
       buttons.forEach((button, index) => {
         const isChosen = Math.floor(index / heads) === layer && (kind === "rollout" || state.heads.includes(index % heads));
-        press(button, isChosen);
+        setFlag(button, "aria-pressed", isChosen);
       });
       stopAt(all, layer * (heads + 1) + 1 + state.heads[0]);
     },

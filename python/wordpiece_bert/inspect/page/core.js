@@ -18,6 +18,12 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Set an attribute to "true" or "false". One that is set anew costs a new style, even if it stays the same. */
+function setFlag(element, name, isOn) {
+  const value = String(isOn);
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
 /** A probability or weight with three digits. */
 function digits(value) {
   return value !== 0 && Math.abs(value) < 0.0005 ? value.toExponential(1) : value.toFixed(3);
@@ -35,7 +41,7 @@ function readable(token) {
 /** The largest absolute value, at least `least`: what the others are divided by. */
 function largestOf(values, least = 1e-9) {
   let most = least;
-  for (let i = 0; i < values.length; i++) most = Math.max(most, Math.abs(values[i])); // three times as fast as reduce
+  for (let i = 0; i < values.length; i++) most = Math.max(most, Math.abs(values[i])); // without a call for each
   return most;
 }
 

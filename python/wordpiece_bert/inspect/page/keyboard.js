@@ -46,15 +46,9 @@ function stopAt(elements, index) {
   elements[index].tabIndex = 0;
 }
 
-/** Show whether a button is pressed. An attribute that is set anew costs a new style, even if it stays the same. */
-function press(button, isPressed) {
-  const value = String(isPressed);
-  if (button.getAttribute("aria-pressed") !== value) button.setAttribute("aria-pressed", value);
-}
-
 /** Show which one of a group of buttons is chosen: it is pressed, and the stop of the tab key. Of −1, none is. */
 function pressOne(buttons, index) {
-  buttons.forEach((button, i) => button && press(button, i === index));
+  buttons.forEach((button, i) => button && setFlag(button, "aria-pressed", i === index));
   stopAt(buttons, index);
 }
 

@@ -156,7 +156,7 @@ function openPage() {
     if (shown !== view) {
       shown = view;
       hideTip();
-      buttons.forEach((button, i) => button.setAttribute("aria-selected", String(i === index)));
+      buttons.forEach((button, i) => setFlag(button, "aria-selected", i === index));
       stopAt(buttons, index);
       panel.setAttribute("aria-labelledby", `tab-${index}`);
       const hasTitle = view.title !== names[index] && tabs.length > 1;

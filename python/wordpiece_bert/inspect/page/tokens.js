@@ -76,7 +76,7 @@ function linked(followers) {
     for (const [one, on] of [[last, false], [index, true]]) {
       for (const element of groups.get(one) ?? []) {
         element.classList.toggle("selected", on);
-        if (element.matches("button")) press(element, on);
+        if (element.matches("button")) setFlag(element, "aria-pressed", on);
       }
     }
     last = index;

@@ -6,7 +6,7 @@ function segments(label, names, chosen, choose) {
     make("button", { type: "button", role: "radio", onclick: () => set(index, true) }, String(name)),
   );
   function set(index, tell) {
-    buttons.forEach((button, i) => button.setAttribute("aria-checked", String(i === index)));
+    buttons.forEach((button, i) => setFlag(button, "aria-checked", i === index));
     stopAt(buttons, index);
     if (tell) choose(index);
   }
