@@ -68,6 +68,8 @@ BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser gallery in
 	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts \
 	inspect_firefox))
 
+PYTEST = $(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS))
+
 # A change in any of these means: build and install again.
 SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust python -type f \
 	-not -name '*.md' -not -path '*/__pycache__/*' -not -path 'rust/wordpiece/fuzz/*')
@@ -105,11 +107,10 @@ test-thorough: $(ENVIRONMENT)
 	@scripts/test.sh test-thorough-python --workspace
 
 test-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest $(PARALLEL) \
-		$(addprefix --ignore=,$(BROWSER_TESTS)) -m "not thorough" $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(PYTEST) -m "not thorough" $(ARGS)
 
 test-thorough-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
-	$(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS)) -m "thorough or hypothesis" $(ARGS)
+	$(PYTEST) -m "thorough or hypothesis" $(ARGS)
 
 lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
 	cargo fmt --all --check

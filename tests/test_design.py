@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import THOROUGH
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "rust" / "DESIGN.md", ROOT / "docs" / "design.md"]
 #: A table of the modules of a folder, which its first line names.
@@ -38,6 +40,10 @@ def tables() -> dict[str, list[str]]:
 
 
 TABLES = tables()
+
+
+def test_the_files_of_thorough_tests_exist() -> None:
+    assert {name for name in THOROUGH if not (ROOT / "tests" / f"{name}.py").is_file()} == set()
 
 
 def test_every_crate_and_package_has_a_table() -> None:
