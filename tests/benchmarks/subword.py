@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import wordpiece_bert as wb
 from benchmarks import report
 from benchmarks.texts import QUICK_BYTES, Source
 from wordpiece_bert import CrossEncoder, SentenceEncoder, bert, tasks
@@ -64,6 +65,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="little text and small models, to check that it works")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     options = parser.parse_args(arguments)
+    wb.set_num_threads(options.threads)  # for tasks, which are loaded without a number
+    try:
+        return _measure(options)
+    finally:
+        wb.set_num_threads(None)
+
+
+def _measure(options: argparse.Namespace) -> int:
     source = Source(options.corpora, QUICK_BYTES // 4 if options.quick else None)
     parts = [report.heading("Tokenizers that are not WordPiece: their share of a call", source.describe())]
     print(parts[0], flush=True)
