@@ -115,13 +115,19 @@ def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
 
 def check_attention_colours(one: Opened, view: View, values: Any, whole: Any, allowed: Any, *, by_matrix: bool) -> None:
     most = np.maximum(whole.max() if by_matrix else whole.max(axis=1, keepdims=True), 1e-30)
-    largest = (whole.max() if by_matrix else values.max()) or 1
+    largest = float(whole.max() if by_matrix else values.max())
     # Stored in steps of 1/255 of the largest weight of a row, which a filter may hide.
-    slack = float(whole.max() / 500 / largest)
-    check_grounds(one, ".view-attention .strip .token", "sequential", values / largest, root=True, slack=slack)
-    assert numbers(one, ".view-attention .main > .card .legend", r"^0\s*([\d.e-]+)") == pytest.approx(
-        [largest], rel=0.02, abs=6e-4
+    step = float(whole.max() / 500)
+    check_grounds(
+        one,
+        ".view-attention .strip .token",
+        "sequential",
+        values / (largest or 1),
+        root=True,
+        slack=step / (largest or 1),
     )
+    told = numbers(one, ".view-attention .main > .card .legend", r"^0\s*([\d.e-]+)")
+    assert told == pytest.approx([largest], rel=0.02, abs=max(6e-4, step))
     cell = r"\((?P<i>\d+)\) → .* \((?P<j>\d+)\): (?P<value>[\d.e-]+)$"
     check_cells(one, "canvas.cells", 0, cell, "sequential", whole, whole * allowed / most, root=True)
     if one.page.locator(".overview canvas").is_visible():
@@ -348,7 +354,7 @@ def check_points(one: Opened, view: View, colour: Any, shown: set[int]) -> None:
     for text, pixel in probe(one, "canvas.points", count=1500):
         assert texts.index(text) in shown
         far = np.abs(np.array(table) - pixel).max(axis=1)
-        if far.min() <= 6 and any(pixel):
+        if far.min() <= 6:
             hits.append(abs(far.argmin() - values[texts.index(text)]) <= (0.5 if colour == "group" else 8))
     # Zoomed in, there may be few or none, and one of a few may be below the ring of another point.
     assert len(hits) < 6 or np.mean(hits) > 0.7, (colour, hits)

@@ -64,7 +64,8 @@ def check_grounds(
     check_shares(shares(theme_of(one), name, rgb(colours)), expected, root=root, of=selector, slack=slack)
 
 
-#: What a canvas says at places, shares of its width and height: the line beside the pointer, and the colour there.
+#: What a canvas says at places, shares of its width and height: the line beside the pointer, and the colour there, null where
+#: what is drawn is half transparent or more: a faint mark has the colour of a full one, and its text is not told.
 PROBE = """
     ([selector, number, places]) => {
       const canvas = document.querySelectorAll(selector)[number];
@@ -78,7 +79,8 @@ PROBE = """
         canvas.dispatchEvent(new PointerEvent("pointermove", place));
         const [x, y] = [Math.floor(a * canvas.width), Math.floor(b * canvas.height)];
         const text = tip.classList.contains("hidden") ? null : tip.firstChild.data;
-        return [text, [...copy.getImageData(x, y, 1, 1).data].slice(0, 3)];
+        const [red, green, blue, alpha] = copy.getImageData(x, y, 1, 1).data;
+        return [text, alpha > 127 ? [red, green, blue] : null];
       });
       canvas.dispatchEvent(new PointerEvent("pointerleave"));
       return found;
@@ -87,10 +89,15 @@ PROBE = """
 
 
 def probe(one: Opened, selector: str, number: int = 0, count: int = 12, seed: int = 0) -> list[tuple[str, Any]]:
-    """Texts and colours at random places of a canvas, those without a text left out."""
+    """Texts and colours at random places of a canvas, those without a text left out; NaN for what is half transparent."""
     places = np.random.default_rng(seed).uniform(0.02, 0.98, (count, 2)).tolist()
     found = one.page.evaluate(PROBE, [selector, number, places])
-    return [(text.replace("\u2068", "").replace("\u2069", ""), colour) for text, colour in found if text is not None]
+    nothing = [np.nan] * 3
+    return [
+        (text.replace("\u2068", "").replace("\u2069", ""), colour or nothing)
+        for text, colour in found
+        if text is not None
+    ]
 
 
 def check_cells(

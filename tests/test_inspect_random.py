@@ -85,6 +85,7 @@ CONTROLS = """
         if (!one.checkVisibility() || one.disabled || one.closest(".heads canvas, [aria-hidden=true]")) continue;
         const group = one.closest("[role=group], [role=radiogroup], table");
         const called = one.closest(".neighbours") ? "a neighbour" : one.ariaLabel || one.dataset.cell || one.textContent;
+        if (one.matches("button") && !called.trim()) continue; // its view is built, but its arrays have not arrived
         const base = [panel.contains(one) ? tab : "page", group?.ariaLabel ?? "", one.tagName, called.slice(0, 60)].join(" ");
         const name = one.closest(".neighbours") || !(seen[base] = (seen[base] ?? 0) + 1) ? base : `${base} ${seen[base]}`;
         const add = (what, run) => found.set(`${name}: ${what}`, { run, one });

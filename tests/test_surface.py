@@ -71,12 +71,13 @@ MODULES = [name for name in DOCUMENTED if importable(name)]
 IMPLEMENTATION = {
     "wordpiece_bert.added_token": "exported by wordpiece_bert",
     "wordpiece_bert.arrow": "exported by wordpiece_bert",
-    "wordpiece_bert.batch": "exported by wordpiece_bert",
+    "wordpiece_bert.batch_encoding": "exported by wordpiece_bert",
     "wordpiece_bert.cli": "the command wordpiece-bert",
     "wordpiece_bert.options": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.padding": "methods of wordpiece_bert.Tokenizer",
     "wordpiece_bert.parameters": "descriptions in the docstrings of others",
     "wordpiece_bert.pretrained": "methods of wordpiece_bert.Tokenizer",
+    "wordpiece_bert.ragged_batch": "exported by wordpiece_bert",
     "wordpiece_bert.subword": "the tokenizers of SentenceEncoder, CrossEncoder and wordpiece_bert.tasks",
     "wordpiece_bert.tokenizer": "exported by wordpiece_bert",
 }

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from wordpiece_bert._core import set_num_threads as set_num_threads
     from wordpiece_bert.added_token import AddedToken as AddedToken
     from wordpiece_bert.arrow import ArrowTable as ArrowTable
-    from wordpiece_bert.batch import BatchEncoding as BatchEncoding
-    from wordpiece_bert.batch import RaggedBatch as RaggedBatch
+    from wordpiece_bert.batch_encoding import BatchEncoding as BatchEncoding
     from wordpiece_bert.bert import BertModel as BertModel
     from wordpiece_bert.errors import WordPieceError as WordPieceError
+    from wordpiece_bert.ragged_batch import RaggedBatch as RaggedBatch
     from wordpiece_bert.sentence import CrossEncoder as CrossEncoder
     from wordpiece_bert.sentence import MultiVectorEncoder as MultiVectorEncoder
     from wordpiece_bert.sentence import SentenceEncoder as SentenceEncoder
@@ -58,12 +58,12 @@ if TYPE_CHECKING:
 _MODULES = {
     "AddedToken": "added_token",
     "ArrowTable": "arrow",
-    "BatchEncoding": "batch",
+    "BatchEncoding": "batch_encoding",
     "BertModel": "bert.model",
     "CrossEncoder": "sentence.cross_encoder",
     "Encoding": "_core",
     "MultiVectorEncoder": "sentence.multi_vector.encoder",
-    "RaggedBatch": "batch",
+    "RaggedBatch": "ragged_batch",
     "SentenceEncoder": "sentence.dense.encoder",
     "SparseEncoder": "sentence.sparse.encoder",
     "TextPart": "tokenizer",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
-from wordpiece_bert.batch import BatchEncoding, check_tensor_type
+from wordpiece_bert._internal.tensors import check_tensor_type
+from wordpiece_bert.batch_encoding import BatchEncoding
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:

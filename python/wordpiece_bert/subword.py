@@ -19,10 +19,10 @@ from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert._tokenizer.parts import input_names, plain_core
 from wordpiece_bert._tokenizer.shared_core import SharedCore, Truncation, blocks
 from wordpiece_bert._tokenizer.word_cache import WordCache
-from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.pretrained.folder import SUBWORD_MODELS
 from wordpiece_bert.pretrained.settings import Settings, read_optional_object
+from wordpiece_bert.ragged_batch import RaggedBatch
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -24,12 +24,13 @@ from wordpiece_bert._tokenizer.saving import SavingCalls
 from wordpiece_bert._tokenizer.text_calls import TextCalls, TextPart
 from wordpiece_bert._tokenizer.word_splitter import WordCore, check_splitter
 from wordpiece_bert.added_token import AddedToken
-from wordpiece_bert.batch import BatchEncoding, RaggedBatch
+from wordpiece_bert.batch_encoding import BatchEncoding
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.options import CallOptions
 from wordpiece_bert.parameters import NORMALIZING, PIECES, SPLITTING
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings, load_folder, moved_tokens
+from wordpiece_bert.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

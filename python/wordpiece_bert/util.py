@@ -15,7 +15,7 @@ import numpy as np
 from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
 from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.batch import is_tensor
+from wordpiece_bert._internal.tensors import is_tensor
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import metrics

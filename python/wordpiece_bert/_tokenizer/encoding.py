@@ -10,9 +10,9 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import TokenizerBase, requested
-from wordpiece_bert.batch import RaggedBatch, ragged
 from wordpiece_bert.options import CallOptions
 from wordpiece_bert.parameters import ENCODING
+from wordpiece_bert.ragged_batch import RaggedBatch, ragged
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert._tokenizer.base import StrPath
-    from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.corpus.encode import EncodeSummary, FileEncoder
     from wordpiece_bert.corpus.texts import Errors, Fields, ReadingOptions
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
+    from wordpiece_bert.ragged_batch import RaggedBatch
 
 
 class FileCalls(VocabularyCalls):

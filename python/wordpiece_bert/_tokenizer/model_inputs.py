@@ -11,13 +11,14 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.tensors import check_tensor_type
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import requested
 from wordpiece_bert._tokenizer.call_options import without_unknown_maximum
 from wordpiece_bert._tokenizer.encoding import EncodingCalls, warn_many_windows
 from wordpiece_bert._tokenizer.map_function import MapFunction
+from wordpiece_bert._tokenizer.named_arrays import named_arrays
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
-from wordpiece_bert.batch import BatchEncoding, check_tensor_type, model_inputs
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.options import CallOptions, EncodeOptions
 from wordpiece_bert.parameters import CALLING, ENCODING
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert._tokenizer.base import Batch, Ids, Text
+    from wordpiece_bert.batch_encoding import BatchEncoding
     from wordpiece_bert.options import OffsetUnit, Side, Strategy
     from wordpiece_bert.padding import Encoded
 
@@ -289,7 +291,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
                 return encodings
             return [window for encoding in encodings for window in (encoding, *encoding.overflowing)]
 
-        return model_inputs(rows, dtype=array_type, single=single, return_length=return_length, encode=encode)
+        return named_arrays(rows, dtype=array_type, single=single, return_length=return_length, encode=encode)
 
     @completed_by(CALLING, ENCODING)
     def map_function(

@@ -16,13 +16,13 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import reading_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert._internal.texts import warn_cut_by_file
-from wordpiece_bert.batch import RaggedBatch, ragged
 from wordpiece_bert.corpus.table import Table, id_dtype
 from wordpiece_bert.corpus.texts import ReadingOptions, StrPath, TextReader
 from wordpiece_bert.corpus.writers import table_writer, written_files
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.options import EncodeOptions
 from wordpiece_bert.parameters import ENCODING, READING
+from wordpiece_bert.ragged_batch import RaggedBatch, ragged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.batch import RaggedBatch
+    from wordpiece_bert.ragged_batch import RaggedBatch
 
 __all__ = ["TOKEN_COLUMNS", "Table", "id_dtype"]
 

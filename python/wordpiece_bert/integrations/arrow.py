@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow
 
-    from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.options import Strategy
+    from wordpiece_bert.ragged_batch import RaggedBatch
     from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.tokenizer import Tokenizer
 

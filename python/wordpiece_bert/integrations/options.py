@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.options import Strategy
+    from wordpiece_bert.ragged_batch import RaggedBatch
     from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
     from wordpiece_bert.tokenizer import Tokenizer
 

@@ -15,7 +15,7 @@ from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from wordpiece_bert.batch import BatchEncoding
+    from wordpiece_bert.batch_encoding import BatchEncoding
 
 __all__ = ["accelerate"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy.typing as npt
 
-from wordpiece_bert.batch import is_tensor, to_torch
+from wordpiece_bert._internal.tensors import is_tensor, to_torch
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:

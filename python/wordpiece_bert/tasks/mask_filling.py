@@ -9,6 +9,7 @@ import numpy as np
 from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.highest import highest
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.functional import softmax
@@ -19,7 +20,7 @@ from wordpiece_bert.tasks.inference import encode
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.results import FilledMask
 
 __all__ = ["fill_mask"]
+
+#: The most scores of masks that are in memory at once, 32 MB of float32, or those of one mask.
+_MOST_SCORES = 1 << 23
 
 
 class _Options(TypedDict, total=False):
@@ -114,19 +118,31 @@ def fill_mask(
         if len(masks[index]) == 0:
             where = f" among the {len(encoding)} tokens that are left of it" if encoding.truncated else ""
             raise InputError(f"texts[{index}] has no {tokenizer.mask_token}{where}: {items[index][:80]!r}")
-    answers: dict[int, Answers[FilledMask | Any]] = {}
+    filled: dict[int, list[list[FilledMask]]] = {index: [] for index in range(len(items))}
     for batch, inputs in encoding_batches(encodings, batch_size):
         x = model.base_model(**inputs, visible_only=True).last_hidden_state  # [B, S, H]
-        for vectors, index in zip(x, batch.tolist(), strict=True):
-            encoding, positions = encodings[index], masks[index].tolist()
-            scores = softmax(model.predict(vectors[positions]))  # [masks, V]: the decoder runs at the masks only
-            filled = [
-                _filled(tokenizer, encoding, position, row, allowed, top_k, only_mask=len(positions) == 1)
-                for position, row in zip(positions, scores, strict=True)
-            ]
-            answers[index] = Answers(filled[0] if len(filled) == 1 else filled, truncated=encoding.truncated)
-    result = Results(answers[index] for index in range(len(items)))
+        rows = np.repeat(np.arange(len(batch)), [len(masks[index]) for index in batch])  # [masks]
+        positions = np.concatenate([masks[index] for index in batch])  # [masks]
+        scores = _scores(model, x[rows, positions])
+        for index, position, row in zip(batch[rows].tolist(), positions.tolist(), scores, strict=True):
+            only_mask = len(masks[index]) == 1
+            found = _filled(tokenizer, encodings[index], position, row, allowed, top_k, only_mask=only_mask)
+            filled[index].append(found)
+    result = Results(
+        Answers(filled[index][0] if len(filled[index]) == 1 else filled[index], truncated=encoding.truncated)
+        for index, encoding in enumerate(encodings)
+    )
     return result[0] if single else result
+
+
+def _scores(model: MaskedLM | BertForPreTraining, vectors: Array) -> Iterator[Array]:
+    """Yield the probability of each token [V] for each of the vectors [masks, H].
+
+    The masks of many texts go through the decoder together, so that its weights are read once for all of them.
+    """
+    step = max(1, _MOST_SCORES // model.config.vocab_size)
+    for start in range(0, len(vectors), step):
+        yield from softmax(model.predict(vectors[start : start + step]))  # [step, V]
 
 
 def _filled(
@@ -140,8 +156,8 @@ def _filled(
     only_mask: bool,
 ) -> list[FilledMask]:
     """Return the best tokens for the mask at one position; scores [V]."""
-    candidates = np.arange(len(scores)) if allowed is None else np.array(allowed)
-    best = candidates[np.argsort(-scores[candidates], kind="stable")[:top_k]]
+    candidates = None if allowed is None else np.array(allowed)
+    best = highest(scores, top_k) if candidates is None else candidates[highest(scores[candidates], top_k)]
     filled: list[FilledMask] = []
     for token in map(int, best):
         ids = [*encoding.ids[:position], token, *encoding.ids[position + 1 :]]

@@ -294,7 +294,7 @@ impl Kernel for AttentionHead<'_, '_> {
             } else {
                 let seen = &transposed[seen.start * size..seen.end * size];
                 for (b, out) in seen.chunks(size).zip(scores.chunks_mut(n)) {
-                    simd.run_tile(Tile { a: q, b, ahead: Ahead::NOTHING, out });
+                    simd.run_tile(Tile { a: q, b, ahead: Ahead::NOTHING, is_first: true, out });
                 }
             }
             if let Some(terms) = &relative_terms {
@@ -360,14 +360,13 @@ impl Kernel for AttentionHead<'_, '_> {
                 }
                 for (p, out) in self.out.iter_mut().enumerate() {
                     let out = &mut out[rows.clone()];
+                    let Some(products) = &mut products else {
+                        let b = &self.v.panel(p)[of_keys.clone()];
+                        simd.run_tile(Tile { a: of_block, b, ahead: Ahead::NOTHING, is_first, out });
+                        continue;
+                    };
                     let to = if is_first { &mut *out } else { &mut part[..n] };
-                    match &mut products {
-                        Some(products) => pairs.context(simd, products, p, key_panels, block.clone(), to),
-                        None => {
-                            let b = &self.v.panel(p)[of_keys.clone()];
-                            simd.run_tile(Tile { a: of_block, b, ahead: Ahead::NOTHING, out: to });
-                        }
-                    }
+                    pairs.context(simd, products, p, key_panels, block.clone(), to);
                     if !is_first {
                         for (row, part) in out.iter_mut().zip(&part) {
                             for at in (0..PANEL).step_by(S::LANES) {

@@ -189,8 +189,9 @@ class MaskedLM(LabelledModel):
         >>> tokenizer = Tokenizer.from_pretrained("models/splade")
         >>> x, ends = model.base_model.token_states(tokenizer.encode_batch(["bread and flour"]), slice(0, 1))
         >>> found = model.vocabulary_head().encode(x, ends, "max", twice=False, max_values=3, threads=None)
-        >>> found
-        (array([0, 3]), array([29, 48, 53], dtype=int32), array([1.6217655, 1.3312297, 1.3312296], dtype=float32))
+        >>> indptr, tokens, weights = found
+        >>> indptr, tokens, [round(float(weight), 5) for weight in weights]
+        (array([0, 3]), array([29, 48, 53], dtype=int32), [1.62177, 1.33123, 1.33123])
         """
         return self._head.pooled()
 

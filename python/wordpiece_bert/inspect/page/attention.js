@@ -73,8 +73,8 @@ builders.attention = (view) => {
     heading.textContent = title();
     line.press(token ?? -1);
     const values = token === null ? received(matrix) : weightsOf(matrix);
-    const largest = most ?? (largestOf(values, 0) || 1);
-    const shares = values.map((value) => Math.sqrt(value / largest));
+    const largest = most ?? largestOf(values, 0);
+    const shares = values.map((value) => Math.sqrt(value / (largest || 1)));
     line.shade("sequential", shares, (i) => (token === null ? `receives ${digits(values[i])} on average` : digits(values[i])));
     describe(values);
     showScale(largest);
@@ -116,8 +116,9 @@ builders.attention = (view) => {
 
   function showScale(largest) {
     const high = digits(largest);
-    const ofRow = `${high} is the largest ${state.token === null ? "mean" : "weight"} here, and each row of the matrix ends at its own`;
-    const ends = state.scale === "row" ? ofRow : "the largest weight of the matrix";
+    const shown = state.token === null ? "mean" : "weight";
+    const here = largest > 0 ? `${high} is the largest ${shown} here` : `no ${shown} here is large enough to be stored, or all are hidden`;
+    const ends = state.scale === "row" ? `${here}, and each row of the matrix ends at its own` : "the largest weight of the matrix";
     scale.replaceChildren(legend("sequential", "0", high, `by square root; ${ends}`, false));
   }
 

@@ -17,8 +17,8 @@ from wordpiece_bert._internal.checks import checked_choice, checked_strings
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.parts import of_core
-from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.ragged_batch import RaggedBatch
 from wordpiece_bert.sentence.dense.base import DenseEncoder, body_of, encoder_of, transformer_of
 from wordpiece_bert.sentence.dense.distill_tokens import Token, new_subword_tokenizer, subword_tokens, surroundings
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder

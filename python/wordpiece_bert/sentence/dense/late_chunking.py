@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from wordpiece_bert.batch import RaggedBatch
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert._tokenizer.word_splitter import WordSplitter
-    from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.ragged_batch import RaggedBatch
     from wordpiece_bert.subword import AnyTokenizer
 
 __all__ = ["MultiVectorEncoder"]

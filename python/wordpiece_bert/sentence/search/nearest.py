@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.arrays import as_float32
+from wordpiece_bert._internal.highest import highest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import normalized
 
@@ -95,10 +96,7 @@ def best_of_scores(scores: Array, top_k: int) -> Found:
     count = min(top_k, scores.shape[1])
     rows = np.zeros((len(scores), count), np.int64)
     for row, best in zip(scores, rows, strict=True):
-        # All that equal the last of the best are candidates; the stable sort chooses the lower ones.
-        last = np.partition(row, len(row) - count)[len(row) - count] if count < len(row) else -np.inf
-        candidates = np.flatnonzero(row >= last)
-        best[:] = candidates[np.argsort(-row[candidates], kind="stable")[:count]]
+        best[:] = highest(row, count)
     return rows, np.take_along_axis(scores, rows, axis=1).astype(np.float64)
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.ragged_batch import RaggedBatch
     from wordpiece_bert.sentence.base import Encoder
     from wordpiece_bert.serve.batching import Part
     from wordpiece_bert.serve.metrics import Metrics

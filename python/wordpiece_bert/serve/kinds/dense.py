@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from wordpiece_bert.batch import RaggedBatch
+from wordpiece_bert.ragged_batch import RaggedBatch
 from wordpiece_bert.sentence.dense.base import body_of, transformer_of
 from wordpiece_bert.sentence.dense.body import Call
 from wordpiece_bert.sentence.dense.late_chunking import tokens_of_texts

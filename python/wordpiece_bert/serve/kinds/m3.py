@@ -12,8 +12,8 @@ from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, M
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.ragged_batch import RaggedBatch
     from wordpiece_bert.sentence.m3.encoder import M3Encoder
     from wordpiece_bert.serve.batching import Part
     from wordpiece_bert.serve.fields import TokenRows

@@ -16,8 +16,8 @@ from wordpiece_bert.tasks.loading import longest_row
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordpiece_bert.batch import RaggedBatch
     from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.ragged_batch import RaggedBatch
     from wordpiece_bert.serve.batching import Part
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings

@@ -2,8 +2,8 @@
 //!
 //! A panel is 32 columns of the outputs. It is what a thread takes at a time: its weights stay in the nearest caches while
 //! all rows of the input pass them, so they are read from memory once for a call. Within a panel, rows are multiplied in tiles
-//! whose sums stay in registers over all of K. A number of the output thus has one order of additions, whatever rows and
-//! threads there are.
+//! whose sums stay in registers over a block of K and are added to those of the blocks before. A number of the output thus has
+//! one order of additions, whatever rows and threads there are.
 //!
 //! Where tile registers multiply bfloat16, the epilogue of a block of rows is computed while they multiply the next block.
 
@@ -20,8 +20,8 @@ use crate::arch::{
 };
 use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, Row, View};
 use crate::tile::{
-    Ahead, ByteTile, Meanwhile, PairTile, REGISTER_ROWS, Tile, Unquantized, multiply_bytes_with_registers,
-    multiply_with_registers, tiles,
+    Ahead, BLOCK_PANELS, ByteTile, Meanwhile, PairTile, REGISTER_ROWS, Tile, Unquantized,
+    multiply_bytes_with_registers, multiply_with_registers, tiles,
 };
 
 /// One panel of the outputs of a dense layer, for all rows.
@@ -59,10 +59,20 @@ impl Kernel for ProductPanel<'_> {
         match (weights, x, out) {
             (WeightPanel::F32(b), Inputs::F32(x), PanelOutput::Sums(out)) => {
                 let all = out.len();
-                for rows in tiles(out.len(), S::TILE_ROWS) {
-                    let out = &mut out[rows.clone()];
-                    simd.run_tile(Tile { a: x.rows(rows.clone()), b, ahead: ahead.part(&rows, all), out });
-                    epilogue.apply(simd, bias, panel, rows, out);
+                // A block of the weights stays in the first-level cache until all rows have passed it.
+                let blocks = b.len().div_ceil(BLOCK_PANELS * PANEL).max(1);
+                for block in 0..blocks {
+                    let panels = block * BLOCK_PANELS..((block + 1) * BLOCK_PANELS).min(x.width());
+                    let b = &b[panels.start * PANEL..b.len().min(panels.end * PANEL)];
+                    for rows in tiles(all, S::TILE_ROWS) {
+                        let out = &mut out[rows.clone()];
+                        let a = x.rows(rows.clone()).panels(panels.clone());
+                        let ahead = ahead.part(&(block * all + rows.start..block * all + rows.end), blocks * all);
+                        simd.run_tile(Tile { a, b, ahead, is_first: block == 0, out });
+                        if block + 1 == blocks {
+                            epilogue.apply(simd, bias, panel, rows, out);
+                        }
+                    }
                 }
             }
             (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Sums(out)) => {

@@ -16,7 +16,9 @@ pub struct Tile<'a> {
     pub b: &'a [Row],
     /// What is requested meanwhile, for the next panel.
     pub ahead: Ahead,
-    /// The sums [rows, 32], overwritten.
+    /// Whether `out` is overwritten; otherwise the sums are added to it, block by block.
+    pub is_first: bool,
+    /// The sums [rows, 32].
     pub out: &'a mut [Row],
 }
 
@@ -47,9 +49,9 @@ impl TileKernel for Tile<'_> {
                         multiply_row(simd, a, k, b, at, &mut sums);
                     }
                 }
-                store_block(simd, sums, block == 0, out, at);
+                store_block(simd, sums, self.is_first && block == 0, out, at);
             }
-            if self.b.is_empty() {
+            if self.is_first && self.b.is_empty() {
                 out.fill(Row::ZERO);
             }
         }

@@ -97,6 +97,7 @@ impl Kernel for Backward<'_> {
                         a: View::new(ds, n).rows(tile.clone()),
                         b: &k.panel(panel)[seen_keys.clone()],
                         ahead: Ahead::NOTHING,
+                        is_first: true,
                         out,
                     });
                 }
@@ -158,6 +159,7 @@ impl Backward<'_> {
                         a: x.rows(of_queries.clone()),
                         b,
                         ahead: Ahead::NOTHING,
+                        is_first: true,
                         out: &mut out[tile.clone()],
                     });
                 }

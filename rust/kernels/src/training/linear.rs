@@ -96,7 +96,13 @@ impl Kernel for InputPanel<'_> {
             for tile in tiles(out.len(), S::TILE_ROWS) {
                 let mut sums = [Row::ZERO; MAX_TILE_ROWS];
                 let sums = &mut sums[..tile.len()];
-                simd.run_tile(Tile { a: a.rows(tile.clone()), b: packed, ahead: Ahead::NOTHING, out: sums });
+                simd.run_tile(Tile {
+                    a: a.rows(tile.clone()),
+                    b: packed,
+                    ahead: Ahead::NOTHING,
+                    is_first: true,
+                    out: sums,
+                });
                 for (to, sum) in out[tile].iter_mut().zip(sums) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(to, at, simd.add(simd.load(to, at), simd.load(sum, at)));

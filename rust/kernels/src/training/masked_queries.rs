@@ -26,7 +26,13 @@ pub(super) fn attend_to_all<S: Simd>(
         let weights = equal_weights(heads, head, rows, queries.clone(), weights);
         for (p, out) in out.chunks_mut(all).enumerate() {
             let a = View::new(weights, tile.len());
-            simd.run_tile(Tile { a, b: v.panel(p), ahead: Ahead::NOTHING, out: &mut out[queries.clone()] });
+            simd.run_tile(Tile {
+                a,
+                b: v.panel(p),
+                ahead: Ahead::NOTHING,
+                is_first: true,
+                out: &mut out[queries.clone()],
+            });
         }
     }
 }

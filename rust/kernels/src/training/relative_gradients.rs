@@ -184,7 +184,7 @@ fn add_by_key<'a, S: Simd>(
 fn add_product<S: Simd>(simd: S, a: View<'_>, b: &[Row], out: &mut [Row]) {
     let mut product = [Row::ZERO; MAX_TILE_ROWS];
     let product = &mut product[..out.len()];
-    simd.run_tile(Tile { a, b, ahead: Ahead::NOTHING, out: product });
+    simd.run_tile(Tile { a, b, ahead: Ahead::NOTHING, is_first: true, out: product });
     for (product, to) in product.iter().zip(out) {
         add(simd, product, to);
     }
