@@ -53,27 +53,13 @@ pub(super) enum PanelOutput<'a> {
 impl Kernel for ProductPanel<'_> {
     type Output = ();
 
+    /// Chooses the product by what the weights are multiplied as, and by the unit that multiplies.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let ProductPanel { x, weights, ahead, bias, epilogue, panel, out } = self;
         match (weights, x, out) {
             (WeightPanel::F32(b), Inputs::F32(x), PanelOutput::Sums(out)) => {
-                let all = out.len();
-                // A block of the weights stays in the first-level cache until all rows have passed it.
-                let blocks = b.len().div_ceil(BLOCK_PANELS * PANEL).max(1);
-                for block in 0..blocks {
-                    let panels = block * BLOCK_PANELS..((block + 1) * BLOCK_PANELS).min(x.width());
-                    let b = &b[panels.start * PANEL..b.len().min(panels.end * PANEL)];
-                    for rows in tiles(all, S::TILE_ROWS) {
-                        let out = &mut out[rows.clone()];
-                        let a = x.rows(rows.clone()).panels(panels.clone());
-                        let ahead = ahead.part(&(block * all + rows.start..block * all + rows.end), blocks * all);
-                        simd.run_tile(Tile { a, b, ahead, is_first: block == 0, out });
-                        if block + 1 == blocks {
-                            epilogue.apply(simd, bias, panel, rows, out);
-                        }
-                    }
-                }
+                FloatProduct { x, b, ahead, bias, epilogue, panel }.run(simd, out);
             }
             (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Sums(out)) => {
                 let all = out.len();
@@ -130,6 +116,43 @@ impl Kernel for ProductPanel<'_> {
     }
 }
 
+/// One panel of the outputs of a dense layer of float32 numbers.
+struct FloatProduct<'a> {
+    /// The input [rows, K], and perhaps columns beyond K.
+    x: View<'a>,
+    b: &'a [Row],
+    ahead: Ahead,
+    bias: &'a Row,
+    epilogue: Epilogue<'a>,
+    panel: usize,
+}
+
+impl FloatProduct<'_> {
+    /// Multiplies all rows with one block of the weights, which stays in the first-level cache meanwhile, before the next.
+    ///
+    /// The sums of a block are added to those of the blocks before it, as within a tile that has all of K, so the order of the
+    /// loops changes no bit. The epilogue of a tile follows its last block.
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, out: &mut [Row]) {
+        let FloatProduct { x, b, ahead, bias, epilogue, panel } = self;
+        let all = out.len();
+        let blocks = b.len().div_ceil(BLOCK_PANELS * PANEL).max(1);
+        for block in 0..blocks {
+            let panels = block * BLOCK_PANELS..((block + 1) * BLOCK_PANELS).min(x.width());
+            let b = &b[panels.start * PANEL..b.len().min(panels.end * PANEL)];
+            for rows in tiles(all, S::TILE_ROWS) {
+                let out = &mut out[rows.clone()];
+                let a = x.rows(rows.clone()).panels(panels.clone());
+                let ahead = ahead.part(&(block * all + rows.start..block * all + rows.end), blocks * all);
+                simd.run_tile(Tile { a, b, ahead, is_first: block == 0, out });
+                if block + 1 == blocks {
+                    epilogue.apply(simd, bias, panel, rows, out);
+                }
+            }
+        }
+    }
+}
+
 /// One panel of the outputs of a dense layer by tile registers.
 ///
 /// The unit of tile registers works beside the vector unit. So the epilogue of a block is not computed after its product, but
@@ -145,6 +168,7 @@ struct RegisterProduct<'a> {
 }
 
 impl RegisterProduct<'_> {
+    /// Computes the panel, the epilogue of a block beside the product of the next.
     #[inline(always)]
     fn run<S: Simd, T: TileRegisters<Numbers = Bfloat16>>(self, simd: S, registers: &mut T, out: PanelOutput<'_>) {
         let nothing = || PendingEpilogue { simd, of: &self, rows: 0..0, sums: &mut [], rounded: None };
@@ -205,6 +229,7 @@ struct PendingEpilogue<'a, 'o, S> {
 }
 
 impl<S: Simd> Meanwhile for PendingEpilogue<'_, '_, S> {
+    /// Completes the first of the rows that are left.
     #[inline(always)]
     fn do_part(&mut self, steps: usize) {
         let RegisterProduct { bias, epilogue, panel, .. } = *self.of;
@@ -288,6 +313,7 @@ struct ByteProduct<'a> {
 }
 
 impl ByteProduct<'_> {
+    /// Computes the panel by vectors.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, out: &mut [Row]) {
         let all = out.len();
@@ -298,6 +324,7 @@ impl ByteProduct<'_> {
         }
     }
 
+    /// Computes the panel by tile registers; the sums of a group are the same integers.
     #[inline(always)]
     fn run_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
         self,
