@@ -75,6 +75,12 @@ PIXELS = """
 """
 
 
+def as_stored(weights: Any) -> Any:
+    """Weights as a page has them, in steps of 1/255 of the largest of their row."""
+    most = np.maximum(weights.max(axis=-1, keepdims=True), 1e-30)
+    return np.floor(weights / most * 255 + 0.5) * most / 255
+
+
 def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
     weights = view.arrays["attention"].astype(np.float64)
     layers, heads, length, _ = weights.shape
@@ -82,10 +88,14 @@ def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
     head = selection.get("head", 0)
     listed = range(heads) if head == "all" else [h for h in np.atleast_1d(head).tolist() if h in range(heads)] or [0]
     kind = selection.get("attention.show", "weights")
-    matrix = weights[layer][list(listed)]
-    if kind == "norms":
-        matrix = matrix * view.arrays["value_norms"][layer][list(listed)][:, None, :]
-    matrix = view.arrays["rollout"][layer] if kind == "rollout" else matrix.mean(axis=0)
+
+    def shown_of(store: Callable[[Any], Any]) -> Any:
+        if kind == "rollout":
+            return store(view.arrays["rollout"][layer])
+        norms = view.arrays["value_norms"][layer][list(listed)][:, None, :] if kind == "norms" else 1
+        return (store(weights[layer][list(listed)]) * norms).mean(axis=0)
+
+    matrix, stored = shown_of(lambda exact: exact), shown_of(as_stored)
     sentences = np.array(view.data["sentences"])
     allowed = np.ones((length, length), bool)
     if selection.get("attention.special") == "hidden":
@@ -96,7 +106,9 @@ def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
     whole = matrix
     matrix = matrix * allowed
     towards = selection.get("attention.direction") == "to"
-    values = matrix.mean(axis=0) if token is None else matrix[:, token] if towards else matrix[token]
+    values, told = (
+        x.mean(axis=0) if token is None else x[:, token] if towards else x[token] for x in (matrix, stored * allowed)
+    )
     named = [listed[0]] if len(listed) == 1 else listed
     title = f"head {named[0]}" if len(named) == 1 else f"mean of heads {', '.join(map(str, named))}"
     title = "mean of all heads" if len(named) == heads > 1 else title
@@ -104,7 +116,7 @@ def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
     assert one.page.locator("#attention-heading").inner_text() == title
     assert pressed_of(one, ".view-attention .strip .token") == ([] if token is None else [token])
     by_matrix = selection.get("attention.scale") == "matrix"
-    check_attention_colours(one, view, values, whole, allowed, by_matrix=by_matrix)
+    check_attention_colours(one, view, values, whole, allowed, told, by_matrix=by_matrix)
     shown = numbers(one, ".ranking .bars .number")
     expected = np.sort(values)[::-1][: len(shown)]
     # Norms are stored in steps of the largest of a row, which a filter may hide.
@@ -113,21 +125,19 @@ def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
     assert rest.max(initial=0) <= float(whole.max()) / 400  # stored as nothing
 
 
-def check_attention_colours(one: Opened, view: View, values: Any, whole: Any, allowed: Any, *, by_matrix: bool) -> None:
+def check_attention_colours(
+    one: Opened, view: View, values: Any, whole: Any, allowed: Any, told: Any, *, by_matrix: bool
+) -> None:
+    """`values` are those shown of the matrix `whole`, and `told` the same as the page has them."""
     most = np.maximum(whole.max() if by_matrix else whole.max(axis=1, keepdims=True), 1e-30)
-    largest = float(whole.max() if by_matrix else values.max())
+    largest = (whole.max() if by_matrix else values.max()) or 1
     # Stored in steps of 1/255 of the largest weight of a row, which a filter may hide.
-    step = float(whole.max() / 500)
-    check_grounds(
-        one,
-        ".view-attention .strip .token",
-        "sequential",
-        values / (largest or 1),
-        root=True,
-        slack=step / (largest or 1),
+    slack = float(whole.max() / 500 / largest)
+    check_grounds(one, ".view-attention .strip .token", "sequential", values / largest, root=True, slack=slack)
+    end = whole.max() if by_matrix else told.max()
+    assert numbers(one, ".view-attention .main > .card .legend", r"^0\s*([\d.e-]+)") == pytest.approx(
+        [end], rel=0.02, abs=6e-4
     )
-    told = numbers(one, ".view-attention .main > .card .legend", r"^0\s*([\d.e-]+)")
-    assert told == pytest.approx([largest], rel=0.02, abs=max(6e-4, step))
     cell = r"\((?P<i>\d+)\) → .* \((?P<j>\d+)\): (?P<value>[\d.e-]+)$"
     check_cells(one, "canvas.cells", 0, cell, "sequential", whole, whole * allowed / most, root=True)
     if one.page.locator(".overview canvas").is_visible():
