@@ -294,7 +294,7 @@ impl Kernel for AttentionHead<'_, '_> {
             } else {
                 let seen = &transposed[seen.start * size..seen.end * size];
                 for (b, out) in seen.chunks(size).zip(scores.chunks_mut(n)) {
-                    simd.run_tile(Tile { a: q, b, ahead: Ahead::NOTHING, is_first: true, out });
+                    simd.run_tile(Tile::new(q, b, out));
                 }
             }
             if let Some(terms) = &relative_terms {

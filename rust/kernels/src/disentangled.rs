@@ -14,7 +14,7 @@ use std::ops::Range;
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::attention_pairs::{PairOperands, PairProducts, pack_pairs};
 use crate::matrix::{Matrix, PANEL, PairRow, Row, View, copy_columns, panels};
-use crate::tile::{Ahead, Tile, tiles};
+use crate::tile::{Tile, tiles};
 use crate::transpose::Transpose;
 
 /// Which relative position each distance has.
@@ -230,7 +230,7 @@ impl<'a> HeadScores<'a> {
                     Some((pairs, products)) => pairs.scores(simd, products, a, size, 0..panels(keys.len()), each_out),
                     None => {
                         for (b, out) in transposed.chunks(size).zip(each_out) {
-                            simd.run_tile(Tile { a, b, ahead: Ahead::NOTHING, is_first: true, out });
+                            simd.run_tile(Tile::new(a, b, out));
                         }
                     }
                 }
@@ -307,7 +307,7 @@ impl<'a> HeadScores<'a> {
                 }
                 (PackedKeys::Rows(keys), None) => {
                     for (b, out) in keys[first * self.size..].chunks(self.size).zip(each_out) {
-                        simd.run_tile(Tile { a: q, b, ahead: Ahead::NOTHING, is_first: true, out });
+                        simd.run_tile(Tile::new(q, b, out));
                     }
                 }
                 _ => unreachable!("relative positions are packed for the products of their layer"),

@@ -22,6 +22,14 @@ pub struct Tile<'a> {
     pub out: &'a mut [Row],
 }
 
+impl<'a> Tile<'a> {
+    /// Returns the tile of out = a·b, which requests no memory for others.
+    #[inline(always)]
+    pub fn new(a: View<'a>, b: &'a [Row], out: &'a mut [Row]) -> Tile<'a> {
+        Tile { a, b, ahead: Ahead::NOTHING, is_first: true, out }
+    }
+}
+
 impl TileKernel for Tile<'_> {
     fn rows(&self) -> usize {
         self.out.len()

@@ -17,7 +17,7 @@ use crate::activation;
 use crate::arch::{Kernel, Simd};
 use crate::disentangled::{HeadScores, RelativeScratch};
 use crate::matrix::{PANEL, Row, View, panels};
-use crate::tile::{Ahead, Tile, tiles};
+use crate::tile::{Tile, tiles};
 
 /// What the backward pass of one head reads.
 pub(super) struct Operands<'a> {
@@ -93,13 +93,11 @@ impl Kernel for Backward<'_> {
             for tile in tiles(n, S::TILE_ROWS) {
                 for (panel, dq) in dq.chunks_mut(all).enumerate() {
                     let out = &mut dq[start + tile.start..start + tile.end];
-                    simd.run_tile(Tile {
-                        a: View::new(ds, n).rows(tile.clone()),
-                        b: &k.panel(panel)[seen_keys.clone()],
-                        ahead: Ahead::NOTHING,
-                        is_first: true,
+                    simd.run_tile(Tile::new(
+                        View::new(ds, n).rows(tile.clone()),
+                        &k.panel(panel)[seen_keys.clone()],
                         out,
-                    });
+                    ));
                 }
             }
             for (left, right, to) in [(p, dc, &mut **dv), (ds, q, &mut **dk)] {
@@ -155,13 +153,7 @@ impl Backward<'_> {
             let of_queries = block.start + tile.start..block.start + tile.end;
             for (x, b, to) in [(*q, *keys, &mut *p), (*dc, *values, &mut *ds)] {
                 for (b, out) in b[columns.clone()].chunks(heads.size).zip(to.chunks_mut(n)) {
-                    simd.run_tile(Tile {
-                        a: x.rows(of_queries.clone()),
-                        b,
-                        ahead: Ahead::NOTHING,
-                        is_first: true,
-                        out: &mut out[tile.clone()],
-                    });
+                    simd.run_tile(Tile::new(x.rows(of_queries.clone()), b, &mut out[tile.clone()]));
                 }
             }
             if let Some(terms) = terms {

@@ -19,7 +19,7 @@ use crate::activation;
 use crate::arch::{Kernel, Simd};
 use crate::disentangled::RelativeScratch;
 use crate::matrix::{PANEL, Row, View, panels};
-use crate::tile::{Ahead, Tile, tiles};
+use crate::tile::{Tile, tiles};
 
 /// The operands of one head of one sequence, and where its results go.
 pub(super) struct Forward<'a> {
@@ -70,7 +70,7 @@ impl Kernel for Forward<'_> {
             let scores = &mut scores[..seen.len() * n];
             let keys = &keys[seen.start * heads.size..seen.end * heads.size];
             for (b, out) in keys.chunks(heads.size).zip(scores.chunks_mut(n)) {
-                simd.run_tile(Tile { a: q.rows(tile.clone()), b, ahead: Ahead::NOTHING, is_first: true, out });
+                simd.run_tile(Tile::new(q.rows(tile.clone()), b, out));
             }
             if let Some(terms) = &terms {
                 let (q, places) = (q.rows(tile.clone()), &positions[tile.clone()]);
@@ -94,13 +94,7 @@ impl Kernel for Forward<'_> {
             let weights = View::new(scores, n);
             for (p, out) in out.chunks_mut(all).enumerate() {
                 let out = &mut out[tile.clone()];
-                simd.run_tile(Tile {
-                    a: weights,
-                    b: &v.panel(p)[seen_keys.clone()],
-                    ahead: Ahead::NOTHING,
-                    is_first: true,
-                    out,
-                });
+                simd.run_tile(Tile::new(weights, &v.panel(p)[seen_keys.clone()], out));
                 for (row, [_, factor]) in out.iter_mut().zip(&statistics[tile.clone()]) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(*factor)));

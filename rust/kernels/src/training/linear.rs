@@ -7,7 +7,7 @@ use super::products::{WeightGradient, add_column_sums, weight_gradients};
 use crate::arch::{self, Kernel, MAX_TILE_ROWS, Simd};
 use crate::execution::Execution;
 use crate::matrix::{Matrix, PANEL, Row, View, panels};
-use crate::tile::{Ahead, Tile, tiles};
+use crate::tile::{Tile, tiles};
 
 /// Panels of outputs whose weights are packed at a time, so that they stay in the cache: 512 outputs.
 const PACKED_PANELS: usize = 16;
@@ -96,13 +96,7 @@ impl Kernel for InputPanel<'_> {
             for tile in tiles(out.len(), S::TILE_ROWS) {
                 let mut sums = [Row::ZERO; MAX_TILE_ROWS];
                 let sums = &mut sums[..tile.len()];
-                simd.run_tile(Tile {
-                    a: a.rows(tile.clone()),
-                    b: packed,
-                    ahead: Ahead::NOTHING,
-                    is_first: true,
-                    out: sums,
-                });
+                simd.run_tile(Tile::new(a.rows(tile.clone()), packed, sums));
                 for (to, sum) in out[tile].iter_mut().zip(sums) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(to, at, simd.add(simd.load(to, at), simd.load(sum, at)));

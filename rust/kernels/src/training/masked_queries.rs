@@ -7,7 +7,7 @@ use super::heads::{Heads, QUERY_BLOCK, Rows};
 use super::outer_sums::add_outer_products;
 use crate::arch::Simd;
 use crate::matrix::{PANEL, Row, View, panels};
-use crate::tile::{Ahead, Tile, tiles};
+use crate::tile::{Tile, tiles};
 
 /// Computes the context [rows, d] of the queries after those that are attending, for the values of all rows.
 #[inline(always)]
@@ -26,13 +26,7 @@ pub(super) fn attend_to_all<S: Simd>(
         let weights = equal_weights(heads, head, rows, queries.clone(), weights);
         for (p, out) in out.chunks_mut(all).enumerate() {
             let a = View::new(weights, tile.len());
-            simd.run_tile(Tile {
-                a,
-                b: v.panel(p),
-                ahead: Ahead::NOTHING,
-                is_first: true,
-                out: &mut out[queries.clone()],
-            });
+            simd.run_tile(Tile::new(a, v.panel(p), &mut out[queries.clone()]));
         }
     }
 }

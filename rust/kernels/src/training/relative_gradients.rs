@@ -17,7 +17,7 @@ use super::outer_sums::add_outer_products;
 use crate::arch::{MAX_TILE_ROWS, Simd};
 use crate::disentangled::{HeadScores, OfKeys};
 use crate::matrix::{PANEL, Row, View, panels};
-use crate::tile::{Ahead, Tile, tiles};
+use crate::tile::{Tile, tiles};
 
 /// Scratch buffers. They only grow.
 #[derive(Default)]
@@ -184,7 +184,7 @@ fn add_by_key<'a, S: Simd>(
 fn add_product<S: Simd>(simd: S, a: View<'_>, b: &[Row], out: &mut [Row]) {
     let mut product = [Row::ZERO; MAX_TILE_ROWS];
     let product = &mut product[..out.len()];
-    simd.run_tile(Tile { a, b, ahead: Ahead::NOTHING, is_first: true, out: product });
+    simd.run_tile(Tile::new(a, b, product));
     for (product, to) in product.iter().zip(out) {
         add(simd, product, to);
     }
