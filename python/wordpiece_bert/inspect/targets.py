@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.highest import highest
 from wordpiece_bert.bert.heads.kinds import QuestionAnswering, SequenceClassification, TokenClassification
 from wordpiece_bert.errors import InputError
 
@@ -122,7 +123,7 @@ def _word(
     outputs: Outputs, tokenizer: AnyTokenizer, x: Array, place: int, label: str | int | None, there: str
 ) -> Target:
     scores = outputs.probabilities(outputs.logits(x, [place]))[0, 0]  # [V]
-    best = np.argsort(-scores, kind="stable")[:WORDS].tolist()
+    best = highest(scores, WORDS).tolist()
     if label is None:
         wanted = best[0]
     elif isinstance(label, str):

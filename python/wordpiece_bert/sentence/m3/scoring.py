@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.highest import highest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim, maxsim_pairwise
 from wordpiece_bert.sentence.search.nearest import nearest
@@ -111,13 +112,12 @@ def best_documents(
         for i in range(len(dense)):
             rows = np.arange(count)
             if most < count:
-                order = np.argsort(-first.mean_of_two(dense[i], sparse[i]), kind="stable")
-                rows = np.sort(order[:most])
+                rows = np.sort(highest(first.mean_of_two(dense[i], sparse[i]), most))
             vectors = documents.colbert if most >= count else documents.colbert[rows]
             query = queries.colbert[start + i : start + i + 1]
             colbert = maxsim(query, vectors, length_normalize=True, threads=threads)[0]
             mean = weights.mean(dense[i, rows], sparse[i, rows], colbert)
-            best = np.argsort(-mean, kind="stable")[:top_k]
+            best = highest(mean, top_k)
             yield Hits(rows[best], mean[best], dense[i, rows[best]], sparse[i, rows[best]], colbert[best])
     if not count:
         none = np.zeros(0, np.float32)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.highest import highest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.quantization import quantize_embeddings
 from wordpiece_bert.sentence.search.nearest import by_groups, check_queries
@@ -68,7 +69,7 @@ def quantized_search(
     for i, (query, candidates) in enumerate(zip(queries, rows, strict=True)):
         values = bytes_[candidates] ^ np.uint8(flipped)  # [count, w]
         rescored = restored(values, width, None if is_binary else ranges) @ query
-        order = np.argsort(-rescored, kind="stable")[:top_k]
+        order = highest(rescored, top_k)
         found[0][i], found[1][i] = candidates[order], rescored[order]
     return found
 
