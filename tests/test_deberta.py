@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_paths import forced_path
 from model_files import MODELS, check_equal, copied, reference_cases
 from random_models import random_model
 from wordpiece_bert import CrossEncoder, SentenceEncoder, bert, tasks
@@ -24,7 +25,6 @@ from wordpiece_bert.bert import (
     DebertaV2Model,
 )
 from wordpiece_bert.bert.disentangled import relative_rows
-from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.errors import ConfigError, InputError, ModelNotFoundError
 from wordpiece_bert.subword import SubwordTokenizer
 
@@ -171,13 +171,10 @@ def test_rounded_products_are_close(folder: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["scalar", "amx-emulated"])
-def test_other_instructions_give_the_same_in_bfloat16(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def prepare(_: Any, config: Any, weights: Any, calibration: Any = None) -> RustEncoder:
-        return RustEncoder(config, weights, path, "bfloat16", calibration)
-
+def test_other_instructions_give_the_same_in_bfloat16(path: str) -> None:
     exact: Any = AutoModel.from_pretrained(MODELS / "deberta_conv_groups")
-    monkeypatch.setattr(RustEngine, "prepare", prepare)
-    rounded: Any = AutoModel.from_pretrained(MODELS / "deberta_conv_groups", dtype="bfloat16")
+    with forced_path(path):
+        rounded: Any = AutoModel.from_pretrained(MODELS / "deberta_conv_groups", dtype="bfloat16")
     ids = np.random.default_rng(1).integers(0, 188, (2, 75))
     x, y = exact(ids).last_hidden_state, rounded(ids).last_hidden_state
     assert (x * y).sum() / np.linalg.norm(x) / np.linalg.norm(y) > 0.9999

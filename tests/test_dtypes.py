@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import wordpiece_bert as wb
+from kernel_paths import forced_path
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import CrossEncoder, SentenceEncoder, _core, tasks
 from wordpiece_bert.bert import AutoModel, BertModel
 from wordpiece_bert.bert.engines import DTYPES, choose_dtype, describe_engine
 from wordpiece_bert.bert.engines.choice import AUTO
-from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import ConfigError, InputError
 
@@ -53,20 +53,14 @@ def test_products_are_faster_only_with_instructions_for_bfloat16(instruction_set
 @pytest.mark.parametrize(
     "folder", ["bert_model", "mpnet_model", "mobilebert_model", "nomic_model", "albert_model", "deberta_conv_groups"]
 )
-def test_bfloat16_is_close_by_every_path_and_the_same_in_any_batch(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bfloat16_is_close_by_every_path_and_the_same_in_any_batch(folder: str) -> None:
     """The emulated tiles of AMX among them: packing, tails and epilogues are those of the instruction."""
     exact: Any = AutoModel.from_pretrained(MODELS / folder)
     ids = np.random.default_rng(6).integers(2, exact.config.vocab_size, (5, 21))
     expected = exact(ids).last_hidden_state
     for path in (*_core.kernel_instruction_sets(), "amx-emulated"):
-        monkeypatch.setattr(
-            RustEngine,
-            "prepare",
-            lambda _, config, weights, path=path: RustEncoder(config, weights, path, "bfloat16"),
-        )
-        model: Any = AutoModel.from_pretrained(MODELS / folder, dtype="bfloat16")
+        with forced_path(path):
+            model: Any = AutoModel.from_pretrained(MODELS / folder, dtype="bfloat16")
         assert model._encoder._kernels.instruction_set == path
         found = model(ids, threads=2).last_hidden_state
         assert (expected * found).sum() / np.linalg.norm(expected) / np.linalg.norm(found) > 0.999, path

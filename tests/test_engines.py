@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wordpiece_bert as wb
+from kernel_paths import forced_path
 from model_files import MODELS, reference_cases, sentence_folder, with_tokenizer
 from wordpiece_bert import SentenceEncoder, _core
 from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
-from wordpiece_bert.bert.engines.rust import PackedRustDense, RustDense, RustEncoder, RustEngine
+from wordpiece_bert.bert.engines.rust import PackedRustDense, RustDense, RustEncoder
 from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES, pool
 from wordpiece_bert.bert.half_precision import to_bfloat16, widen
 from wordpiece_bert.errors import InputError
@@ -76,12 +77,10 @@ def test_every_activation_is_among_the_kernels() -> None:
 
 @pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
 @pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "albert_model", "distilbert_model"])
-def test_every_instruction_set_gives_the_same(
-    folder: str, instruction_set: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, instruction_set))
+def test_every_instruction_set_gives_the_same(folder: str, instruction_set: str) -> None:
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
-    found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
+    with forced_path(instruction_set):
+        found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
     assert found._encoder._kernels.instruction_set == instruction_set
     for inputs, _ in reference_cases(folder).values():
         check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))

@@ -110,8 +110,9 @@ CONTROLS = """
 """
 
 #: Use some controls, those before others that were not used yet. Returns the last of them, if it is one that shows its choice.
+#: The page keeps the promise: the debugger holds it weakly, and V8 may collect it before it is resolved.
 USE = """
-    async ([count, quick]) => {
+    ([count, quick]) => window.awaited = (async () => {
       let last = null;
       for (let i = 0; i < count; i++) {
         while (document.querySelector(".printed")) await new Promise((done) => setTimeout(done, 50));
@@ -129,7 +130,7 @@ USE = """
         if (random() > quick) await new Promise((done) => setTimeout(done, random() * 25));
       }
       return last;
-    }
+    })()
 """
 
 #: A tab that has controls that were not used yet; null if there is none.

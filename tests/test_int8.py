@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_paths import available, forced_path
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import CrossEncoder, SentenceEncoder, _core, tasks
 from wordpiece_bert.bert import AutoModel, BertModel
 from wordpiece_bert.bert.calibration import calibration_rows, random_rows
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.bert.quantized import Int8Weight, input_factors, joined_tensors, split_tensors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
@@ -62,20 +62,6 @@ SHORT_SENTENCES = [
     *("There is nothing there.", "He is not here.", "Do it again.", "A man is playing a guitar."),
 ]
 
-#: The ways of multiplying bytes: the best of each level, and the levels without their extensions.
-PATHS = (
-    *("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "neon-plain", "sdot", "smmla"),
-    *("amx", "amx-emulated"),
-)
-
-
-def available(path: str) -> bool:
-    try:
-        _core.describe_products("int8", path)
-    except InputError:
-        return False
-    return True
-
 
 def ids_for(model: Any, rows: int = 5, length: int = 21) -> npt.NDArray[np.int64]:
     return np.random.default_rng(6).integers(2, model.config.vocab_size, (rows, length))
@@ -86,22 +72,14 @@ def cosine(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32]) -> float:
 
 
 @pytest.mark.parametrize("folder", KINDS)
-def test_every_kind_of_model_is_close_and_has_the_same_bits_in_any_batch_on_every_path(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_kind_of_model_is_close_and_has_the_same_bits_in_any_batch_on_every_path(folder: str) -> None:
     exact: Any = AutoModel.from_pretrained(MODELS / folder)
     ids = ids_for(exact)
     expected = exact(ids).last_hidden_state
     tested = []
-    for path in filter(available, PATHS):
-        monkeypatch.setattr(
-            RustEngine,
-            "prepare",
-            lambda _, config, weights, calibration=None, path=path: RustEncoder(
-                config, weights, path, "int8", calibration
-            ),
-        )
-        model: Any = AutoModel.from_pretrained(MODELS / folder, dtype="int8")
+    for path in available("int8"):
+        with forced_path(path):
+            model: Any = AutoModel.from_pretrained(MODELS / folder, dtype="int8")
         found = model(ids, threads=2).last_hidden_state
         assert cosine(expected, found) > 0.999, path
         assert not np.array_equal(expected, found), path
@@ -112,14 +90,10 @@ def test_every_kind_of_model_is_close_and_has_the_same_bits_in_any_batch_on_ever
     assert "amx-emulated" in tested
 
 
-def test_few_tokens_have_the_same_bits_by_vectors_as_beside_others_by_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_tokens_have_the_same_bits_by_vectors_as_beside_others_by_tiles() -> None:
     """Dense layers of up to 8 tokens are multiplied by vectors, of more by the emulated tiles."""
-    monkeypatch.setattr(
-        RustEngine,
-        "prepare",
-        lambda _, config, weights, calibration=None: RustEncoder(config, weights, "amx-emulated", "int8", calibration),
-    )
-    model = BertModel.from_pretrained(MODELS / "bert_model", dtype="int8")
+    with forced_path("amx-emulated"):
+        model = BertModel.from_pretrained(MODELS / "bert_model", dtype="int8")
     ids = ids_for(model, 6, 7)
     together = model(ids, threads=1).last_hidden_state
     for row, expected in zip(ids, together, strict=True):

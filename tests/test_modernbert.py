@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_paths import forced_path
 from model_files import MODELS, copied, reference_cases, reference_vectors, write_safetensors
 from random_models import EVERYTHING, check_engines, random_model
 from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder, _core
 from wordpiece_bert.bert import AutoModel, ModernBertConfig, ModernBertForMaskedLM, ModernBertModel, functional
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
 from wordpiece_bert.subword import SubwordTokenizer
@@ -210,13 +210,13 @@ def test_a_row_has_the_same_bits_alone_and_in_any_batch(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
-def test_every_instruction_set_gives_the_same(instruction_set: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_instruction_set_gives_the_same(instruction_set: str) -> None:
     config = small(hidden_size=64, local_attention=40)
     ids = np.random.default_rng(0).integers(0, 50, (2, 150))
     mask = np.arange(150) < [[150], [70]]
     expected = random_model(ModernBertModel, config, "numpy", 2)(ids, mask).last_hidden_state
-    monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, instruction_set))
-    found = random_model(ModernBertModel, config, "rust", 2)(ids, mask).last_hidden_state
+    with forced_path(instruction_set):
+        found = random_model(ModernBertModel, config, "rust", 2)(ids, mask).last_hidden_state
     np.testing.assert_allclose(found[mask], expected[mask], rtol=0, atol=1e-5)
 
 
@@ -354,17 +354,13 @@ def test_an_int8_folder_gives_the_same_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("path", "lowest"), [("scalar", 0.998), ("amx-emulated", 0.9975)])
-def test_int8_is_close(path: str, lowest: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_int8_is_close(path: str, lowest: float) -> None:
     """Attention is float32 by one path and bfloat16 by the other."""
-
-    def prepare(_: Any, config: Any, weights: Any, calibration: Any = None) -> RustEncoder:
-        return RustEncoder(config, weights, path, "int8", calibration)
-
-    monkeypatch.setattr(RustEngine, "prepare", prepare)
     config = small(vocab_size=640, hidden_size=64, intermediate_size=64)
     ids = np.arange(60).reshape(2, 30)
     expected = random_model(ModernBertModel, config, "numpy")(ids).last_hidden_state
-    found = random_model(ModernBertModel, config, "rust", dtype="int8")(ids).last_hidden_state
+    with forced_path(path):
+        found = random_model(ModernBertModel, config, "rust", dtype="int8")(ids).last_hidden_state
     cosine = (found * expected).sum(-1) / np.linalg.norm(found, axis=-1) / np.linalg.norm(expected, axis=-1)
     # The goal of 0.999 is met by all vectors together; single tokens of random weights are a little below.
     assert (found * expected).sum() / np.linalg.norm(found) / np.linalg.norm(expected) > 0.999

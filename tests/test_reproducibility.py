@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import hashlib
 import json
@@ -19,20 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from kernel_paths import available, forced_path
 from model_files import MODELS
-from wordpiece_bert import SentenceEncoder, _core
+from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.cli import main
 from wordpiece_bert.corpus.fingerprint import Fingerprint
-from wordpiece_bert.errors import InputError, ModelNotFoundError
+from wordpiece_bert.errors import ModelNotFoundError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import semantic_search
 from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
@@ -40,11 +37,6 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "explanation" / "reproducibility.md"
 DTYPES = ("float32", "bfloat16", "int8")
-#: The ways of multiplying that can be forced on some CPU; those that the CPU does not have are left out.
-PATHS = (
-    *("scalar", "avx2-plain", "avx-vnni", "avx512-plain", "avx512-vnni", "amx", "amx-emulated"),
-    *("neon-plain", "sdot", "smmla"),
-)
 #: Texts of all lengths: the reference texts of MiniLM, the longest of which are truncated.
 TEXTS: list[str] = json.loads((MODELS / "minilm_sentences.json").read_text(encoding="utf-8"))[::4]
 
@@ -111,33 +103,9 @@ def minilm() -> Path:
 
 
 @functools.cache
-def available(dtype: str) -> tuple[str, ...]:
-    """Return the ways of multiplying that this CPU has."""
-    found = []
-    for path in PATHS:
-        try:
-            _core.describe_products(dtype, path)
-        except InputError:
-            continue
-        found.append(path)
-    return tuple(found)
-
-
-@contextlib.contextmanager
-def forcing(dtype: str, path: str) -> Iterator[None]:
-    """Let models that are loaded meanwhile multiply in this way."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            RustEngine,
-            "prepare",
-            lambda _, config, weights, calibration=None: RustEncoder(config, weights, path, dtype, calibration),
-        )
-        yield
-
-
 def forced(folder: Path, dtype: str, path: str) -> SentenceEncoder:
     """Return an encoder that multiplies in this way."""
-    with forcing(dtype, path):
+    with forced_path(path):
         return SentenceEncoder(folder, dtype=dtype)
 
 
@@ -271,7 +239,7 @@ def test_a_fingerprint_does_not_depend_on_the_cpu(tmp_path: Path) -> None:
     assert len(records) == 1
     texts = tmp_path / "texts.txt"
     texts.write_text("a cat\nthe dog runs home\none two three\n", encoding="utf-8")
-    with forcing("float32", paths[0]):
+    with forced_path(paths[0]):
         assert main(["embed", str(texts), "-m", str(folder), "-o", str(tmp_path / "v.npy"), "-q"]) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")

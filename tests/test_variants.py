@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_paths import forced_path
 from model_files import MODELS, check_equal, reference_cases, write_safetensors
 from random_models import EVERYTHING, check_engines
 from wordpiece_bert import SentenceEncoder, _core
@@ -40,7 +41,6 @@ from wordpiece_bert.bert import (
 )
 from wordpiece_bert.bert.bottleneck import neighbours
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 
@@ -59,11 +59,9 @@ if TYPE_CHECKING:
         *("jina_heads_6", "jina_qk_norm", "neobert_model"),
     ],
 )
-def test_every_instruction_set_gives_the_same(
-    folder: str, instruction_set: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RustEngine, "prepare", lambda _, config, weights: RustEncoder(config, weights, instruction_set))
-    model: Any = AutoModel.from_pretrained(MODELS / folder)
+def test_every_instruction_set_gives_the_same(folder: str, instruction_set: str) -> None:
+    with forced_path(instruction_set):
+        model: Any = AutoModel.from_pretrained(MODELS / folder)
     for inputs, expected in reference_cases(folder).values():
         check_equal(model(**inputs, **EVERYTHING), expected, inputs.get("attention_mask"))
 

@@ -11,6 +11,7 @@ three scripts from a server of its page.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -30,7 +31,7 @@ from benchmarks.process import PROGRAMS, MissingError, python_of
 from benchmarks.texts import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 BUILD = ROOT / "build" / "bench" / "pages"
 SLOWER = (1, 6)
@@ -145,27 +146,36 @@ def theirs(view: str, tokens: int, python: Path) -> tuple[Measured, Path]:
     return made(command, f"bertviz {view}", tokens), path
 
 
-def visits(browser: Any, path: Path, ready: str, scripts: Path | None, slower: int) -> Iterator[tuple[Any, Any, float]]:
+def answered_by(path: Path) -> Callable[[Any], None]:
+    """Return a handler that answers a request with a file."""
+    return lambda route: route.fulfill(path=path)  # Playwright passes as many arguments as a handler takes
+
+
+def visits(
+    browser: Any, path: Path, ready: str, scripts: Path | None, slower: int
+) -> Generator[tuple[Any, Any, float]]:
     """Open a page afresh, again and again: the page, what controls it, and the seconds until it was ready."""
     while True:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
-        page = context.new_page()
-        page.set_default_timeout(1000 * PATIENCE)
-        if scripts is not None:
-            for part, name in SCRIPTS.items():
-                address = f"**/cdnjs.cloudflare.com/**/{part}*"
-                page.route(address, lambda route, name=name: route.fulfill(path=scripts / name))
-        start = perf_counter()
-        page.goto(path.as_uri(), wait_until="load")
-        page.wait_for_selector(ready, state="attached")
-        seconds = perf_counter() - start
-        session = context.new_cdp_session(page)
-        session.send("Performance.enable", {"timeDomain": "threadTicks"})
-        quiet(page, session)
-        if slower > 1:
-            session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
-        yield page, session, seconds
-        context.close()
+        try:
+            page = context.new_page()
+            page.set_default_timeout(1000 * PATIENCE)
+            if scripts is not None:
+                for part, name in SCRIPTS.items():
+                    address = f"**/cdnjs.cloudflare.com/**/{part}*"
+                    page.route(address, answered_by(scripts / name))
+            start = perf_counter()
+            page.goto(path.as_uri(), wait_until="load")
+            page.wait_for_selector(ready, state="attached")
+            seconds = perf_counter() - start
+            session = context.new_cdp_session(page)
+            session.send("Performance.enable", {"timeDomain": "threadTicks"})
+            quiet(page, session)
+            if slower > 1:
+                session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
+            yield page, session, seconds
+        finally:  # a page whose processor is slowed down keeps one busy
+            context.close()
 
 
 def click(
@@ -176,19 +186,20 @@ def click(
         times: list[float] = []
         loads: list[float] = []
         start = perf_counter()
-        for page, session, seconds in visits(browser, path, ready, scripts, slower):
-            loads.append(seconds)
-            page.evaluate(MEASURE)
-            before = busy(session)
-            target = page.locator(selector).first
-            target.hover(force=scripts is not None)
-            page.wait_for_timeout(DWELL)
-            target.click(force=scripts is not None)
-            times.append(page.evaluate("window.measured"))
-            if slower == 1:
-                one.busy.append(busy(session) - before)
-            if len(times) == rounds or perf_counter() - start > BUDGET:
-                break
+        with contextlib.closing(visits(browser, path, ready, scripts, slower)) as opened:
+            for page, session, seconds in opened:
+                loads.append(seconds)
+                page.evaluate(MEASURE)
+                before = busy(session)
+                target = page.locator(selector).first
+                target.hover(force=scripts is not None)
+                page.wait_for_timeout(DWELL)
+                target.click(force=scripts is not None)
+                times.append(page.evaluate("window.measured"))
+                if slower == 1:
+                    one.busy.append(busy(session) - before)
+                if len(times) == rounds or perf_counter() - start > BUDGET:
+                    break
         one.clicks[slower] = times
         one.opened = one.opened or statistics.median(loads)
 
