@@ -71,7 +71,7 @@ impl Kernel for ProductPanel<'_> {
                         ahead: ahead.part(&rows, all),
                         out,
                     });
-                    epilogue.apply(simd, bias, panel, rows, out);
+                    complete(simd, Completion { bias, epilogue, panel, rows, sums: out, rounded: None });
                 }
             }
             (WeightPanel::Pairs(b), Inputs::Bf16(x, None), PanelOutput::Rounded { to, columns }) => {
@@ -85,8 +85,8 @@ impl Kernel for ProductPanel<'_> {
                         ahead: ahead.part(&rows, all),
                         out,
                     });
-                    epilogue.apply(simd, bias, panel, rows.clone(), out);
-                    round_columns(simd, out, &mut to[rows], columns);
+                    let rounded = Some((&mut to[rows.clone()], columns));
+                    complete(simd, Completion { bias, epilogue, panel, rows, sums: out, rounded });
                 }
             }
             (WeightPanel::Pairs(b), Inputs::Bf16(a, Some(unit)), out) => {
@@ -146,7 +146,7 @@ impl FloatProduct<'_> {
                 let ahead = ahead.part(&(block * all + rows.start..block * all + rows.end), blocks * all);
                 simd.run_tile(Tile { a, b, ahead, is_first: block == 0, out });
                 if block + 1 == blocks {
-                    epilogue.apply(simd, bias, panel, rows, out);
+                    complete(simd, Completion { bias, epilogue, panel, rows, sums: out, rounded: None });
                 }
             }
         }
@@ -247,7 +247,7 @@ impl<S: Simd> Meanwhile for PendingEpilogue<'_, '_, S> {
     }
 }
 
-/// Runs a [`Completion`]. Inlined, the code of all activations would stand wherever tile registers multiply.
+/// Runs a [`Completion`]. Inlined, the code of all activations would stand in every product.
 #[inline(never)]
 fn complete<S: Simd>(simd: S, completion: Completion<'_, '_>) {
     simd.run(completion);
@@ -320,7 +320,7 @@ impl ByteProduct<'_> {
         for rows in tiles(all, S::BYTE_TILE_ROWS) {
             let tile = self.tile(all, &rows, self.x.bytes.rows(rows.clone()), &mut out[rows.clone()]);
             simd.run_byte_tile(tile);
-            self.epilogue.apply(simd, self.bias, self.panel, rows.clone(), &mut out[rows]);
+            self.complete(simd, rows.clone(), &mut out[rows]);
         }
     }
 
@@ -337,8 +337,15 @@ impl ByteProduct<'_> {
             let rows = block * REGISTER_ROWS..block * REGISTER_ROWS + out.len();
             let a = self.x.bytes.rows(rows.start..rows.end.next_multiple_of(TILE_REGISTER_ROWS));
             multiply_bytes_with_registers(simd, registers, self.tile(all, &rows, a, out));
-            self.epilogue.apply(simd, self.bias, self.panel, rows, out);
+            self.complete(simd, rows, out);
         }
+    }
+
+    /// Completes the sums of some rows.
+    #[inline(always)]
+    fn complete<S: Simd>(&self, simd: S, rows: Range<usize>, sums: &mut [Row]) {
+        let ByteProduct { bias, epilogue, panel, .. } = *self;
+        complete(simd, Completion { bias, epilogue, panel, rows, sums, rounded: None });
     }
 
     /// Returns the tile of the rows `rows` of `all` rows, whose inputs are `a`.
