@@ -12,7 +12,7 @@ import pytest
 
 import wordpiece_bert as wb
 from model_files import MODELS
-from test_inspect import decoded
+from page_reader import decoded
 from wordpiece_bert import inspect, tasks
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.functional import softmax
