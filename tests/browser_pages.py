@@ -30,7 +30,7 @@ class Opened:
         self.problems: list[str] = []
         self.requests: list[str] = []
         page.on("console", lambda message: self.problems.append(message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("pageerror", lambda error: self.problems.append(error.stack or str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
 
     def tab(self, name: str) -> None:

@@ -244,6 +244,39 @@ def test_every_control_in_random_order(open_page: Any, small_views: Page, slower
     assert one.problems == []
 
 
+#: Use every control of the view once, those that appear meanwhile too.
+USE_ALL = """
+    () => {
+      for (let all = null, used = new Set(); (all = [...controls()].find(([name]) => !name.startsWith("page") && !used.has(name))); ) {
+        used.add(all[0]);
+        all[1].run();
+      }
+    }
+"""
+
+
+#: Of the arrays that a tab asks for, the first few arrive, the others when the promise is kept.
+HOLD = """
+    const promise = new Promise((keep) => { window.keep = keep; });
+    window.asked = 0;
+    Object.defineProperty(window, "held", { get: () => (window.asked++ < window.free ? null : promise) });
+"""
+
+
+@pytest.mark.parametrize("free", [0, 1, 2, 3, 4])
+def test_controls_can_be_used_before_the_arrays_have_arrived(open_page: Any, small_views: Page, free: int) -> None:
+    one = open_page(small_views, script=LATE + CONTROLS + HOLD + f"window.free = {free};", ready=False)
+    for tab, view in enumerate(small_views.views):
+        one.page.evaluate("id => { window.asked = 0; document.getElementById(id).click(); }", f"tab-{tab}")
+        one.page.wait_for_timeout(200)
+        one.page.evaluate(USE_ALL)
+        assert one.problems == [], view.kind
+    one.page.evaluate("() => window.keep()")
+    for tab in range(len(small_views.views)):
+        one.page.evaluate("id => document.getElementById(id).click()", f"tab-{tab}")
+        check_shown(one, small_views, lambda _: None, 1)
+
+
 @pytest.mark.parametrize("is_broken", [False, True])
 def test_a_race_is_found(open_page: Any, monkeypatch: pytest.MonkeyPatch, is_broken: bool) -> None:
     """The test above fails where an earlier choice may be shown after a later one."""

@@ -71,6 +71,7 @@ function cellKeys(canvas, size, place, move, keys = {}) {
   canvas.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const [rows, columns] = size();
+    if (!rows || !columns) return; // its numbers have not arrived
     let [row, column] = place();
     if (event.key in STEPS) [row, column] = [row + STEPS[event.key][0], column + STEPS[event.key][1]];
     else if (event.key === "Home") column = 0;

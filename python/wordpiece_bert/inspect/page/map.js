@@ -225,7 +225,10 @@ builders.map = (view) => {
     : "";
   const hint = "Two fingers, Ctrl and the wheel, or + and − zoom. Drag to move, with Shift to select an area; " +
     "arrow keys go from point to point.";
-  const takeView = () => select({ [own("area")]: plot.inView() });
+  const takeView = () => {
+    const area = plot.inView();
+    if (area) select({ [own("area")]: area });
+  };
   const zooms = [["Zoom in", () => plot.zoom(1.5)], ["Zoom out", () => plot.zoom(1 / 1.5)], ["Reset", plot.reset]];
   const button = (text, action) => make("button", { type: "button", onclick: action }, text);
   view.element = make(

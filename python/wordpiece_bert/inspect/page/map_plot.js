@@ -185,8 +185,9 @@ function pointPlot(label, count, { choose, enclose, tell }) {
     if (x >= 0 && y >= 0 && x <= size.width && y <= size.height) return;
     move(size.width / 2 - x, size.height / 2 - y);
   };
-  /** The corners of what is shown, as an area. */
-  plot.inView = () => [...toUnits(0, 0), ...toUnits(size.width, 0), ...toUnits(size.width, size.height), ...toUnits(0, size.height)];
+  /** The corners of what is shown, as an area; null if there are no points yet. */
+  plot.inView = () =>
+    points && [...toUnits(0, 0), ...toUnits(size.width, 0), ...toUnits(size.width, size.height), ...toUnits(0, size.height)];
 
   // A wheel alone scrolls the page; a pinch on a trackpad is a wheel with Ctrl.
   canvas.addEventListener("wheel", (event) => {
@@ -210,7 +211,7 @@ function pointPlot(label, count, { choose, enclose, tell }) {
     if (event.button !== 0 || fingers.size === 2) return;
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, spot(event));
-    const lasso = plot.look?.isDrawing || event.shiftKey ? [spot(event)] : null;
+    const lasso = points && (plot.look?.isDrawing || event.shiftKey) ? [spot(event)] : null;
     if (fingers.size === 1) start = { at: spot(event), before: { ...state }, isMoved: false, lasso };
     else Object.assign(start, { isMoved: true, lasso: null });
   });
