@@ -210,8 +210,6 @@ def check_shown(one: Opened, page: Page, pace: Callable[[int], object], slower: 
     pace(slower)
 
 
-# On a slow machine the last controls may not have their turn.
-@pytest.mark.xfail(strict=False, reason="the last controls may not have their turn on a slow machine")
 @pytest.mark.parametrize(("slower", "seed"), [(1, 1), (6, 2)])
 def test_every_control_in_random_order(open_page: Any, small_views: Page, slower: int, seed: int) -> None:
     one = open_page(small_views, script=LATE + CONTROLS + f"window.latest = 40; window.state = {seed};")
