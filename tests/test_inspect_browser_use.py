@@ -185,6 +185,18 @@ def test_pictures_say_where_the_keys_are(open_page: Any) -> None:
     assert set(roles) == {"application"}
 
 
+def test_a_key_moves_the_part_that_was_chosen_last_before_it_is_drawn(open_page: Any) -> None:
+    one = open_page(inspect.attention(some_attention(64), [f"t{i}" for i in range(64)]))
+    one.page.wait_for_selector(".overview canvas")
+    one.page.evaluate("""
+        () => {
+          [...document.querySelectorAll("button")].find((one) => one.textContent === "Zoom in").click();
+          document.querySelector(".overview canvas").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+        }
+    """)
+    shown(one, "attention.at=8,16")  # half of the part to the right
+
+
 def test_what_is_chosen_is_seen_on_any_colour(open_page: Any) -> None:
     weights = np.zeros((1, 2, 3, 3), np.float32)
     weights[:, :, :, 1] = 1
