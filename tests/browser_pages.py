@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+import inspect_fixtures
 import tiny_models
 from test_inspect_attribution import sentences
 from test_inspect_trace import loaded
 from wordpiece_bert import inspect
-from wordpiece_bert.bert.functional import softmax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,9 +77,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
         context.close()
 
 
-def some_attention(length: int, layers: int = 2, heads: int = 3) -> np.ndarray:
-    scores = np.random.default_rng(3).normal(size=(layers, heads, length, length)) * 3
-    return softmax(scores.astype(np.float32))
+some_attention = functools.partial(inspect_fixtures.some_attention, seed=3)
 
 
 def ranking(one: Opened) -> dict[str, float]:

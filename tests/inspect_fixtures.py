@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 import wordpiece_bert as wb
 from model_files import MODELS
-from wordpiece_bert import inspect
+from wordpiece_bert import inspect, tasks
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.functional import softmax
 
@@ -53,15 +53,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def reviews(folders: Path) -> Loaded:
-    from wordpiece_bert import tasks
-
     return tasks.load(folders / "reviews")
 
 
 @pytest.fixture(scope="module")
 def blanks(folders: Path) -> Loaded:
-    from wordpiece_bert import tasks
-
     return tasks.load(folders / "words")
 
 

@@ -20,8 +20,9 @@ function tokenMatrix(tokens, own, choose) {
   const painted = { canvas: make("canvas"), of: null, key: "" };
   const part = { size: length, top: 0, left: 0, margin: 0, cell: 1 };
 
-  /** Which part the selection shows. */
+  /** Which part the selection shows. Events ask again: what was chosen last may not be drawn yet. */
   function place() {
+    if (!shown) return;
     const first = canvas.parentElement.clientWidth < 480 ? MATRIX_PART / 2 : MATRIX_PART;
     const zoomed = selectedIndex(own("zoom"), length + 1, first) || first;
     const size = selection[own("zoom")] === "all" ? length : Math.min(length, zoomed);
@@ -29,11 +30,6 @@ function tokenMatrix(tokens, own, choose) {
     const bound = (value, middle) => clamp(Number.isInteger(value) ? value : middle - (size >> 1), 0, length - size);
     Object.assign(part, { size, top: bound(top, shown.row ?? 0), left: bound(left, shown.column ?? shown.row ?? 0) });
   }
-  /** The part as it was chosen last, which may not be drawn yet. */
-  const chosenPart = () => {
-    if (shown) place();
-    return part;
-  };
 
   const draw = once(() => {
     if (!shown || !canvas.isConnected || !canvas.parentElement.clientWidth) return;
@@ -138,23 +134,29 @@ function tokenMatrix(tokens, own, choose) {
   whole.addEventListener("click", (event) => {
     const box = whole.getBoundingClientRect();
     const shares = [(event.clientY - box.top) / box.height, (event.clientX - box.left) / box.width];
-    look(shares.map((share) => Math.floor(share * length) - (chosenPart().size >> 1)));
+    place();
+    look(shares.map((share) => Math.floor(share * length) - (part.size >> 1)));
   });
   const look = (corner) => select({ [own("at")]: corner.map((value) => clamp(value, 0, length - part.size)) });
   /** Keys move the part by half of it. */
-  const stride = () => Math.max(1, chosenPart().size >> 1);
-  const strides = () => Math.ceil((length - chosenPart().size) / stride()) + 1;
+  const stride = () => Math.max(1, part.size >> 1);
+  const stops = () => {
+    place();
+    const count = Math.ceil((length - part.size) / stride()) + 1;
+    return [count, count];
+  };
   const placeInWhole = () => [part.top, part.left].map((start) => Math.ceil(start / stride()));
-  cellKeys(whole, () => [strides(), strides()], placeInWhole, (...place) => look(place.map((at) => at * stride())));
+  cellKeys(whole, stops, placeInWhole, (...stop) => look(stop.map((at) => at * stride())));
   function zoom(step) {
+    place();
     const sizes = [...MATRIX_PARTS.filter((size) => size < length), length];
-    const now = sizes.findIndex((size) => size >= chosenPart().size);
+    const now = sizes.findIndex((size) => size >= part.size);
     const size = sizes[clamp(now - step, 0, sizes.length - 1)];
     const middle = [part.top, part.left].map((start) => clamp(start + ((part.size - size) >> 1), 0, length - size));
     select({ [own("zoom")]: size === length ? "all" : size, [own("at")]: size === length ? null : middle });
   }
   cellKeys(canvas, () => [length, length], () => [shown?.row ?? 0, shown?.column ?? 0], (row, column) => {
-    const part = chosenPart();
+    place();
     const isSeen = row >= part.top && row < part.top + part.size && column >= part.left && column < part.left + part.size;
     if (!isSeen) select({ [own("at")]: null });
     choose(row, column);
