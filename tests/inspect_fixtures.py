@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import tiny_models
 import wordpiece_bert as wb
-from model_files import MODELS
-from wordpiece_bert import inspect, tasks
-from wordpiece_bert.bert import AutoModel
+from wordpiece_bert import tasks
 from wordpiece_bert.bert.functional import softmax
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wordpiece_bert.inspect import Trace
     from wordpiece_bert.tasks import Loaded
 
 
@@ -64,13 +61,3 @@ def blanks(folders: Path) -> Loaded:
 def some_attention(length: int = 7, layers: int = 2, heads: int = 3, seed: int = 0) -> np.ndarray:
     scores = np.random.default_rng(seed).normal(size=(layers, heads, length, length)) * 3
     return softmax(scores.astype(np.float32))
-
-
-def traced(folder: str, length: int = 9) -> tuple[Trace, Any]:
-    model = AutoModel.from_pretrained(MODELS / folder)
-    ids = [i % model.config.vocab_size for i in range(3, 3 + length)]
-    size = model.config.vocab_size
-    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{i}" for i in range(4, size))]
-    tokenizer = wb.Tokenizer.from_vocab(names)
-    text = " ".join(names[i] for i in ids if i > 3)
-    return inspect.trace((model, tokenizer), text), model

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspect_fixtures import some_attention, traced
+from inspect_fixtures import some_attention
+from test_inspect_trace import loaded
 from wordpiece_bert import inspect
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.errors import InputError
@@ -146,6 +147,13 @@ def test_wrong_selections_are_refused() -> None:
 
 
 FOLDERS = ["bert_model", "distilbert_model", "albert_model", "electra_model", "mpnet_model", "bert_masked_lm"]
+
+
+def traced(folder: str, length: int = 9) -> tuple[Trace, Any]:
+    model, tokenizer = loaded(folder)
+    ids = [i % model.config.vocab_size for i in range(3, 3 + length)]
+    text = " ".join(tokenizer.convert_ids_to_tokens([i for i in ids if i > 3]))
+    return inspect.trace((model, tokenizer), text), model
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
