@@ -6,9 +6,11 @@ declarations between modules.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from graphlib import CycleError, TopologicalSorter
 
 USES = re.compile(r'^\s*"([\w:]+)" -> "([\w:]+)" \[label="uses"', re.MULTILINE)
@@ -46,8 +48,11 @@ def uses(program: str, crate: str) -> dict[str, set[str]]:
 def main() -> None:
     """Print a line for each crate; exit with status 1 if there is a cycle."""
     cycles = 0
-    for crate in crates():
-        graph = uses(sys.argv[1], crate)
+    names = crates()
+    # Each process uses one processor.
+    with ThreadPoolExecutor(os.cpu_count()) as executor:
+        graphs = executor.map(lambda crate: uses(sys.argv[1], crate), names)
+    for crate, graph in zip(names, graphs, strict=True):
         try:
             TopologicalSorter(graph).prepare()
             print(f"{crate}: no cycles among {len(graph)} modules")
