@@ -99,6 +99,10 @@ def schema(form: bytes, *children: Schema, dictionary: Schema | None = None, **w
     return made
 
 
+def again(kind: bytes, *children: bytes, **wrong: Any) -> Schema:
+    return schema(kind, *map(schema, children), **wrong)
+
+
 def array(
     length: int,
     buffers: list[bytes | None],

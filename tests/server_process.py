@@ -12,9 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from typing import IO, Any, NamedTuple
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What a request may add to the memory of the server, and how long it may hold up others on a busy machine.
+MOST_MEGABYTES, MOST_SECONDS = 200, 5
 
 
 class Server(NamedTuple):
@@ -103,6 +111,38 @@ def raw(server: Server, *parts: bytes, pause: float = 0.0) -> bytes:
         except ConnectionResetError:
             pass
         return received
+
+
+def megabytes(server: Server, key: str) -> float:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(rf"{key}:\s+(\d+) kB", status)[1]) / 1024  # type: ignore[index]
+
+
+@contextmanager
+def bounded(server: Server) -> Iterator[None]:
+    """Check that the server keeps within its memory, and answers others meanwhile."""
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # the peak begins anew
+    before, done, waits = megabytes(server, "VmRSS"), threading.Event(), [0.0]
+
+    def others() -> None:
+        while not done.is_set():
+            begin = time.monotonic()
+            assert server.get("/health")[0] == 200
+            waits.append(time.monotonic() - begin)
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    assert megabytes(server, "VmHWM") - before < MOST_MEGABYTES
+    assert max(waits) < MOST_SECONDS
 
 
 HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from model_files import MODELS
-from test_serve_routes import Client
+from serve_client import Client
 from wordpiece_bert import CrossEncoder, SentenceEncoder, distill_static, inspect, tasks
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.cli import main

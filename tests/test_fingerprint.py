@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from test_cli import error_of
+from command_line import error_of
 from tiny_models import make_sentences
 from wordpiece_bert.cli import main
 from wordpiece_bert.corpus.fingerprint import Fingerprint, TextsDigest, VectorsDigest

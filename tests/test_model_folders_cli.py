@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tiny_models
-from test_cli import error_of
+from command_line import error_of
 from wordpiece_bert import Tokenizer
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError

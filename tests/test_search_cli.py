@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from test_cli import error_of
+from command_line import error_of
 from tiny_models import make_ranker, make_sentences, make_words
 from wordpiece_bert.cli import main
 from wordpiece_bert.corpus.vector_files import read_vectors

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tiny_models
+from serve_client import Answer, ask
 from server_process import start, stop
-from test_serve_limits import Answer, ask
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
@@ -25,6 +25,8 @@ from wordpiece_bert.serve.telemetry import Telemetry
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
 
 SECRET = "xylophonesecret"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -184,7 +186,7 @@ def test_metrics_are_those_of_the_server(app: Any, exporters: tuple[Any, Any]) -
 
 PROGRAM = """
 import asyncio, sys
-from test_serve_limits import ask
+from serve_client import ask
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.serve import create_app
 app = create_app({"a": SentenceEncoder(sys.argv[1])})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from model_files import with_tokenizer, write_safetensors
-from test_serve_routes import Client
+from serve_client import Client
 from wordpiece_bert import CrossEncoder, Tokenizer, inspect, tasks
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.functional import softmax
