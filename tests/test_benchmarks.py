@@ -267,7 +267,7 @@ def test_engines_run_batches_side_by_side_where_there_are_several_threads() -> N
     assert {entry.engine for entry in entries if entry.streams} == {"openvino", "onnxruntime", "ctranslate2"}
     streams = {entry.label for entry in entries if entry.streams}
     assert streams <= {label for entry in contests.OURS for label in entry.beside} | set(
-        contests.both_ways("ONNX Runtime int8, fused", "CTranslate2 int8")
+        contests.both_ways("ONNX Runtime int8, fused", "ONNX Runtime int8, optimum", "CTranslate2 int8")
     )
 
     class Sums(PaddedEngine):

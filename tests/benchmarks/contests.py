@@ -42,6 +42,8 @@ class Entry:
     variables: dict[str, str] = field(default_factory=dict)
     #: Whether as many batches as there are threads run side by side, each on one thread.
     streams: bool = False
+    #: The engine that writes what this one loads, one of `EXPORTERS`, or itself.
+    written_by: str | None = None
 
     @property
     def ours(self) -> bool:
@@ -58,12 +60,17 @@ PROGRAMS = {
     "llama.cpp": "model_llama.py",
 }
 
+#: Programs that write graphs for engines.
+EXPORTERS = {"optimum": "model_optimum.py"}
+
 THEIRS = (
     Entry("OpenVINO float32", "openvino", "float32", "float32"),
     Entry("OpenVINO bfloat16", "openvino", "bfloat16", "bfloat16"),
     Entry("OpenVINO int8", "openvino", "int8", "int8"),
     Entry("ONNX Runtime float32, fused", "onnxruntime", "fused", "float32"),
     Entry("ONNX Runtime int8, fused", "onnxruntime", "fused-int8", "int8"),
+    Entry("ONNX Runtime float32, optimum", "onnxruntime", "optimum", "float32", written_by="optimum"),
+    Entry("ONNX Runtime int8, optimum", "onnxruntime", "optimum-int8", "int8", written_by="optimum"),
     Entry("CTranslate2 float32", "ctranslate2", "float32", "float32"),
     Entry("CTranslate2 int8", "ctranslate2", "int8", "int8"),
     Entry("torch float32", "torch", "float32", "float32"),
@@ -195,7 +202,8 @@ class Contest:
         done = self._place / f"{entry.engine}-{entry.kind.replace(' ', '-')}.stamp"
         if done.exists() or (entry.ours and not entry.kind.endswith("stored")):
             return
-        with Engine(entry.engine, 1, PROGRAMS[entry.engine], python) as engine:
+        writer = entry.written_by or entry.engine
+        with Engine(writer, 1, (PROGRAMS | EXPORTERS)[writer], python) as engine:
             engine.ask(do="prepare", **request)
         done.touch()
 

@@ -34,12 +34,13 @@ OWN_ENVIRONMENTS = {
     "llama.cpp": ["xllamacpp==2026.10.11549", "gguf==0.19.0"],
     "torch": ["torch==2.15.0", "transformers==5.23.0"],
     "export": ["torch==2.15.0", "transformers==5.23.0", "onnx==1.23.2"],
+    "optimum": ["torch==2.15.0", "optimum-onnx==0.1.0", "transformers==4.57.6", "onnxruntime==1.32.0", "onnx==1.23.2"],
     "bertviz": ["torch==2.15.0", "transformers==5.23.0", "bertviz==1.4.1", "ipython"],
 }
 
 #: Where the first requirement of an environment is looked for before the usual index: torch for CPUs alone, which takes
 #: a tenth of the space.
-FIRST_INDEX = dict.fromkeys(("torch", "export", "bertviz"), "https://download.pytorch.org/whl/cpu")
+FIRST_INDEX = dict.fromkeys(("torch", "export", "optimum", "bertviz"), "https://download.pytorch.org/whl/cpu")
 
 #: Engines installed without their dependencies, which take a gigabyte and are not needed for the benchmark.
 ALONE = {"tensorflow-text"}
@@ -65,7 +66,9 @@ def python_of(engine: str, folder: Path = ROOT / "build" / "bench") -> Path:
     if requirements is None:
         return Path(sys.executable)
     requirement = requirements[0]
-    environment = folder / (f"{engine}-" * (engine in {"export", "bertviz"}) + requirement.replace("==", "-"))
+    environment = folder / (
+        f"{engine}-" * (engine in {"export", "optimum", "bertviz"}) + requirement.replace("==", "-")
+    )
     python = environment / "bin" / "python"
     done = environment / "installed.stamp"
     if environment in _FAILED:

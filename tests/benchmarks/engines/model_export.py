@@ -1,23 +1,20 @@
-"""Exports a model of transformers as an ONNX graph, by torch. It runs nothing."""
+"""Exports a model of transformers as an ONNX graph, by torch."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import model_worker
+from exporter import Exporter
 
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from model_worker import Model
 
 
-class Export:
+class Export(Exporter):
     """The exporter. Inputs of the graph: input_ids and attention_mask, int64 [B, S]; output: [B, S, H]."""
 
     def version(self) -> str:
-        os.environ |= {"TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1"}
         import torch
         import transformers
 
@@ -49,15 +46,6 @@ class Export:
             opset_version=17,
             dynamo=False,
         )
-
-    def load(self, model: Model, threads: int) -> NoReturn:
-        raise NotImplementedError
-
-    def forward(self, rows: list[list[int]], batch: int) -> NoReturn:
-        raise NotImplementedError
-
-    def texts(self, texts: list[str]) -> NoReturn:
-        raise NotImplementedError
 
 
 model_worker.serve(Export())

@@ -1,10 +1,11 @@
-"""ONNX Runtime over graphs of `onnx_graph.py`, in batches padded to their longest row, as fastembed runs it."""
+"""ONNX Runtime over graphs of `onnx_graph.py`, or those that optimum exported, in batches padded to their longest row, as fastembed runs it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import model_worker
+import numpy as np
 from padded import PaddedEngine
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class OnnxRuntime(PaddedEngine):
-    """A session. Kinds: those of `onnx_graph.GRAPHS`. With streams, each run of it has one thread."""
+    """A session. Kinds: those of `onnx_graph.GRAPHS` and of `model_optimum.py`. With streams, each run of it has one thread."""
 
     def version(self) -> str:
         import onnxruntime
@@ -34,10 +35,14 @@ class OnnxRuntime(PaddedEngine):
         options.log_severity_level = 3
         file = str(model.place / f"{model.kind}.onnx")
         self.session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        self.has_types = any(one.name == "token_type_ids" for one in self.session.get_inputs())
         self.load_tokenizer(model.folder)
 
     def hidden(self, ids: Any, mask: Any) -> Any:
-        return self.session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if self.has_types:
+            inputs["token_type_ids"] = np.zeros_like(ids)
+        return self.session.run(None, inputs)[0]
 
 
 model_worker.serve(OnnxRuntime())
