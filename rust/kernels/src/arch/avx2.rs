@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use wordpiece_parallel::instruction_set::{Avx2, AvxVnni};
 
 use super::simd::{
-    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairTileKernel, Simd, TileKernel, WidenedPairs,
+    ByteDot, ByteTileKernel, COLUMNS, Kernel, MultipliedBytes, PairTileKernel, Simd, TileKernel, WidenedPairs,
     run_pair_tile_of_rows, run_tile_of_rows, vector_operations,
 };
 use crate::matrix::{ByteRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
@@ -158,6 +158,38 @@ impl Simd for Avx2 {
         assert!(at <= PANEL - Self::LANES);
         // SAFETY: `self` proves AVX2 and FMA; the assertion leaves 8 numbers from `at` on.
         unsafe { _mm256_loadu_ps(row.0.as_ptr().add(at)) }
+    }
+
+    const READS_COLUMNS: bool = true;
+
+    #[inline(always)]
+    fn load_columns(self, rows: &[&[f32]], at: usize) -> [__m256; COLUMNS] {
+        let rows: &[&[f32]; Self::LANES] = rows.try_into().expect("a row for each lane");
+        assert!(rows.iter().all(|row| row.len() >= COLUMNS && at <= row.len() - COLUMNS));
+        /// Half of row i, and the same half of row i + 4: the instructions that follow work within halves of 4 lanes.
+        macro_rules! halves {
+            ($i:literal, $at:expr) => {
+                _mm256_insertf128_ps::<1>(
+                    _mm256_castps128_ps256(_mm_loadu_ps(rows[$i].as_ptr().add($at))),
+                    _mm_loadu_ps(rows[$i + 4].as_ptr().add($at)),
+                )
+            };
+        }
+        let mut columns = [self.splat(0.0); COLUMNS];
+        for (half, columns) in columns.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let at = at + 4 * half;
+            // SAFETY: `self` proves AVX2; the assertion leaves 4 numbers of each row from `at` on.
+            unsafe {
+                let (a, b, c, d) = (halves!(0, at), halves!(1, at), halves!(2, at), halves!(3, at));
+                let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+                columns[0] = _mm256_shuffle_ps::<0b0100_0100>(ab, cd);
+                columns[1] = _mm256_shuffle_ps::<0b1110_1110>(ab, cd);
+                let (ab, cd) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+                columns[2] = _mm256_shuffle_ps::<0b0100_0100>(ab, cd);
+                columns[3] = _mm256_shuffle_ps::<0b1110_1110>(ab, cd);
+            }
+        }
+        columns
     }
 
     #[inline(always)]

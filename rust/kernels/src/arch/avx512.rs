@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 use wordpiece_parallel::instruction_set::{Avx512, Bf16, Vnni};
 
 use super::simd::{
-    ByteDot, ByteTileKernel, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
+    ByteDot, ByteTileKernel, COLUMNS, Kernel, MultipliedBytes, PairDot, PairTileKernel, Simd, TileKernel, WidenedPairs,
     round_pair_by_pair, round_row_by_row, run_pair_tile_of_rows, run_tile_of_rows, vector_operations,
 };
 use crate::matrix::{ByteRow, HalfRow, PANEL, PairRow, QuadRow, Row, SumRow, WordRow};
@@ -225,6 +225,38 @@ impl Simd for Avx512 {
         assert!(at <= PANEL - Self::LANES);
         // SAFETY: `self` proves AVX-512; the assertion leaves 16 numbers from `at` on.
         unsafe { _mm512_loadu_ps(row.0.as_ptr().add(at)) }
+    }
+
+    const READS_COLUMNS: bool = true;
+
+    #[inline(always)]
+    fn load_columns(self, rows: &[&[f32]], at: usize) -> [__m512; COLUMNS] {
+        let rows: &[&[f32]; Self::LANES] = rows.try_into().expect("a row for each lane");
+        assert!(rows.iter().all(|row| row.len() >= COLUMNS && at <= row.len() - COLUMNS));
+        /// Four numbers of rows i, i + 4, i + 8 and i + 12: the instructions that follow work within quarters of 4 lanes.
+        macro_rules! quarters {
+            ($i:literal, $at:expr) => {{
+                let first = _mm512_castps128_ps512(_mm_loadu_ps(rows[$i].as_ptr().add($at)));
+                let two = _mm512_insertf32x4::<1>(first, _mm_loadu_ps(rows[$i + 4].as_ptr().add($at)));
+                let three = _mm512_insertf32x4::<2>(two, _mm_loadu_ps(rows[$i + 8].as_ptr().add($at)));
+                _mm512_insertf32x4::<3>(three, _mm_loadu_ps(rows[$i + 12].as_ptr().add($at)))
+            }};
+        }
+        let mut columns = [self.splat(0.0); COLUMNS];
+        for (half, columns) in columns.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let at = at + 4 * half;
+            // SAFETY: `self` proves AVX-512; the assertion leaves 4 numbers of each row from `at` on.
+            unsafe {
+                let (a, b, c, d) = (quarters!(0, at), quarters!(1, at), quarters!(2, at), quarters!(3, at));
+                let (ab, cd) = (_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d));
+                columns[0] = _mm512_shuffle_ps::<0b0100_0100>(ab, cd);
+                columns[1] = _mm512_shuffle_ps::<0b1110_1110>(ab, cd);
+                let (ab, cd) = (_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d));
+                columns[2] = _mm512_shuffle_ps::<0b0100_0100>(ab, cd);
+                columns[3] = _mm512_shuffle_ps::<0b1110_1110>(ab, cd);
+            }
+        }
+        columns
     }
 
     #[inline(always)]

@@ -31,7 +31,7 @@ pub(crate) use emulated_tiles::CONFIGURATIONS;
 pub use emulated_tiles::{EmulatedNumbers, EmulatedTiles};
 pub use scalar::Scalar;
 pub use simd::{
-    ByteDot, ByteTileKernel, Kernel, MAX_TILE_ROWS, MatrixDot, MultipliedBytes, PairDot, PairMatrixTileKernel,
+    ByteDot, ByteTileKernel, COLUMNS, Kernel, MAX_TILE_ROWS, MatrixDot, MultipliedBytes, PairDot, PairMatrixTileKernel,
     PairTileKernel, Simd, TileKernel, WidenedPairs,
 };
 pub use tile_registers::{

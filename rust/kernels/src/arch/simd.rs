@@ -10,6 +10,9 @@ use crate::numbers::f32_to_bf16;
 /// tile.
 pub const MAX_TILE_ROWS: usize = 16;
 
+/// How many columns [`Simd::load_columns`] reads.
+pub const COLUMNS: usize = 8;
+
 /// Vectors of float32 and what they are made for: the tile of a matrix product.
 ///
 /// A value of a type with this trait proves that the CPU has the instructions, so every method is safe to call. All methods
@@ -40,6 +43,26 @@ pub trait Simd: Copy + Send + Sync {
     ///
     /// If they reach beyond the row.
     fn load(self, row: &Row, at: usize) -> Self::V;
+
+    /// Whether [`load_columns`](Simd::load_columns) takes a few instructions.
+    const READS_COLUMNS: bool = false;
+
+    /// Reads the numbers `at..at + COLUMNS` of `LANES` rows: lane i of vector j has number `at + j` of row i.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond a row, or there are other than `LANES` rows.
+    #[inline(always)]
+    fn load_columns(self, rows: &[&[f32]], at: usize) -> [Self::V; COLUMNS] {
+        assert!(rows.len() == Self::LANES);
+        let mut columns = [self.splat(0.0); COLUMNS];
+        for (k, column) in (at..).zip(&mut columns) {
+            let mut numbers = Row::ZERO;
+            numbers.0.iter_mut().zip(rows).for_each(|(to, row)| *to = row[k]);
+            *column = self.load(&numbers, 0);
+        }
+        columns
+    }
 
     /// Writes the columns `at..at + LANES` of a row.
     ///

@@ -1,7 +1,8 @@
 //! Search over float32 vectors.
 //!
 //! Queries are packed like the weights of a dense layer, 32 to a panel. Rows are read where they are, once from memory: a
-//! block of them stays in the second-level cache while all panels pass by, and the next block is requested meanwhile.
+//! block of them stays in the second-level cache while all panels pass by, and the next block is requested meanwhile. One
+//! query is multiplied by columns of the rows instead, where an instruction set reads these fast: the same sums, bit for bit.
 
 use std::ops::Range;
 
@@ -10,11 +11,14 @@ use super::{Hit, Part, TopK, search_parts};
 use crate::Execution;
 use crate::arch::{MAX_TILE_ROWS, Simd};
 use crate::matrix::{PANEL, Row};
-use crate::tile::{Ahead, Measure, Product, VectorTile, pack_vectors, tiles};
+use crate::tile::{Ahead, Measure, Product, QueryTile, VectorTile, pack_vectors, tiles};
 
 /// Scores are computed from sums for so many queries at a time: a division of 32 numbers takes as long as the products of a
 /// row with one query.
 const EIGHT: usize = 8;
+
+/// The most rows of a tile.
+const MAX_ROWS: usize = if MAX_TILE_ROWS > PANEL { MAX_TILE_ROWS } else { PANEL };
 
 /// Vectors shorter than this have the cosine 0 with every other.
 const LEAST_LENGTH: f32 = 1e-12;
@@ -63,7 +67,8 @@ pub fn search(
     assert!(width > 0, "vectors have at least one number");
     assert!(queries.len().is_multiple_of(width) && collection.len().is_multiple_of(width), "rows of {width} numbers");
     let packed = pack_vectors(queries, width);
-    let part = Floats { queries: &packed, collection, width, metric };
+    let only = (queries.len() == width).then_some(queries);
+    let part = Floats { queries: &packed, only, collection, width, metric };
     let count = collection.len() / width;
     search_parts(execution, count, width * size_of::<f32>(), queries.len() / width, top_k, &part)
 }
@@ -71,6 +76,8 @@ pub fn search(
 struct Floats<'a> {
     /// Panels of `width` rows.
     queries: &'a [Row],
+    /// The query, if there is only one.
+    only: Option<&'a [f32]>,
     collection: &'a [f32],
     width: usize,
     metric: Metric,
@@ -100,21 +107,29 @@ impl Floats<'_> {
         measure: M,
         score: impl Fn(f32, f32) -> f32,
     ) {
-        let &Floats { queries, collection, width, metric } = self;
+        let &Floats { queries, only, collection, width, metric } = self;
+        let only = only.filter(|_| S::READS_COLUMNS);
+        let max_rows = if only.is_some() { QueryTile::<M>::max_rows::<S>() } else { S::TILE_ROWS };
         let block = &collection[rows.start * width..rows.end * width];
         let next = &collection[rows.end * width..(rows.end + rows.len()).min(collection.len() / width) * width];
         let panels = queries.len() / width;
-        let mut sums = [Row::ZERO; MAX_TILE_ROWS];
+        let mut sums = [Row::ZERO; MAX_ROWS];
         let mut lengths = vec![1.0; rows.len()];
         let mut scores: Scores = [0.0; PANEL];
         for (panel, (b, best)) in queries.chunks_exact(width).zip(best.chunks_mut(PANEL)).enumerate() {
             let mut best = PanelOfBest::new(best);
-            for tile in tiles(rows.len(), S::TILE_ROWS) {
+            for tile in tiles(rows.len(), max_rows) {
                 let a = &block[tile.start * width..tile.end * width];
                 let done = panel * rows.len();
                 let ahead = Ahead::of(next).part(&(done + tile.start..done + tile.end), panels * rows.len());
                 let out = &mut sums[..tile.len()];
-                simd.run_tile(VectorTile { measure, a, b, queries: best.len(), ahead, out });
+                if let Some(query) = only {
+                    let mut column = [0.0; MAX_ROWS];
+                    QueryTile { measure, a, query, ahead }.run(simd, &mut column[..out.len()]);
+                    out.iter_mut().zip(column).for_each(|(row, sum)| row.0[0] = sum);
+                } else {
+                    simd.run_tile(VectorTile { measure, a, b, queries: best.len(), ahead, out });
+                }
                 let lengths = &mut lengths[tile.clone()];
                 // With the first queries, while the rows are in the first-level cache; the others use the same lengths.
                 if metric == Metric::Cosine && panel == 0 {

@@ -1,6 +1,6 @@
 //! Exact search: the rows of a collection that are nearest to queries, in one pass over the collection.
 //!
-//! With few queries and AVX-512 the pass takes as long as reading the collection from memory, so nothing that belongs to it is written
+//! With few queries the pass takes about as long as reading the collection from memory, so nothing that belongs to it is written
 //! back: scores are compared with the lowest of the best so far as soon as they are computed ([`TopK`]), lengths for the
 //! cosine are computed from the same bytes as the products, and no copy of the collection is made. With many queries the
 //! products dominate: a few rows stay in the first-level cache while all queries pass by.
