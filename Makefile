@@ -6,7 +6,8 @@
 #   make test-thorough run those that take longer, the tests of all crates, and more examples of each property; without
 #                      those in Rust: make test-thorough-python
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, the scripts of the
-#                      inspection pages, the workflows of .github, and that the code for Arm and WebAssembly compiles
+#                      inspection pages, the workflows of .github, and that the code for Arm and WebAssembly compiles;
+#                      one half of it: make lint-rust, make lint-python
 #   make check         lint, then test
 #   make check-all     everything that runs before a merge: check, docs, the tests below except sanitize and fuzz, as far as
 #                      their programs can be installed (.ci/run calls it)
@@ -88,7 +89,7 @@ OLDEST := $(OLDEST_VENV)/oldest.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 CARGO_DENY := $(VENV)/cargo/bin/cargo-deny
 
-.PHONY: demo test test-python test-thorough test-thorough-python lint check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all crates clean
+.PHONY: demo test test-python test-thorough test-thorough-python lint lint-rust lint-python check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all crates clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -101,10 +102,10 @@ demo: $(PACKAGE) $(MODEL)
 
 # The crate of the kernels takes two minutes to compile for tests, and tests in Python compare it with NumPy.
 test: $(ENVIRONMENT)
-	@scripts/test.sh test-python -p wordpiece -p wordpiece-arrow -p wordpiece-parallel
+	@scripts/beside.sh test-python cargo test --locked -p wordpiece -p wordpiece-arrow -p wordpiece-parallel
 
 test-thorough: $(ENVIRONMENT)
-	@scripts/test.sh test-thorough-python --workspace
+	@scripts/beside.sh test-thorough-python cargo test --locked --workspace
 
 test-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(PYTEST) -m "not thorough" $(ARGS)
@@ -112,13 +113,18 @@ test-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 test-thorough-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	$(PYTEST) -m "thorough or hypothesis" $(ARGS)
 
-lint: $(PACKAGE) $(LINT_TOOLS) $(CARGO_MODULES)
+lint: $(ENVIRONMENT)
+	@scripts/beside.sh lint-python make --no-print-directory lint-rust PYTHON="$(PYTHON)"
+
+lint-rust: $(CARGO_MODULES)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
 		cargo doc --workspace --exclude wordpiece-python --no-deps --document-private-items --quiet --locked
 	scripts/lint-targets.sh
 	$(BIN)/python scripts/check_modules.py $(CARGO_MODULES)
+
+lint-python: $(PACKAGE) $(LINT_TOOLS)
 	$(BIN)/python scripts/check_imports.py
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -289,5 +295,5 @@ $(CARGO_DENY): $(ENVIRONMENT)
 
 # Optimised, it takes six minutes more to compile, and one less to check.
 $(CARGO_MODULES): $(ENVIRONMENT)
-	@echo "Building cargo-modules, which finds cycles among modules (some minutes, once) …"
+	@echo "Building cargo-modules, which finds cycles among modules (two minutes, once) …"
 	@CARGO_PROFILE_RELEASE_OPT_LEVEL=0 cargo install --quiet --locked --root $(VENV)/cargo cargo-modules@0.27.0
