@@ -1,6 +1,13 @@
 //! The tile of stored vectors beside one query: a few rows, read where they are, of which each has a lane.
 //!
 //! In a [`VectorTile`](super::VectorTile) the lanes are queries. With one query all but one would be idle.
+//!
+//! Adding up the lanes of a row's products instead would be simpler, and as fast. But its sum has another order, so a query
+//! would have other scores alone than together with others. Here rows are transposed as they are read
+//! ([`Simd::load_columns`]), and the sum of each row runs over its numbers in the order of `VectorTile`.
+//!
+//! What a transposition costs depends on the instruction set; one that takes more for it than it saves has
+//! [`Simd::READS_COLUMNS`] false, and keeps to `VectorTile`. The tile works with each of them, which the tests use.
 
 use super::ahead::Ahead;
 use super::meanwhile::Meanwhile;
@@ -97,6 +104,7 @@ mod tests {
         (0..count).map(|i| (i * 7919 % 1009) as f32 / 500.0 - 1.0).collect()
     }
 
+    /// Reads all whole columns of rows of so many numbers, a row for each lane, and returns them row by row.
     struct Columns<'a>(&'a [f32], usize);
 
     impl Kernel for Columns<'_> {
@@ -130,6 +138,7 @@ mod tests {
         }
     }
 
+    /// Computes the sums of rows and one query by the tile for it, and by that of several queries.
     struct BothTiles<'a> {
         rows: &'a [f32],
         query: &'a [f32],
