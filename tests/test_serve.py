@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pytest
 
-import tiny_models
 from model_files import MODELS
+from serve_fixtures import encoder, folders, ranker
 from server_process import HEAD, Server, complaint_of, raw, start, stop
 from wordpiece_bert import CrossEncoder, SentenceEncoder
 from wordpiece_bert.cli import main
@@ -46,26 +46,11 @@ SECRET = "xylophonesecret"
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
-
-
-@pytest.fixture(scope="module")
 def server(folders: Path) -> Iterator[Server]:
     limits = ["--max-items", 50, "--max-bytes", 20_000, "--max-tokens", 500, "--receive-timeout", 1]
     found = start(folders / "sentences", f"ranker={folders / 'ranker'}", *limits)
     yield found
     stop(found)
-
-
-@pytest.fixture(scope="module")
-def encoder(folders: Path) -> SentenceEncoder:
-    return SentenceEncoder(folders / "sentences")
-
-
-@pytest.fixture(scope="module")
-def ranker(folders: Path) -> CrossEncoder:
-    return CrossEncoder(folders / "ranker")
 
 
 # --- answers

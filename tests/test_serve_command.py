@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tiny_models
+from serve_fixtures import folders
 from server_process import start, stop
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.cli import main
@@ -44,11 +44,6 @@ def instruction(dockerfile: str, name: str) -> str:
     """Return the last instruction of a name."""
     found: list[str] = re.findall(rf"^{name} (.*)$", dockerfile, re.MULTILINE)
     return found[-1]
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 class UnixConnection(http.client.HTTPConnection):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-import tiny_models
+from serve_fixtures import folders
 from server_process import Server, start
 
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 BODY = json.dumps({"inputs": "the bread and the oven"}).encode()
 #: Bodies of a packet, and of more than the server reads at once.
 BODIES = (BODY, BODY + b" " * 400_000)
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 class Sent(NamedTuple):

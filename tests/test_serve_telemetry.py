@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import tiny_models
 from serve_client import Answer, ask
+from serve_fixtures import folders
 from server_process import start, stop
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.cli import main
@@ -32,11 +32,6 @@ SECRET = "xylophonesecret"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
 NOT_INSTALLED = "OpenTelemetry is not installed: pip install '.[otel]'"
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""ONNX Runtime over graphs of `onnx_graph.py`, or those that optimum exported, in batches padded to their longest row, as fastembed runs it."""
+"""ONNX Runtime over graphs of `onnx_graph.py` or of optimum, in batches padded to their longest row, as fastembed runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class OnnxRuntime(PaddedEngine):
-    """A session. Kinds: those of `onnx_graph.GRAPHS` and of `model_optimum.py`. With streams, each run of it has one thread."""
+    """A session. With streams, each run of it has one thread.
+
+    Kinds: those of `onnx_graph.GRAPHS` and of `model_optimum.py`.
+    """
 
     def version(self) -> str:
         import onnxruntime
