@@ -288,12 +288,12 @@ def test_mistakes_of_the_command(
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def newest_step(checkpoints: Path) -> int:
     """Return the step of the newest checkpoint; 0 if there is none."""
     return max((int(path.name.rpartition("-")[2]) for path in checkpoints.glob("checkpoint-*")), default=0)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_killed_run_goes_on_bit_for_bit(folder: Path, tmp_path: Path) -> None:
     more = ["--max-steps", "60", "--eval-steps", "20", "--save-steps", "7", "-q"]
     program = [sys.executable, "-m", "wordpiece_bert"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from killed_runs import count_calls, kill_at
 from pretraining_folders import tokenizer
 from pretraining_readers import megatron
 from test_pretraining_build import content_of, corpus_of
@@ -100,30 +101,26 @@ def test_ctrl_c_ends_the_command_and_the_same_command_goes_on(tmp_path: Path) ->
     assert content_of(tmp_path / "rows") == content_of(tmp_path / "whole")
 
 
+COMMAND = "import sys\nfrom wordpiece_bert.cli import main\nif code := main(sys.argv[1:]):\n    sys.exit(code)"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("name", ["rows", "rows.jsonl"])
 def test_the_command_goes_on_after_kills_at_any_moment(name: str, tmp_path: Path) -> None:
     files = [str(path) for path in corpus_of(tmp_path, 2)]
-    command = [sys.executable, "-m", "wordpiece_bert", "pretrain-data", *files, *VOCAB, "-q", "--shard-tokens", "30000"]
 
     def arguments(folder: str) -> list[str]:
         (tmp_path / folder).mkdir(exist_ok=True)
-        return [*command, "-o", str(tmp_path / folder / name), "--mask", "--dupe-factor", "2"]
+        output = ["-o", str(tmp_path / folder / name), "--mask", "--dupe-factor", "2"]
+        return [COMMAND, "pretrain-data", *files, *VOCAB, "-q", "--shard-tokens", "30000", *output]
 
-    start = time.monotonic()
-    subprocess.run(arguments("whole"), check=True)
-    seconds = time.monotonic() - start
+    calls = count_calls(*arguments("whole"))
     rng, killed = random.Random(name), 0
     for _ in range(4):
-        process = subprocess.Popen(arguments("killed"))
-        try:
-            process.wait(rng.uniform(0.25, 0.8) * seconds)
+        if not kill_at(rng.randrange(calls // 10, calls * 3 // 4), *arguments("killed")):
             break
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            killed += 1
-    subprocess.run(arguments("killed"), check=True)
+        killed += 1
+    count_calls(*arguments("killed"))
     assert killed
     found, expected = tmp_path / "killed", tmp_path / "whole"
     assert {path.name for path in found.iterdir()} == {path.name for path in expected.iterdir()}

@@ -5,10 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import signal
-import subprocess
-import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +14,7 @@ from hypothesis import strategies as st
 
 import pretraining_reference as reference
 import wordpiece_bert as wb
+from killed_runs import count_calls, kill_at
 from pretraining_folders import tokenizer
 from test_pretraining_reference import DATA, TOKENS, cases
 from wordpiece_bert.errors import InputError
@@ -262,25 +259,20 @@ def corpus_of(folder: Path, megabytes: float, seed: int = 0) -> list[Path]:
 
 
 def test_killed_runs_go_on_and_give_the_same_bytes(tmp_path: Path) -> None:
-    files = corpus_of(tmp_path, 3)
-    command = [sys.executable, "-c", PROGRAM, str(DATA / "vocab.txt")]
-    start = time.monotonic()
-    subprocess.run([*command, str(tmp_path / "whole"), *map(str, files)], check=True)
-    seconds = time.monotonic() - start
-    rng = random.Random(1)
-    killed = 0
+    files = [str(path) for path in corpus_of(tmp_path, 3)]
+
+    def arguments(output: str) -> list[str]:
+        return [PROGRAM, str(DATA / "vocab.txt"), str(tmp_path / output), *files]
+
+    calls = count_calls(*arguments("whole"))
+    rng, killed = random.Random(1), 0
     for _ in range(12):
-        process = subprocess.Popen([*command, str(tmp_path / "killed"), *map(str, files)])
-        try:
-            process.wait(rng.uniform(0.3, 1.1) * seconds)
+        if not kill_at(rng.randrange(calls // 10, calls * 3 // 4), *arguments("killed")):
             break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-            if not (tmp_path / "killed" / "index.json").exists():
-                with pytest.raises(InputError):
-                    TokenStore(tmp_path / "killed")
-    subprocess.run([*command, str(tmp_path / "killed"), *map(str, files)], check=True)
+        killed += 1
+        if not (tmp_path / "killed" / "index.json").exists():
+            with pytest.raises(InputError):
+                TokenStore(tmp_path / "killed")
+    count_calls(*arguments("killed"))
     assert killed
     assert content_of(tmp_path / "killed") == content_of(tmp_path / "whole")

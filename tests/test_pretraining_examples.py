@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from hypothesis import strategies as st
 
 import pretraining_reference as reference
 import wordpiece_bert as wb
+from killed_runs import count_calls, kill_at
 from pretraining_folders import LABELS, tokenizer, vocabulary
 from pretraining_readers import mds, tfrecords
 from test_pretraining_build import content_of, corpus_of, encode
@@ -471,26 +470,16 @@ def bytes_of(output: Path) -> dict[str, bytes]:
 def test_killed_runs_go_on_and_give_the_same_bytes(name: str, to_kill: Path, tmp_path: Path) -> None:
     if name.endswith(("arrow", "parquet")):
         pytest.importorskip("pyarrow")
-    command = [sys.executable, "-c", PROGRAM, str(DATA / "vocab.txt"), str(to_kill)]
+    command = [PROGRAM, str(DATA / "vocab.txt"), str(to_kill)]
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    start = time.monotonic()
-    subprocess.run([*command, str(tmp_path / "whole" / name)], check=True)
-    seconds = time.monotonic() - start
+    calls = count_calls(*command, str(tmp_path / "whole" / name))
     killed = 0
-    for share in (0.5, 0.7, 0.85):  # of the time of a whole run, its imports included
-        process = subprocess.Popen([*command, str(tmp_path / "killed" / name)])
-        try:
-            process.wait(share * seconds)
+    for share in (0.5, 0.4, 0.3):  # of the calls of a whole run; one that goes on has fewer
+        if not kill_at(int(share * calls), *command, str(tmp_path / "killed" / name)):
             break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
-    last = subprocess.run(
-        [*command, str(tmp_path / "killed" / name)], stderr=subprocess.PIPE, encoding="utf-8", check=False
-    )
-    assert last.returncode == 0, last.stderr
+        killed += 1
+    count_calls(*command, str(tmp_path / "killed" / name))
     assert killed
     assert bytes_of(tmp_path / "killed" / name) == bytes_of(tmp_path / "whole" / name)
     assert visible(tmp_path / "killed") == [name]  # no part, no journal
