@@ -107,7 +107,7 @@ COMMAND = "import sys\nfrom wordpiece_bert.cli import main\nif code := main(sys.
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("name", ["rows", "rows.jsonl"])
 def test_the_command_goes_on_after_kills_at_any_moment(name: str, tmp_path: Path) -> None:
-    files = [str(path) for path in corpus_of(tmp_path, 2)]
+    files = [str(path) for path in corpus_of(tmp_path, 0.7)]
 
     def arguments(folder: str) -> list[str]:
         (tmp_path / folder).mkdir(exist_ok=True)

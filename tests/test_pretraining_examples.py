@@ -442,7 +442,7 @@ import wordpiece_bert as wb
 from wordpiece_bert.pretraining import Masking, build_examples
 from wordpiece_bert.pretraining.sinks import base, mds
 vocab, store, output = sys.argv[1:]
-base.CHECKPOINT_BYTES = mds.SHARD_BYTES = 200_000
+base.CHECKPOINT_BYTES = mds.SHARD_BYTES = 100_000
 tokenizer = wb.Tokenizer.from_vocab(vocab)
 masking = Masking(tokenizer, max_predictions=20)
 build_examples(
@@ -455,7 +455,7 @@ build_examples(
 def to_kill(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that takes a while, in several shards."""
     folder = tmp_path_factory.mktemp("kill")
-    return build_token_store(TOK, corpus_of(folder, 1), folder / "store", shard_tokens=40_000).path
+    return build_token_store(TOK, corpus_of(folder, 0.5), folder / "store", shard_tokens=20_000).path
 
 
 def visible(folder: Path) -> list[str]:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from typing import TYPE_CHECKING, Any
 
 import model_worker
 import numpy as np
-from padded import PaddedEngine
+from padded import PaddedEngine, pooled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from model_worker import Model
 
 
 class OpenVino(PaddedEngine):
     """A compiled model. Kinds: "float32" and "bfloat16", the precision of its products, and "int8", quantized by NNCF.
 
-    With streams it is compiled for throughput, and each thread has a request.
+    With streams it is compiled for throughput, and its own queue has a request for each (`AsyncInferQueue`).
     """
 
     def version(self) -> str:
@@ -55,13 +56,31 @@ class OpenVino(PaddedEngine):
             self.streams = threads
             options[properties.num_streams] = threads
         self.compiled = openvino.Core().compile_model(_file(model), "CPU", options)
-        self.requests = threading.local()
+        self.request = self.compiled.create_infer_request()
         self.load_tokenizer(model.folder)
 
     def hidden(self, ids: Any, mask: Any) -> Any:
-        if not hasattr(self.requests, "own"):
-            self.requests.own = self.compiled.create_infer_request()
-        return self.requests.own.infer({"input_ids": ids, "attention_mask": mask}, share_outputs=True)[0]
+        return self.request.infer(_inputs(ids, mask), share_outputs=True)[0]
+
+    def side_by_side(self, batches: Iterator[tuple[Any, Any]]) -> list[Any]:
+        import openvino
+
+        vectors: dict[int, Any] = {}
+
+        def done(request: Any, batch: tuple[int, Any]) -> None:
+            number, mask = batch
+            vectors[number] = pooled(request.get_output_tensor().data, mask)
+
+        queue = openvino.AsyncInferQueue(self.compiled, self.streams)
+        queue.set_callback(done)
+        for number, (ids, mask) in enumerate(batches):
+            queue.start_async(_inputs(ids, mask), (number, mask))
+        queue.wait_all()
+        return [vectors[number] for number in range(len(vectors))]
+
+
+def _inputs(ids: Any, mask: Any) -> dict[str, Any]:
+    return {"input_ids": ids, "attention_mask": mask}
 
 
 def _file(model: Model) -> Any:

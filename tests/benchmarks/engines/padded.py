@@ -54,15 +54,23 @@ class PaddedEngine:
         """Return the vectors of all batches, which threads take one by one if there are streams."""
         if self.streams == 1:
             return np.concatenate([self._pooled(batch) for batch in batches])
+        return np.concatenate(self.side_by_side(batches))
+
+    def side_by_side(self, batches: Iterator[tuple[Any, Any]]) -> list[Any]:
+        """Return the vectors of each batch, of which as many run at once as there are streams."""
         with ThreadPoolExecutor(self.streams) as pool:
-            return np.concatenate(list(pool.map(self._pooled, batches)))
+            return list(pool.map(self._pooled, batches))
 
     def _pooled(self, batch: tuple[Any, Any]) -> Any:
         ids, mask = batch
-        x = self.hidden(ids, mask)
-        if mask.all():
-            return x.mean(axis=1)
-        return (x * mask[:, :, None].astype(x.dtype)).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return pooled(self.hidden(ids, mask), mask)
+
+
+def pooled(x: Any, mask: Any) -> Any:
+    """Return the mean-pooled vectors [B, H] of hidden states [B, S, H]."""
+    if mask.all():
+        return x.mean(axis=1)
+    return (x * mask[:, :, None].astype(x.dtype)).sum(axis=1) / mask.sum(axis=1, keepdims=True)
 
 
 def _padded(rows: list[list[int]], batch: int) -> Iterator[tuple[Any, Any]]:
