@@ -41,6 +41,27 @@ class Opened:
     def ready(self) -> None:
         self.page.wait_for_selector("#panel > [data-ready]")
 
+    def call(self, function: str, argument: Any = None) -> Any:
+        """Call an async function of JavaScript, and return what its promise resolves to.
+
+        Whether it has ended is asked again and again. A promise that the debugger awaits may be collected between its end and
+        the answer, whatever else refers to it: "Resulting promise was garbage collected".
+        """
+        self.page.evaluate(
+            f"""
+            (argument) => {{
+              const call = (window.called = {{ ended: false }});
+              const end = (results) => Object.assign(call, results, {{ ended: true }});
+              ({function})(argument).then((value) => end({{ value }}), (error) => end({{ error: error.stack ?? `${{error}}` }}));
+            }}
+            """,
+            argument,
+        )
+        while not (call := self.page.evaluate("window.called"))["ended"]:
+            self.page.wait_for_timeout(10)
+        assert "error" not in call, call["error"]
+        return call["value"]
+
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:

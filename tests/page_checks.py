@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def selection_of(one: Opened) -> dict[str, Any]:
     """Wait until the page shows its last choice, and return it."""
     one.page.wait_for_timeout(250)  # the address is written a little later than it is shown
-    shown = one.page.evaluate("""
-        () => window.awaited = (async () => {  // kept, because the debugger holds it weakly
+    shown = one.call("""
+        async () => {
           const panel = document.getElementById("panel");
           const isPrinting = () => document.querySelector(".printed") !== null;
           for (let i = 0; i < 600 && (isPrinting() || (location.hash && panel.dataset.shown !== location.hash)); i++) {
             await new Promise((done) => setTimeout(done, 50));
           }
           return panel.dataset.shown;
-        })()
+        }
     """)
     found: dict[str, Any] = {}
     for part in shown.lstrip("#").split("&"):

@@ -110,9 +110,8 @@ CONTROLS = """
 """
 
 #: Use some controls, those before others that were not used yet. Returns the last of them, if it is one that shows its choice.
-#: The page keeps the promise: the debugger holds it weakly, and V8 may collect it before it is resolved.
 USE = """
-    ([count, quick]) => window.awaited = (async () => {
+    async ([count, quick]) => {
       let last = null;
       for (let i = 0; i < count; i++) {
         while (document.querySelector(".printed")) await new Promise((done) => setTimeout(done, 50));
@@ -130,7 +129,7 @@ USE = """
         if (random() > quick) await new Promise((done) => setTimeout(done, random() * 25));
       }
       return last;
-    })()
+    }
 """
 
 #: A tab that has controls that were not used yet; null if there is none.
@@ -231,7 +230,7 @@ def test_every_control_in_random_order(open_page: Any, small_views: Page, slower
         for _ in range(2):
             # Bursts of choices, of which most begin before the one before is shown; and single ones.
             alone = one.page.evaluate("random() < 0.2")
-            last = one.page.evaluate(USE, [1 if alone else 25, 0.7])
+            last = one.call(USE, [1 if alone else 25, 0.7])
             steps += 1
             check_shown(one, small_views, pace, slower)
             assert last is None or one.page.evaluate(IS_CHOSEN, last) in {True, None}, last
