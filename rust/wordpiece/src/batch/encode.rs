@@ -20,8 +20,8 @@ const MIN_RUN_BYTES: usize = 1 << 12;
 /// A run has at most this many bytes of text (or one input), so that all threads end at about the same time.
 const MAX_RUN_BYTES: usize = 1 << 16;
 
-/// Between these bounds, each thread gets about this many runs.
-const RUNS_PER_THREAD: usize = 4;
+/// Between these bounds, each thread gets about this many runs: in the end it waits for a part of one.
+const RUNS_PER_THREAD: usize = 16;
 
 impl Tokenizer {
     /// Encodes many inputs into flat arrays, on this thread and those of the pool. The result does not depend on the
