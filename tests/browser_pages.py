@@ -42,7 +42,7 @@ class Opened:
         self.page.wait_for_selector("#panel > [data-ready]")
 
     def call(self, function: str, argument: Any = None) -> Any:
-        """Call an async function of JavaScript, and return what its promise resolves to.
+        """Call a function of JavaScript that returns a promise, and return what that resolves to.
 
         Whether it has ended is asked again and again. A promise that the debugger awaits may be collected between its end and
         the answer, whatever else refers to it: "Resulting promise was garbage collected".
@@ -61,6 +61,10 @@ class Opened:
             self.page.wait_for_timeout(10)
         assert "error" not in call, call["error"]
         return call["value"]
+
+    def drawn(self) -> None:
+        """Wait until what was last asked for is drawn: to the end of the next frame."""
+        self.call("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))")
 
 
 @pytest.fixture

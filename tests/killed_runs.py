@@ -5,6 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 # Counted are the calls and returns that the package makes in the main thread, those of compiled functions included.
 _COUNTED = """
@@ -27,20 +31,41 @@ print(calls)
 """
 
 
-def _run(last: int, program: str, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", _COUNTED, str(last), program, *arguments]
-    return subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", check=False)
-
-
-def count_calls(program: str, *arguments: str) -> int:
-    """Run a program to its end; return how many calls and returns ``wordpiece_bert.pretraining`` made."""
-    ended = _run(0, program, arguments)
-    assert ended.returncode == 0
-    return int(ended.stdout.splitlines()[-1])
-
-
-def kill_at(call: int, program: str, *arguments: str) -> bool:
-    """Run a program that is killed at this call; return whether it was, or came to its end before."""
-    ended = _run(call, program, arguments)
+def _run(command: Sequence[str], last: int) -> int | None:
+    """Run a program, and return how many calls it made; `None` if it was killed at call ``last``."""
+    program = [sys.executable, "-c", _COUNTED, str(last), *command]
+    ended = subprocess.run(program, stdout=subprocess.PIPE, encoding="utf-8", check=False)
     assert ended.returncode in (0, -signal.SIGKILL)
-    return ended.returncode != 0
+    return int(ended.stdout.splitlines()[-1]) if ended.returncode == 0 else None
+
+
+def finish_after_kills(
+    whole: Sequence[str],
+    killed: Sequence[str],
+    shares: Iterable[float],
+    after_kill: Callable[[], None] | None = None,
+) -> None:
+    """Run a program to its end; and, with other arguments, again and again until it ends.
+
+    The first of these runs are killed, each when it has made a share of the calls of the whole one. The first is for certain;
+    one that goes on makes fewer calls and may come to its end before.
+
+    Parameters
+    ----------
+    whole, killed : sequence of str
+        The program, and its arguments.
+    shares : iterable of float
+        When to kill a run, from 0 to 1.
+    after_kill : callable, optional
+        Called after each kill.
+    """
+    calls, kills = _run(whole, 0), 0
+    assert calls is not None
+    for share in shares:
+        if _run(killed, int(share * calls)) is not None:
+            break
+        kills += 1
+        if after_kill is not None:
+            after_kill()
+    assert _run(killed, 0) is not None
+    assert kills

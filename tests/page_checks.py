@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 def selection_of(one: Opened) -> dict[str, Any]:
     """Wait until the page shows its last choice, and return it."""
     one.page.wait_for_timeout(250)  # the address is written a little later than it is shown
-    shown = one.call("""
-        async () => {
-          const panel = document.getElementById("panel");
-          const isPrinting = () => document.querySelector(".printed") !== null;
-          for (let i = 0; i < 600 && (isPrinting() || (location.hash && panel.dataset.shown !== location.hash)); i++) {
-            await new Promise((done) => setTimeout(done, 50));
-          }
-          return panel.dataset.shown;
-        }
-    """)
+    for _ in range(600):
+        shown, is_last = one.page.evaluate("""
+            () => {
+              const { shown } = document.getElementById("panel").dataset;
+              const isPrinting = document.querySelector(".printed") !== null;
+              return [shown, !isPrinting && (!location.hash || shown === location.hash)];
+            }
+        """)
+        if is_last:
+            break
+        one.page.wait_for_timeout(50)
     found: dict[str, Any] = {}
     for part in shown.lstrip("#").split("&"):
         name, _, value = part.partition("=")

@@ -157,7 +157,7 @@ def test_the_last_of_quick_choices_is_shown_whatever_arrives_last(open_page: Any
         for layer, head in places
         for group, index in (("Layer", layer), ("Head", head))
     ]
-    one.page.evaluate(CLICKS, [clicks, [600, 600, *rng.integers(0, 500, 20).tolist()]])
+    one.call(CLICKS, [clicks, [600, 600, *rng.integers(0, 500, 20).tolist()]])
     layer, head = places[-1]
     assert one.page.locator(".grid[data-state]").get_attribute("data-state") == f"{layer} {head} 0 0"
     shown = one.page.locator("[data-equation]").inner_text()
@@ -174,14 +174,14 @@ def test_quick_choices_of_heads(open_page: Any, seed: int) -> None:
     delays = [600, *rng.integers(0, 500, 20).tolist()]
     one = slow_page(open_page, inspect.attention(weights, names, layer=0, head=0, token=2))
     one.page.wait_for_timeout(400)  # until the thumbnails are read, whose parts would use up the delays
-    one.page.evaluate(CLICKS, [[f'[data-head="{layer}.{head}"]' for layer, head in places], delays])
+    one.call(CLICKS, [[f'[data-head="{layer}.{head}"]' for layer, head in places], delays])
     layer, head = places[-1]
     settle(one, f"weights {layer} {head} 2")
     for name, value in ranking(one).items():
         assert value == pytest.approx(weights[layer, head, 2, int(name[1:])], abs=1 / 255 + 5e-4)
     view = inspect.patterns(weights, names)
     one = slow_page(open_page, view)
-    one.page.evaluate(CLICKS, [[f'.chip[aria-label^="Layer {layer}, head {head}:"]' for layer, head in places], delays])
+    one.call(CLICKS, [[f'.chip[aria-label^="Layer {layer}, head {head}:"]' for layer, head in places], delays])
     numbers = [float(text) for text in one.page.locator("#panel [aria-live=polite] .bars .number").all_inner_texts()]
     assert numbers == pytest.approx(view.arrays["measures"][layer, head].tolist(), abs=5.1e-4)
     assert one.page.locator("#panel [aria-live=polite] h2").inner_text().startswith(f"Layer {layer}, head {head}")
@@ -196,7 +196,7 @@ def test_quick_choices_of_tabs(open_page: Any) -> None:
         inspect.similarity(np.eye(3), [*"abc"]),
     )
     one = slow_page(open_page, page)
-    one.page.evaluate(CLICKS, [["#tab-1", "#tab-2"], [500]])
+    one.call(CLICKS, [["#tab-1", "#tab-2"], [500]])
     assert one.page.locator("#panel").get_attribute("data-view") == "similarity"
     assert one.page.locator('[data-cell="2.2"]').count() == 1
     assert one.page.locator('[role="tab"][aria-selected="true"]').get_attribute("id") == "tab-2"
@@ -284,7 +284,7 @@ def test_a_negative_similarity_has_no_bar(open_page: Any) -> None:
 
 def test_the_policy_stops_a_request_and_a_script(open_page: Any) -> None:
     one = open_page(inspect.similarity(np.eye(2), ["a", "b"]))
-    blocked = one.page.evaluate("""
+    blocked = one.call("""
         async () => {
           const seen = [];
           document.addEventListener("securitypolicyviolation", (event) => seen.push(event.effectiveDirective));

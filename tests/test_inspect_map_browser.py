@@ -62,7 +62,7 @@ def picture(one: Opened) -> str:
 
 
 def settled_picture(one: Opened) -> str:
-    one.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    one.drawn()
     return picture(one)
 
 

@@ -187,7 +187,7 @@ def page_of(script: str) -> Page:
 
 
 def check_look(one: Opened) -> None:
-    one.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    one.drawn()
     assert one.page.evaluate(PLACES) == []
     assert one.page.evaluate(CONTRAST) == []
     drawn = one.page.evaluate(ON_CANVASES)

@@ -27,7 +27,7 @@ pytestmark = needs_chromium
 
 def saved(one: Opened) -> ET.Element:
     one.page.wait_for_function("() => panel.dataset.shown !== undefined")
-    one.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    one.drawn()
     one.page.locator(".take > summary").click()
     with one.page.expect_download() as download:
         one.page.get_by_role("button", name="Save as SVG").click()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from killed_runs import count_calls, kill_at
+from killed_runs import finish_after_kills
 from pretraining_folders import tokenizer
 from pretraining_readers import megatron
 from test_pretraining_build import content_of, corpus_of
@@ -114,14 +114,8 @@ def test_the_command_goes_on_after_kills_at_any_moment(name: str, tmp_path: Path
         output = ["-o", str(tmp_path / folder / name), "--mask", "--dupe-factor", "2"]
         return [COMMAND, "pretrain-data", *files, *VOCAB, "-q", "--shard-tokens", "30000", *output]
 
-    calls = count_calls(*arguments("whole"))
-    rng, killed = random.Random(name), 0
-    for _ in range(4):
-        if not kill_at(rng.randrange(calls // 10, calls * 3 // 4), *arguments("killed")):
-            break
-        killed += 1
-    count_calls(*arguments("killed"))
-    assert killed
+    rng = random.Random(name)
+    finish_after_kills(arguments("whole"), arguments("killed"), [rng.uniform(0.1, 0.75) for _ in range(4)])
     found, expected = tmp_path / "killed", tmp_path / "whole"
     assert {path.name for path in found.iterdir()} == {path.name for path in expected.iterdir()}
     for path in (found / f"{name}.tokens", found / name):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pretraining_reference as reference
 import wordpiece_bert as wb
-from killed_runs import count_calls, kill_at
+from killed_runs import finish_after_kills
 from pretraining_folders import tokenizer
 from test_pretraining_reference import DATA, TOKENS, cases
 from wordpiece_bert.errors import InputError
@@ -264,15 +264,12 @@ def test_killed_runs_go_on_and_give_the_same_bytes(tmp_path: Path) -> None:
     def arguments(output: str) -> list[str]:
         return [PROGRAM, str(DATA / "vocab.txt"), str(tmp_path / output), *files]
 
-    calls = count_calls(*arguments("whole"))
-    rng, killed = random.Random(1), 0
-    for _ in range(12):
-        if not kill_at(rng.randrange(calls // 10, calls * 3 // 4), *arguments("killed")):
-            break
-        killed += 1
+    def check_refused() -> None:
         if not (tmp_path / "killed" / "index.json").exists():
             with pytest.raises(InputError):
                 TokenStore(tmp_path / "killed")
-    count_calls(*arguments("killed"))
-    assert killed
+
+    rng = random.Random(1)
+    shares = [rng.uniform(0.1, 0.75) for _ in range(12)]
+    finish_after_kills(arguments("whole"), arguments("killed"), shares, check_refused)
     assert content_of(tmp_path / "killed") == content_of(tmp_path / "whole")

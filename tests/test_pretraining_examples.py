@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pretraining_reference as reference
 import wordpiece_bert as wb
-from killed_runs import count_calls, kill_at
+from killed_runs import finish_after_kills
 from pretraining_folders import LABELS, tokenizer, vocabulary
 from pretraining_readers import mds, tfrecords
 from test_pretraining_build import content_of, corpus_of, encode
@@ -473,14 +473,8 @@ def test_killed_runs_go_on_and_give_the_same_bytes(name: str, to_kill: Path, tmp
     command = [PROGRAM, str(DATA / "vocab.txt"), str(to_kill)]
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
-    calls = count_calls(*command, str(tmp_path / "whole" / name))
-    killed = 0
-    for share in (0.5, 0.4, 0.3):  # of the calls of a whole run; one that goes on has fewer
-        if not kill_at(int(share * calls), *command, str(tmp_path / "killed" / name)):
-            break
-        killed += 1
-    count_calls(*command, str(tmp_path / "killed" / name))
-    assert killed
+    outputs = [str(tmp_path / folder / name) for folder in ("whole", "killed")]
+    finish_after_kills([*command, outputs[0]], [*command, outputs[1]], (0.5, 0.4, 0.3))
     assert bytes_of(tmp_path / "killed" / name) == bytes_of(tmp_path / "whole" / name)
     assert visible(tmp_path / "killed") == [name]  # no part, no journal
 

@@ -55,27 +55,25 @@ class OpenVino(PaddedEngine):
         if model.streams:
             self.streams = threads
             options[properties.num_streams] = threads
-        self.compiled = openvino.Core().compile_model(_file(model), "CPU", options)
-        self.request = self.compiled.create_infer_request()
+        compiled = openvino.Core().compile_model(_file(model), "CPU", options)
+        self.request = compiled.create_infer_request()
+        self.queue = openvino.AsyncInferQueue(compiled, self.streams)
         self.load_tokenizer(model.folder)
 
     def hidden(self, ids: Any, mask: Any) -> Any:
         return self.request.infer(_inputs(ids, mask), share_outputs=True)[0]
 
     def side_by_side(self, batches: Iterator[tuple[Any, Any]]) -> list[Any]:
-        import openvino
-
         vectors: dict[int, Any] = {}
 
         def done(request: Any, batch: tuple[int, Any]) -> None:
             number, mask = batch
             vectors[number] = pooled(request.get_output_tensor().data, mask)
 
-        queue = openvino.AsyncInferQueue(self.compiled, self.streams)
-        queue.set_callback(done)
+        self.queue.set_callback(done)
         for number, (ids, mask) in enumerate(batches):
-            queue.start_async(_inputs(ids, mask), (number, mask))
-        queue.wait_all()
+            self.queue.start_async(_inputs(ids, mask), (number, mask))
+        self.queue.wait_all()
         return [vectors[number] for number in range(len(vectors))]
 
 
