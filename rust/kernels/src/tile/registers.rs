@@ -69,19 +69,27 @@ pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     let (b, _) = b.as_chunks::<QUADS>();
     let has_lower = out.len() > ROWS;
     let (mut upper, mut lower) = ([SumRow::ZERO; ROWS], [SumRow::ZERO; ROWS]);
-    for (group, (weights, scales)) in b.iter().zip(b_scales).enumerate() {
-        zero(registers, has_lower);
-        multiply_step(registers, a.panel(group), weights, has_lower);
-        ahead.do_part(b.len() - group);
-        store::<_, 0, 1>(registers, &mut upper);
-        if has_lower {
-            store::<_, 2, 3>(registers, &mut lower);
+    // While the registers multiply a group, vectors add the sums of the one before.
+    for group in 0..=b.len() {
+        let weights = b.get(group);
+        if let Some(weights) = weights {
+            zero(registers, has_lower);
+            multiply_step(registers, a.panel(group), weights, has_lower);
+            ahead.do_part(b.len() - group);
         }
-        let a_scales = &a_scales[group * a_stride..][..out.len()];
-        for ((sums, out), scale) in upper.iter().chain(&lower).zip(out.iter_mut()).zip(a_scales) {
-            for at in (0..PANEL).step_by(S::LANES) {
-                let sum = simd.mul(simd.load_integers(sums, at), simd.splat(*scale));
-                add_group(simd, sum, scales, group == 0, out, at);
+        if let Some(before) = group.checked_sub(1) {
+            let (a_scales, b_scales) = (&a_scales[before * a_stride..][..out.len()], &b_scales[before]);
+            for ((sums, out), scale) in upper.iter().chain(&lower).zip(out.iter_mut()).zip(a_scales) {
+                for at in (0..PANEL).step_by(S::LANES) {
+                    let sum = simd.mul(simd.load_integers(sums, at), simd.splat(*scale));
+                    add_group(simd, sum, b_scales, before == 0, out, at);
+                }
+            }
+        }
+        if weights.is_some() {
+            store::<_, 0, 1>(registers, &mut upper);
+            if has_lower {
+                store::<_, 2, 3>(registers, &mut lower);
             }
         }
     }
