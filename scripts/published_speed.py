@@ -31,6 +31,7 @@ LIMITED = "amd-epyc-family-26-model-2-2026-11-22-models"
 LARGE = "amd-epyc-family-26-model-2-2026-11-22-models-large"
 AMX = "intel-r-xeon-r-processor-family-6-model-167-2026-11-23-models"
 SECOND_AMX = "intel-r-xeon-r-processor-family-6-model-207-2026-11-26-models"
+QUEUED = "intel-r-xeon-r-processor-family-6-model-207-2026-11-27-models"
 #: Names of processors by the family and the model that records have.
 ZEN = {"family 25, model 17": "Zen 4", "family 26, model 2": "Zen 5"}
 NAMES = {
@@ -87,6 +88,8 @@ RATIOS: list[tuple[str, str, str, dict[str, tuple[str, str]]]] = [
     ("MiniLM, two threads of it", SECOND_AMX, "minilm, 2 threads", {}),
     ("BERT-base's size, one thread of it", SECOND_AMX, "BERT-base, random weights, 1 thread", {}),
     ("BERT-base's size, two threads of it", SECOND_AMX, "BERT-base, random weights, 2 threads", {}),
+    ("MiniLM, one thread of its like, beside other work", QUEUED, "minilm, 1 thread", {}),
+    ("MiniLM, two threads of it, OpenVINO by its queue", QUEUED, "minilm, 2 threads", {}),
 ]
 
 #: The tasks of pairs that people scored, by the names of their files.

@@ -1,7 +1,8 @@
 """The command `threads`: two threads of one call beside two processes, and more threads than cores.
 
 Two processes, each on a core of its own, share nothing: what two threads reach of their speed is what dividing a call costs
-in all, with collecting the texts, handing out runs, and putting results together. Passes take turns; medians count.
+in all, with collecting the texts, handing out runs, and putting results together. Processes take turns; medians count. A
+turn is a call or, of few texts, several in a row, as in a loop over batches: after a pause all tables are out of the caches.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ WORKS: dict[str, tuple[str, dict[str, Any], int | None, bool]] = {
 THREADS = (1, 2, 8, 16, 64)
 CORES = 2
 
+#: A turn takes at least about as many seconds.
+TURN_SECONDS = 0.1
+
 
 @dataclass
 class Measured:
@@ -88,20 +92,22 @@ def measure(source: Source, texts: str, work: str, rounds: int, folder: Path) ->
         engine = stack.enter_context(Engine("ours"))
         engine.ask(do="pin", cores=on)
         engine.prepare(Contestant("ours", "ours", name, options | {"threads": threads}), tokenizer, file)
-        engine.ask(do="pass", calls=1)
         return engine
 
-    def seconds(engine: Engine) -> float:
-        return float(engine.ask(do="pass", calls=1)["seconds"])
+    def seconds(engine: Engine, calls: int) -> float:
+        return float(engine.ask(do="pass", calls=calls)["seconds"])
 
     with contextlib.ExitStack() as stack:
         calls = {threads: prepared(stack, threads, cores(CORES)) for threads in THREADS}
         pair = [prepared(stack, 1, [core]) for core in cores(CORES)]
         pool = stack.enter_context(ThreadPoolExecutor(CORES))
+        # The first call fills the tables of an engine, the second says how many calls a turn has.
+        first = [[seconds(engine, 1) for _ in range(2)] for engine in (*calls.values(), *pair)]
+        in_a_row = max(1, round(TURN_SECONDS / first[0][1]))
         for _ in range(rounds):
             for threads, engine in calls.items():
-                found.threads.setdefault(threads, []).append(seconds(engine))
-            found.processes.append(statistics.mean(pool.map(seconds, pair)))
+                found.threads.setdefault(threads, []).append(seconds(engine, in_a_row))
+            found.processes.append(statistics.mean(pool.map(seconds, pair, itertools.repeat(in_a_row))))
     return found
 
 
