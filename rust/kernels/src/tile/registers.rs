@@ -4,7 +4,8 @@
 //! sums depends on one row of inputs only: rows are added to make whole tiles, and their sums are dropped.
 //!
 //! Sums of bfloat16 numbers stay in the registers for all of K. A group of int8 numbers is one product of each pair of tiles,
-//! after which its sums are stored, to be multiplied by their scales as on vectors.
+//! after which its sums are stored, to be multiplied by their scales as on vectors. The unit of tile registers works beside
+//! the vector unit, so that is done while the registers multiply the next group.
 
 use super::int8::{ByteTile, QUADS, add_group};
 use super::meanwhile::Meanwhile;
@@ -55,6 +56,9 @@ pub fn multiply_with_registers<T: TileRegisters<Numbers = Bfloat16>, M: Meanwhil
 /// Computes a tile of int8 numbers without [`Simd::byte_bias`]; `out` has at most [`REGISTER_ROWS`]. The result has the same
 /// bits as by [`Simd::run_byte_tile`].
 ///
+/// The products of a group are started before the sums of the group before it are added, and stored after that: one buffer is
+/// enough for both. The order of additions is that of the groups.
+///
 /// # Panics
 ///
 /// If `a` does not have whole tiles of 16 rows for those of `out`, or `b` is not [`QUADS`] rows for each group.
@@ -69,7 +73,6 @@ pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     let (b, _) = b.as_chunks::<QUADS>();
     let has_lower = out.len() > ROWS;
     let (mut upper, mut lower) = ([SumRow::ZERO; ROWS], [SumRow::ZERO; ROWS]);
-    // While the registers multiply a group, vectors add the sums of the one before.
     for group in 0..=b.len() {
         let weights = b.get(group);
         if let Some(weights) = weights {
