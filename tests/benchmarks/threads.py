@@ -48,7 +48,7 @@ WORKS: dict[str, tuple[str, dict[str, Any], int | None, bool]] = {
 THREADS = (1, 2, 8, 16, 64)
 CORES = 2
 
-#: A turn takes at least about as many seconds.
+#: About the least seconds of a turn.
 TURN_SECONDS = 0.1
 
 
@@ -92,18 +92,17 @@ def measure(source: Source, texts: str, work: str, rounds: int, folder: Path) ->
         engine = stack.enter_context(Engine("ours"))
         engine.ask(do="pin", cores=on)
         engine.prepare(Contestant("ours", "ours", name, options | {"threads": threads}), tokenizer, file)
+        engine.ask(do="pass", calls=1)
         return engine
 
-    def seconds(engine: Engine, calls: int) -> float:
+    def seconds(engine: Engine, calls: int = 1) -> float:
         return float(engine.ask(do="pass", calls=calls)["seconds"])
 
     with contextlib.ExitStack() as stack:
         calls = {threads: prepared(stack, threads, cores(CORES)) for threads in THREADS}
         pair = [prepared(stack, 1, [core]) for core in cores(CORES)]
         pool = stack.enter_context(ThreadPoolExecutor(CORES))
-        # The first call fills the tables of an engine, the second says how many calls a turn has.
-        first = [[seconds(engine, 1) for _ in range(2)] for engine in (*calls.values(), *pair)]
-        in_a_row = max(1, round(TURN_SECONDS / first[0][1]))
+        in_a_row = max(1, round(TURN_SECONDS / seconds(calls[1])))
         for _ in range(rounds):
             for threads, engine in calls.items():
                 found.threads.setdefault(threads, []).append(seconds(engine, in_a_row))

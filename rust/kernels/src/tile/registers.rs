@@ -66,40 +66,42 @@ pub fn multiply_with_registers<T: TileRegisters<Numbers = Bfloat16>, M: Meanwhil
 pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     simd: S,
     registers: &mut T,
-    tile: ByteTile<'_>,
+    mut tile: ByteTile<'_>,
 ) {
-    let ByteTile { a, a_scales, a_stride, b, b_scales, unquantized, mut ahead, out, .. } = tile;
-    assert!(out.len() <= REGISTER_ROWS && b.len() == QUADS * a.width());
+    let ByteTile { a, b, unquantized, mut ahead, .. } = tile;
+    assert!(tile.out.len() <= REGISTER_ROWS && b.len() == QUADS * a.width());
     let (b, _) = b.as_chunks::<QUADS>();
-    let has_lower = out.len() > ROWS;
-    let (mut upper, mut lower) = ([SumRow::ZERO; ROWS], [SumRow::ZERO; ROWS]);
-    for group in 0..=b.len() {
-        let weights = b.get(group);
-        if let Some(weights) = weights {
-            zero(registers, has_lower);
-            multiply_step(registers, a.panel(group), weights, has_lower);
-            ahead.do_part(b.len() - group);
+    let has_lower = tile.out.len() > ROWS;
+    let mut sums = [[SumRow::ZERO; ROWS]; 2];
+    for (group, weights) in b.iter().enumerate() {
+        zero(registers, has_lower);
+        multiply_step(registers, a.panel(group), weights, has_lower);
+        ahead.do_part(b.len() - group);
+        if group > 0 {
+            add_sums(simd, &mut tile, group - 1, &sums);
         }
-        if let Some(before) = group.checked_sub(1) {
-            let (a_scales, b_scales) = (&a_scales[before * a_stride..][..out.len()], &b_scales[before]);
-            for ((sums, out), scale) in upper.iter().chain(&lower).zip(out.iter_mut()).zip(a_scales) {
-                for at in (0..PANEL).step_by(S::LANES) {
-                    let sum = simd.mul(simd.load_integers(sums, at), simd.splat(*scale));
-                    add_group(simd, sum, b_scales, before == 0, out, at);
-                }
-            }
-        }
-        if weights.is_some() {
-            store::<_, 0, 1>(registers, &mut upper);
-            if has_lower {
-                store::<_, 2, 3>(registers, &mut lower);
-            }
+        store::<_, 0, 1>(registers, &mut sums[0]);
+        if has_lower {
+            store::<_, 2, 3>(registers, &mut sums[1]);
         }
     }
-    if b.is_empty() {
-        out.fill(Row::ZERO);
+    match b.len() {
+        0 => tile.out.fill(Row::ZERO),
+        groups => add_sums(simd, &mut tile, groups - 1, &sums),
     }
-    unquantized.add(simd, out);
+    unquantized.add(simd, tile.out);
+}
+
+/// Adds the sums of a group, multiplied by their scales, to those of a tile.
+#[inline(always)]
+fn add_sums<S: Simd>(simd: S, tile: &mut ByteTile<'_>, group: usize, sums: &[[SumRow; ROWS]; 2]) {
+    let a_scales = &tile.a_scales[group * tile.a_stride..][..tile.out.len()];
+    for ((sums, out), scale) in sums.as_flattened().iter().zip(tile.out.iter_mut()).zip(a_scales) {
+        for at in (0..PANEL).step_by(S::LANES) {
+            let sum = simd.mul(simd.load_integers(sums, at), simd.splat(*scale));
+            add_group(simd, sum, &tile.b_scales[group], group == 0, out, at);
+        }
+    }
 }
 
 /// Sets the sums to 0, those of the upper 16 rows in registers 0 and 1, and those of the lower in 2 and 3.
