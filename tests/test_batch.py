@@ -199,6 +199,24 @@ def test_arrays_can_have_another_type(dtype: npt.DTypeLike) -> None:
     assert {array.dtype for array in inputs.values()} == {np.dtype(dtype)}
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+@pytest.mark.parametrize(
+    "rows", [0, 1, 63, 64, 65, 300]
+)  # 64 rows of 8 int64 numbers are 4 KiB, the most that is copied
+def test_arrays_are_the_lists_whether_they_are_copied_or_not(rows: int, dtype: npt.DTypeLike) -> None:
+    texts = [TEXTS[i % len(TEXTS)] for i in range(rows)]
+    options: dict[str, Any] = {"padding": "max_length", "truncation": True, "max_length": 8}
+    options |= {"return_special_tokens_mask": True, "return_offsets_mapping": True}
+    inputs = tokenizer()(texts, dtype=dtype, **options)
+    lists = tokenizer()(texts, return_tensors=None, **options)
+    assert list(inputs) == list(lists)
+    for name, array in inputs.items():
+        assert array.shape == (rows, 8 if rows else 0, 2)[: array.ndim]
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        assert array.tolist() == [list(map(list, row)) if array.ndim == 3 else row for row in lists[name]]
+
+
 def test_an_id_that_does_not_fit_int32_is_refused() -> None:
     tok = wb.Tokenizer.from_vocab({"[UNK]": 0, "a": 3_000_000_000})
     assert tok("a")["input_ids"].tolist() == [[3_000_000_000]]

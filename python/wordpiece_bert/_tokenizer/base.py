@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union
 
+from wordpiece_bert._core import _same_objects
 from wordpiece_bert._internal.checks import checked_flag
 from wordpiece_bert._internal.peer_names import INSTEAD, add_peer_names, without_peer_names
 from wordpiece_bert._tokenizer.call_options import resolve
@@ -78,13 +78,12 @@ class TokenizerBase:
 
         `given` are the fields of `CallOptions`; a plain tuple of them is made in a tenth of the time.
         """
-        # By identity: True equals 1, which is an error, and an array equals nothing.
-        if not like_transformers and all(map(operator.is_, given, _PLAIN)):
+        if not like_transformers and _same_objects(given, _PLAIN):
             if self._plain is None:
                 self._plain = resolve(self._inner, self._defaults, CallOptions._make(given))
             return False, self._plain
         last = self._last
-        if last is not None and last[0] is like_transformers and all(map(operator.is_, given, last[1])):
+        if last is not None and last[0] is like_transformers and _same_objects(given, last[1]):
             return last[2]
         # With the types of values, because True equals 1 but means something else.
         key = (like_transformers, *given, *map(type, given))

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.options import CallOptions
 
 
-_NAMES = {"ids": "input_ids", "type_ids": "token_type_ids", "attention_mask": "attention_mask"}
-
-
 @dataclass(frozen=True)
 class MapFunction:
     """Encodes a column of a batch of examples.
@@ -83,12 +80,13 @@ class MapFunction:
         if hasattr(examples, "append_column"):
             return self._appended(examples, rows)
         found: dict[str, Any] = {}
-        for name, flat in (("ids", rows.ids), *((name, getattr(rows, name)) for name in self.columns)):
-            values = flat.astype(self.dtype, copy=False)
+        for name, array in rows.model_inputs().items():
+            values = array.astype(self.dtype, copy=False)
             if rows.shape is not None and self.options.padding:
-                found[_NAMES[name]] = values.reshape(rows.shape)
+                found[name] = values.reshape(rows.shape)
             else:
-                found[_NAMES[name]] = [values[start:end] for start, end in pairwise(rows.row_offsets.tolist())]
+                flat = values.reshape(-1)
+                found[name] = [flat[start:end] for start, end in pairwise(rows.row_offsets.tolist())]
         return found
 
     def _appended(self, table: Any, rows: Any) -> Any:
@@ -96,12 +94,13 @@ class MapFunction:
         import pyarrow as pa
 
         offsets = pa.array(rows.row_offsets.astype(np.int32))
-        for name, flat in (("ids", rows.ids), *((name, getattr(rows, name)) for name in self.columns)):
-            values = pa.array(flat.astype(np.int32 if name == "ids" else np.int8, copy=False))
+        for name, array in rows.model_inputs().items():
+            number_type = np.int32 if name == "input_ids" else np.int8
+            values = pa.array(array.reshape(-1).astype(number_type, copy=False))
             column = pa.ListArray.from_arrays(offsets, values)
-            if _NAMES[name] in table.column_names:
-                table = table.drop_columns(_NAMES[name])
-            table = table.append_column(_NAMES[name], column)
+            if name in table.column_names:
+                table = table.drop_columns(name)
+            table = table.append_column(name, column)
         return table
 
     def _column(self, examples: Mapping[str, Any], name: str) -> Any:

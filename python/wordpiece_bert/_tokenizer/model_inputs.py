@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.padding import Encoded
 
 
-_INT64 = np.dtype(np.int64)
+_INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)
 
 
 class _InputOptions(EncodeOptions, total=False):
@@ -212,7 +212,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         if split_special_tokens is not None:
             encode_special_tokens = checked_flag("split_special_tokens", split_special_tokens)
         check_tensor_type(return_tensors)
-        fields = (
+        given: tuple[Any, ...] = (
             is_split_into_words,
             add_special_tokens,
             truncation,
@@ -225,9 +225,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             offset_unit,
             encode_special_tokens,
         )
-        given = tuple.__new__(CallOptions, fields)  # a third of the time of CallOptions(...)
         if max_length is None and self._defaults.model_max_length is None:
-            given, off = without_unknown_maximum(self._defaults, given)
+            given, off = without_unknown_maximum(self._defaults, CallOptions._make(given))
             if off and verbose:
                 warn(off)
         names = self._settings.model_input_names
@@ -248,7 +247,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             inputs = self._inputs(text, text_pair, given, columns, array_type, threads, return_length=return_length)
         if text_target is not None:
             if max_target_length is not None:
-                given = given._replace(max_length=max_target_length)
+                given = CallOptions._make(given)._replace(max_length=max_target_length)
             labels = self._inputs(
                 text_target, text_pair_target, given, columns, array_type, threads, return_length=return_length
             )
@@ -263,7 +262,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         self,
         text: Text | Batch,
         text_pair: Text | Batch | None,
-        given: CallOptions,
+        given: tuple[Any, ...],
         columns: list[str],
         array_type: np.dtype[Any] | None,
         threads: int | None,
@@ -280,7 +279,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         else:
             # The encodings of the result may read the texts later: an iterator can be read once, and a list may change.
             texts, pairs = _kept(text), _kept(text_pair)
-        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, array_type == np.int64, threads)
+        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, array_type is _INT64, threads)
         if rows.overflow_to_sample is not None:
             warn_many_windows(rows)
 
@@ -536,10 +535,12 @@ def _id_list(ids: object) -> list[int]:
 
 
 def _dtype(dtype_like: npt.DTypeLike) -> np.dtype[Any]:
+    """Return `_INT64` or `_INT32` itself, which are compared by identity."""
     if isinstance(dtype_like, str) and dtype_like == "int64":
         return _INT64
     with contextlib.suppress(TypeError):
         dtype = np.dtype(dtype_like)
-        if dtype in (_INT64, np.dtype(np.int32)):
-            return dtype
+        for known in (_INT64, _INT32):
+            if dtype == known:
+                return known
     raise InputError(f"dtype must be 'int64' or 'int32', not {dtype_like!r}")

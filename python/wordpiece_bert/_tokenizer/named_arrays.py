@@ -33,7 +33,7 @@ def named_arrays(
     Parameters
     ----------
     rows : _core.Rows
-        The encoded rows.
+        The encoded rows; for arrays of int64 with wide columns.
     dtype : numpy.dtype or None
         int32 or int64 for arrays of that type; None for lists.
     single : bool
@@ -48,24 +48,16 @@ def named_arrays(
     InputError
         Arrays are requested and the rows differ in length, or a value does not fit int32.
     """
-    per_token = (
-        ("input_ids", rows.ids),
-        ("token_type_ids", rows.type_ids),
-        ("attention_mask", rows.attention_mask),
-        ("special_tokens_mask", rows.special_tokens_mask),
-        ("offset_mapping", rows.offsets),
-    )
     per_row = {"length": np.diff(rows.row_offsets)} if return_length else {}
     truncated, samples = rows.truncated, rows.overflow_to_sample
     if samples is not None:
         per_row["overflow_to_sample_mapping"] = samples
         truncated = truncated[samples]
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = rows.model_inputs()
     if dtype is None:
-        for name, flat in per_token:
-            if flat is not None:
-                listed = list_rows(flat, rows.row_offsets)
-                data[name] = listed[0] if single and samples is None else listed
+        for name, flat in data.items():
+            listed = list_rows(flat, rows.row_offsets)
+            data[name] = listed[0] if single and samples is None else listed
         data |= {name: array.tolist() for name, array in per_row.items()}
         return BatchEncoding(data, truncated, _encode=encode)
     shape = rows.shape
@@ -75,11 +67,11 @@ def named_arrays(
             f"rows of {lengths.min()} to {lengths.max()} tokens do not form an array: pass padding=True (and "
             "truncation=True if padding='max_length' leaves longer rows), or return_tensors=None for lists"
         )
-    for name, flat in per_token:
-        if flat is not None:
-            # Without a call where nothing is to be done: one text takes a few microseconds in all.
-            cast = flat if flat.dtype is dtype else _cast(name, flat, dtype)
-            data[name] = cast.reshape(shape if flat.ndim == 1 else (*shape, 2))
+    for name, array in data.items():
+        # Without a call where nothing is to be done: one text takes a few microseconds in all.
+        if array.dtype is not dtype:
+            cast = _cast(name, array, dtype)
+            data[name] = cast.reshape((*shape, 2) if name == "offset_mapping" else shape)
     for name, array in per_row.items():
         data[name] = _cast(name, array, dtype)
     return BatchEncoding(data, truncated, _encode=encode)

@@ -263,7 +263,7 @@ impl TextBlock {
                 let pool = threads::pool_for_texts(threads, &inputs);
                 tokenizer.core.encode_batch::<u32>(&inputs, &options.core, &columns, pool)
             })?;
-            Rows::new(py, rows.map_err(|error| to_py(self.locate(error)))?, &columns)
+            Rows::new(py, rows.map_err(|error| to_py(self.locate(error)))?, &columns, false)
         })
     }
 }

@@ -100,7 +100,7 @@ mod _core {
     #[pymodule_export]
     use super::maxsim::{maxsim, maxsim_pairwise};
     #[pymodule_export]
-    use super::options::Options;
+    use super::options::{_same_objects, Options};
     #[pymodule_export]
     use super::pretraining::{
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,

@@ -4,6 +4,7 @@
 //! the keys and values of `tokenizers`.
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use wordpiece::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy};
 use wordpiece::{EncodeOptions, OffsetUnit};
 
@@ -17,6 +18,12 @@ const STRATEGIES: [(&str, TruncationStrategy); 3] = [
 const SIDES: [(&str, Side); 2] = [("right", Side::Right), ("left", Side::Left)];
 const UNITS: [(&str, OffsetUnit); 3] =
     [("char", OffsetUnit::Char), ("byte", OffsetUnit::Byte), ("utf16", OffsetUnit::Utf16)];
+
+/// Return whether two tuples hold the same objects. Equal ones are not enough: True equals 1, which is another option.
+#[pyfunction]
+pub fn _same_objects(left: &Bound<'_, PyTuple>, right: &Bound<'_, PyTuple>) -> bool {
+    left.len() == right.len() && left.iter_borrowed().zip(right.iter_borrowed()).all(|(a, b)| a.is(b))
+}
 
 /// Returns the value that a table gives a word; an InputError for another word.
 fn named<T: Copy>(words: &[(&str, T)], word: &str) -> PyResult<T> {

@@ -27,6 +27,9 @@ use crate::{instruction_sets, threads, vocab};
 /// thread that computes, a thousand times longer than the encoding of such a text takes.
 const DETACH_BYTES: usize = 4 << 10;
 
+/// A batch of so few items may be encoded without releasing the interpreter as well; to add up the bytes of more takes longer.
+const MAX_ATTACHED_ITEMS: usize = 16;
+
 /// The fields of an added token: content, single_word, lstrip, rstrip, normalized, special.
 type TokenFields<T> = (T, bool, bool, bool, bool, bool);
 
@@ -42,23 +45,26 @@ struct BatchCall<'a> {
     core: &'a wordpiece::Tokenizer,
     options: &'a Options,
     columns: Columns,
-    /// Ids, segment ids and masks are int64.
+    /// Ids, segment ids and masks are int64, and rows of one length an axis.
     wide: bool,
     threads: Option<usize>,
 }
 
 impl BatchCall<'_> {
-    /// Encodes the items of a batch, with the interpreter detached.
+    /// Encodes the items of a batch, with the interpreter detached if there is much to do.
     fn rows(&self, py: Python<'_>, items: &[impl BatchItem]) -> PyResult<Rows> {
         if self.wide { self.rows_of::<i64>(py, items) } else { self.rows_of::<u32>(py, items) }
     }
 
     fn rows_of<N: Number + Element>(&self, py: Python<'_>, items: &[impl BatchItem]) -> PyResult<Rows> {
-        let rows = detached(py, || {
+        let encode = || {
             let pool = threads::pool_for_texts(self.threads, items);
             self.core.encode_batch::<N>(items, &self.options.core, &self.columns, pool)
-        })?;
-        Rows::new(py, rows.map_err(to_py)?, &self.columns)
+        };
+        let bytes = || items.iter().map(BatchItem::bytes).sum::<usize>();
+        let is_short = items.len() <= MAX_ATTACHED_ITEMS && bytes() < DETACH_BYTES;
+        let rows = if is_short { encode() } else { detached(py, encode)? };
+        Rows::new(py, rows.map_err(to_py)?, &self.columns, self.wide)
     }
 }
 
@@ -429,7 +435,8 @@ impl Tokenizer {
         })
     }
 
-    /// Encode a batch into flat arrays with the named columns. With `wide`, ids, segment ids and masks are int64.
+    /// Encode a batch into flat arrays with the named columns. With `wide`, ids, segment ids and masks are int64, and rows of
+    /// one length are an axis of the columns that `Rows.model_inputs` returns.
     #[allow(clippy::too_many_arguments, reason = "everything a batch can be asked for")]
     fn encode_batch(
         &self,
