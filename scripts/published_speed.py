@@ -294,7 +294,9 @@ def readme() -> str:
         f"Loading a tokenizer is less good: {', '.join(map(_loading, LOADED))}. "
         f"Vectors: token ids of Wikipedia paragraphs on an {processor('models')}, sorted by length, as most libraries "
         "do, / in the order given; each engine, for each number, in its faster way to use two threads; "
-        "OpenVINO without its `AsyncInferQueue`, with which its streams run 1.05 to 1.37 times as fast on a Xeon. "
+        "OpenVINO without its `AsyncInferQueue`; with it ours was, sorted, 1.23 (float32), 1.31 (bfloat16) and 1.39 "
+        "(int8) times as fast on a "
+        "[Xeon](https://github.com/wordpiece-bert/wordpiece-bert/blob/main/docs/benchmarks.md#models). "
         "The last row is Spearman's correlation of cosines with the scores of pairs in the "
         f"{' / '.join(SCORED.values())}: {correlations('published')} as published, {correlations('ours float32')} here "
         "in float32.",

@@ -46,6 +46,7 @@ __all__ = [
     "_column_texts",
     "_panic",
     "_restore_encoding",
+    "_same_objects",
     "adamw_step",
     "cross_entropy",
     "dense",
