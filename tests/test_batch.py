@@ -199,10 +199,9 @@ def test_arrays_can_have_another_type(dtype: npt.DTypeLike) -> None:
     assert {array.dtype for array in inputs.values()} == {np.dtype(dtype)}
 
 
+# 64 rows of 8 int64 numbers are 4 KiB, the most that is copied.
+@pytest.mark.parametrize("rows", [0, 1, 63, 64, 65, 300])
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
-@pytest.mark.parametrize(
-    "rows", [0, 1, 63, 64, 65, 300]
-)  # 64 rows of 8 int64 numbers are 4 KiB, the most that is copied
 def test_arrays_are_the_lists_whether_they_are_copied_or_not(rows: int, dtype: npt.DTypeLike) -> None:
     texts = [TEXTS[i % len(TEXTS)] for i in range(rows)]
     options: dict[str, Any] = {"padding": "max_length", "truncation": True, "max_length": 8}

@@ -1,6 +1,6 @@
 //! The rows of a batch as NumPy arrays, which take over the core's buffers without copying, but for small ones.
 
-use numpy::ndarray::{Array, Dim, IntoDimension};
+use numpy::ndarray::{Array, Dimension, IntoDimension};
 use numpy::{Element, PyArray, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -40,11 +40,12 @@ impl Rows {
     ) -> PyResult<Rows> {
         let n = rows.ids.len();
         let shape = rows.shape();
-        let of_tokens = |buffer: Vec<N>| match shape.filter(|_| shaped) {
-            Some((rows, length)) => array(py, buffer, [rows, length]).into_any().unbind(),
+        let axes = shape.filter(|_| shaped);
+        let of_tokens = |buffer: Vec<N>| match axes {
+            Some((count, length)) => array(py, buffer, [count, length]).into_any().unbind(),
             None => array(py, buffer, [n]).into_any().unbind(),
         };
-        let offsets = columns.offsets.then(|| match shape.filter(|_| shaped) {
+        let offsets = columns.offsets.then(|| match axes {
             Some((count, length)) => array(py, rows.offsets, [count, length, 2]).into_any().unbind(),
             None => array(py, rows.offsets, [n, 2]).into_any().unbind(),
         });
@@ -112,17 +113,14 @@ impl Rows {
 const MAX_COPIED_BYTES: usize = 4096;
 
 /// Returns an array with the numbers of a buffer, as many as `shape` has; it takes over all but small ones.
-fn array<T: Element + Copy, const N: usize>(
+fn array<T: Element + Copy, D: Dimension>(
     py: Python<'_>,
     buffer: Vec<T>,
-    shape: [usize; N],
-) -> Bound<'_, PyArray<T, Dim<[usize; N]>>>
-where
-    [usize; N]: IntoDimension<Dim = Dim<[usize; N]>>,
-    Dim<[usize; N]>: numpy::ndarray::Dimension,
-{
+    shape: impl IntoDimension<Dim = D>,
+) -> Bound<'_, PyArray<T, D>> {
+    let shape = shape.into_dimension();
     if size_of_val(&buffer[..]) > MAX_COPIED_BYTES {
-        let array = Array::from_shape_vec(shape, buffer).expect("rows.shape() has as many numbers as there are tokens");
+        let array = Array::from_shape_vec(shape, buffer).expect("the caller's shape has as many numbers");
         return PyArray::from_owned_array(py, array);
     }
     let array = PyArray::zeros(py, shape, false);

@@ -27,7 +27,8 @@ use crate::{instruction_sets, threads, vocab};
 /// thread that computes, a thousand times longer than the encoding of such a text takes.
 const DETACH_BYTES: usize = 4 << 10;
 
-/// A batch of so few items may be encoded without releasing the interpreter as well; to add up the bytes of more takes longer.
+/// A batch of up to so many items that are as short together is encoded without releasing the interpreter as well. With more,
+/// the interpreter is released before their bytes are added up.
 const MAX_ATTACHED_ITEMS: usize = 16;
 
 /// The fields of an added token: content, single_word, lstrip, rstrip, normalized, special.
@@ -57,13 +58,13 @@ impl BatchCall<'_> {
     }
 
     fn rows_of<N: Number + Element>(&self, py: Python<'_>, items: &[impl BatchItem]) -> PyResult<Rows> {
-        let encode = || {
-            let pool = threads::pool_for_texts(self.threads, items);
-            self.core.encode_batch::<N>(items, &self.options.core, &self.columns, pool)
-        };
+        let encode = |pool| self.core.encode_batch::<N>(items, &self.options.core, &self.columns, pool);
         let bytes = || items.iter().map(BatchItem::bytes).sum::<usize>();
-        let is_short = items.len() <= MAX_ATTACHED_ITEMS && bytes() < DETACH_BYTES;
-        let rows = if is_short { encode() } else { detached(py, encode)? };
+        let rows = if items.len() <= MAX_ATTACHED_ITEMS && bytes() < DETACH_BYTES {
+            encode(None)
+        } else {
+            detached(py, || encode(threads::pool_for_texts(self.threads, items)))?
+        };
         Rows::new(py, rows.map_err(to_py)?, &self.columns, self.wide)
     }
 }
