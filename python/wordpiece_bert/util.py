@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
-from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.checks import check_device, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tensors import is_tensor
 from wordpiece_bert.bert.functional import normalize
@@ -24,7 +24,7 @@ from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.multi_vector import late_interaction
 from wordpiece_bert.sentence.parameters import CHUNKS, ENCODING
 from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize_embeddings
-from wordpiece_bert.sentence.search import semantic
+from wordpiece_bert.sentence.search import paraphrases, semantic
 from wordpiece_bert.sentence.search.communities import community_detection as community_detection
 from wordpiece_bert.sentence.search.hard_negatives import mine_hard_negatives as mine_hard_negatives
 from wordpiece_bert.sentence.search.nearest import best_of_scores
@@ -620,14 +620,16 @@ def semantic_search(
     return hits
 
 
-@completed_by(CHUNKS, semantic.paraphrase_mining_embeddings)
+@completed_by(CHUNKS, paraphrases.paraphrase_mining_embeddings)
 def paraphrase_mining_embeddings(
     embeddings: Any,
     query_chunk_size: int = 5000,
     corpus_chunk_size: int = 100_000,
     max_pairs: int = 500_000,
-    top_k: int = 100,
+    top_k: int | None = None,
     score_function: ScoreFunction = cos_sim,
+    *,
+    threshold: float | None = None,
 ) -> list[list[Any]]:
     """Find the most similar pairs of vectors, by comparing all n·(n − 1)/2 pairs.
 
@@ -646,7 +648,7 @@ def paraphrase_mining_embeddings(
     Raises
     ------
     InputError
-        An argument is wrong.
+        A vector has NaN or infinity, a score is NaN, no score can reach `threshold`, or an argument is wrong.
 
     Examples
     --------
@@ -659,13 +661,16 @@ def paraphrase_mining_embeddings(
     whole_number("corpus_chunk_size", corpus_chunk_size, 1)
     metric = _METRICS.get(score_function)
     if metric is not None:
-        return semantic.paraphrase_mining_embeddings(embeddings, top_k=top_k, max_pairs=max_pairs, metric=metric)
+        return paraphrases.paraphrase_mining_embeddings(
+            embeddings, top_k=top_k, max_pairs=max_pairs, metric=metric, threshold=threshold
+        )
     vectors = _batch("embeddings", embeddings)
-    return semantic.mined_pairs(
+    return paraphrases.mined_pairs(
         len(vectors),
-        lambda start, stop: _scores(score_function, vectors[start:stop], vectors),
-        whole_number("top_k", top_k, 1),
-        whole_number("max_pairs", max_pairs, 1),
+        lambda rows, columns: _scores(score_function, vectors[rows], vectors[columns]),
+        top_k,
+        max_pairs,
+        None if threshold is None else np.float32(finite_number("threshold", threshold)),
     )
 
 
@@ -678,11 +683,13 @@ def paraphrase_mining(
     query_chunk_size: int = 5000,
     corpus_chunk_size: int = 100_000,
     max_pairs: int = 500_000,
-    top_k: int = 100,
+    top_k: int | None = None,
     score_function: ScoreFunction = cos_sim,
     truncate_dim: int | None = None,
     prompt_name: str | None = None,
     prompt: str | None = None,
+    *,
+    threshold: float | None = None,
 ) -> list[list[Any]]:
     """Find the most similar pairs of sentences in a collection, by their vectors.
 
@@ -714,7 +721,9 @@ def paraphrase_mining(
         show_progress_bar=show_progress_bar,
         truncate_dim=truncate_dim,
     )
-    return paraphrase_mining_embeddings(vectors, query_chunk_size, corpus_chunk_size, max_pairs, top_k, score_function)
+    return paraphrase_mining_embeddings(
+        vectors, query_chunk_size, corpus_chunk_size, max_pairs, top_k, score_function, threshold=threshold
+    )
 
 
 # --- what the functions above share
@@ -762,10 +771,4 @@ def _batch(name: str, vectors: Any) -> Any:
 
 def _scores(function: ScoreFunction, a: Any, b: Any) -> npt.NDArray[np.float32]:
     """Return the scores of a function, checked, as a new array [n, m]."""
-    found = np.array(as_numbers("the result of score_function", function(a, b)), np.float32)
-    if found.shape != (len(a), len(b)):
-        raise InputError(
-            f"score_function must return an array of shape {[len(a), len(b)]} for {len(a)} and {len(b)} vectors, not "
-            f"of shape {list(found.shape)}"
-        )
-    return found
+    return metrics.checked_scores("score_function", function(a, b), len(a), len(b))

@@ -90,6 +90,25 @@ def as_vectors(name: str, value: object) -> npt.NDArray[Any]:
     return np.atleast_2d(array)
 
 
+def first_non_finite(vectors: npt.NDArray[Any]) -> tuple[int, int] | None:
+    """Return the row and the column of the first number of vectors [n, d] that is NaN or infinite; None without one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # By the sums of rows, which need no flag for each number. A sum may be infinite where no number is.
+        suspects = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
+    for row in suspects.tolist():
+        columns = np.flatnonzero(~np.isfinite(vectors[row]))
+        if len(columns):
+            return row, int(columns[0])
+    return None
+
+
+def check_finite(name: str, vectors: npt.NDArray[Any]) -> None:
+    """Refuse vectors [n, d] with a number that is NaN or infinite; the message names the row."""
+    bad = first_non_finite(vectors)
+    if bad is not None:
+        raise InputError(f"{name}[{bad[0]}] is not finite: it has {vectors[bad]} at index {bad[1]}")
+
+
 def as_whole_numbers(name: str, value: object) -> npt.NDArray[np.int64]:
     """Return whole numbers as int64, aligned; an `InputError` for others."""
     array = as_numbers(name, value, "an array of whole numbers")

@@ -12,7 +12,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.encoding import encoded
 from wordpiece_bert.sentence.parameters import CHUNKS
-from wordpiece_bert.sentence.search.semantic import paraphrase_mining_embeddings
+from wordpiece_bert.sentence.search.paraphrases import paraphrase_mining_embeddings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.search.keywords import BM25Index as BM25Index
     from wordpiece_bert.sentence.search.keywords import KeywordHit as KeywordHit
     from wordpiece_bert.sentence.search.keywords import reciprocal_rank_fusion as reciprocal_rank_fusion
+    from wordpiece_bert.sentence.search.paraphrases import paraphrase_mining as paraphrase_mining
+    from wordpiece_bert.sentence.search.paraphrases import paraphrase_mining_embeddings as paraphrase_mining_embeddings
     from wordpiece_bert.sentence.search.retrieval import retrieve_and_rerank as retrieve_and_rerank
     from wordpiece_bert.sentence.search.semantic import SearchHit as SearchHit
-    from wordpiece_bert.sentence.search.semantic import paraphrase_mining as paraphrase_mining
-    from wordpiece_bert.sentence.search.semantic import paraphrase_mining_embeddings as paraphrase_mining_embeddings
     from wordpiece_bert.sentence.search.semantic import semantic_search as semantic_search
     from wordpiece_bert.sentence.sparse.encoder import SparseEncoder as SparseEncoder
     from wordpiece_bert.sentence.sparse.vectors import SparseVectors as SparseVectors
@@ -67,8 +67,8 @@ _MODULES = {
     "maxsim_pairwise": "multi_vector.late_interaction",
     "pairwise_similarity": "metrics",
     "open_vectors": "vector_folder.folder",
-    "paraphrase_mining": "search.semantic",
-    "paraphrase_mining_embeddings": "search.semantic",
+    "paraphrase_mining": "search.paraphrases",
+    "paraphrase_mining_embeddings": "search.paraphrases",
     "quantize_embeddings": "quantization",
     "reciprocal_rank_fusion": "search.keywords",
     "retrieve_and_rerank": "search.retrieval",

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordpiece_bert._internal.arrays import as_float32, as_vectors
+from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
+from wordpiece_bert._internal.checks import finite_number
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["METRICS", "check_metric", "normalized", "pairwise_similarity", "similarity"]
+__all__ = [
+    "METRICS",
+    "check_metric",
+    "checked_scores",
+    "least_score",
+    "normalized",
+    "pairwise_similarity",
+    "similarity",
+    "similarity_limit",
+]
 
 #: Cosine of the angle, dot product, negative Euclidean distance, negative sum of absolute differences.
 METRICS = ("cosine", "dot", "euclidean", "manhattan")
+
+#: The lowest and the highest value of each measure.
+_LIMITS = {
+    "cosine": (-1.0, 1.0),
+    "dot": (-math.inf, math.inf),
+    "euclidean": (-math.inf, 0.0),
+    "manhattan": (-math.inf, 0.0),
+}
+
+#: By how much the cosine of equal vectors may be rounded below 1 in float32: 5 units in the last place were measured
+#: with up to 16,384 numbers.
+_ROUNDING = 8 * float(np.finfo(np.float32).eps)
 
 # NumPy runs signal handlers only between its calls, so each call is given at most this many numbers, 16 MB, or
 # multiplications: some 10 ms, and below 0.1 s on a slow and busy machine.
@@ -111,6 +134,60 @@ def check_metric(metric: str) -> None:
     """Raise an `InputError` unless `metric` is one of `METRICS`."""
     if metric not in METRICS:
         raise InputError(f"similarity must be one of {', '.join(METRICS)}, not {metric!r}")
+
+
+def similarity_limit(name: str, value: object, metric: str) -> float:
+    """Check a limit of similarities: a finite number that a measure can have, from −1 to 1 for the cosine.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : float
+        The argument.
+    metric : str
+        One of `METRICS`.
+
+    Raises
+    ------
+    InputError
+        It is no finite number, or no similarity can have it: a percentage as a limit of cosines finds nothing.
+    """
+    number = finite_number(name, value)
+    lowest, highest = _LIMITS[metric]
+    if not lowest <= number <= highest:
+        what = "from -1 to 1, a cosine" if metric == "cosine" else f"0 or less, a negative {metric} distance"
+        raise InputError(f"{name} must be {what}, not {value!r}")
+    return number
+
+
+def least_score(name: str, value: object, metric: str = "cosine") -> np.float32:
+    """Check a threshold of similarity, as `similarity_limit`, and return the least score that reaches it.
+
+    A cosine of 1 is reached by equal vectors, although it may be rounded to a lower number.
+    """
+    number = similarity_limit(name, value, metric)
+    return np.float32(min(number, 1 - _ROUNDING) if metric == "cosine" else number)
+
+
+def checked_scores(name: str, found: object, rows: int, columns: int) -> Array:
+    """Return what a function of two sets of vectors returned as scores, a new float32 array [rows, columns].
+
+    Raises
+    ------
+    InputError
+        It has another shape, or a score is NaN, which is neither higher nor lower than others.
+    """
+    scores = np.array(as_numbers(f"the result of {name}", found), np.float32)
+    if scores.shape != (rows, columns):
+        raise InputError(
+            f"{name} must return an array of shape {[rows, columns]} for {rows} and {columns} vectors, not of shape "
+            f"{list(scores.shape)}"
+        )
+    bad = np.argwhere(np.isnan(scores))
+    if len(bad):
+        raise InputError(f"{name} returned NaN for the vectors {bad[0, 0]} and {bad[0, 1]} it was given")
+    return scores
 
 
 def normalized(x: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.arrays import as_float32, as_numbers
+from wordpiece_bert._internal.arrays import as_float32, as_numbers, check_finite
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ def quantize_embeddings(
     Raises
     ------
     InputError
-        An array has the wrong shape or dtype, the ranges would come from a single vector, or the precision is unknown.
+        An array has the wrong shape or dtype, a vector that is to be quantized or the ranges come from has NaN or
+        infinity, a range has no width in float32 (NaN, infinite, or its highest value below the lowest), the ranges
+        would come from a single vector, or the precision is unknown.
 
     Examples
     --------
@@ -65,12 +67,17 @@ def quantize_embeddings(
     check_precision(precision)
     texts = _token_vectors(embeddings)
     if texts is not None:
+        if precision != "float32":
+            for i, x in enumerate(texts):
+                check_finite(f"embeddings[{i}]", x)
         bounds = None
         if precision in ("int8", "uint8") and texts:
             bounds = _ranges(np.concatenate(texts), ranges, calibration_embeddings)
         return [_quantized(x, precision, bounds) for x in texts]
     array = as_numbers("embeddings", embeddings, "floating-point vectors [n, d]")
     x = _vectors("embeddings", array[None] if array.ndim == 1 else array)
+    if precision != "float32":
+        check_finite("embeddings", x)
     bounds = _ranges(x, ranges, calibration_embeddings) if precision in ("int8", "uint8") and len(x) else None
     found = _quantized(x, precision, bounds)
     return found[0] if array.ndim == 1 else found
@@ -124,14 +131,33 @@ def _ranges(
         given = as_float32("ranges", as_numbers("ranges", ranges))
         if given.shape != (2, x.shape[1]):
             raise InputError(f"ranges must have shape [2, {x.shape[1]}], lowest and highest, not {list(given.shape)}")
-        return given[0], given[1]
-    sample = x if calibration is None else _vectors("calibration_embeddings", calibration)
+        return _checked_ranges("ranges", given[0], given[1])
+    sample = x
+    if calibration is not None:
+        sample = _vectors("calibration_embeddings", calibration)
+        check_finite("calibration_embeddings", sample)
     if sample.shape[1] != x.shape[1] or len(sample) < 2:
         raise InputError(
             f"8-bit precision needs at least 2 vectors for the ranges of the {x.shape[1]} dimensions, not an array of "
             f"shape {list(sample.shape)}: pass ranges or calibration_embeddings"
         )
-    return sample.min(axis=0), sample.max(axis=0)
+    return _checked_ranges("the ranges of the vectors", sample.min(axis=0), sample.max(axis=0))
+
+
+def _checked_ranges(
+    name: str, lowest: npt.NDArray[np.float32], highest: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return ranges whose widths are finite numbers of 0 or more."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = highest - lowest
+    bad = np.flatnonzero(~((width >= 0) & (width < np.inf)))
+    if len(bad):
+        i = int(bad[0])
+        raise InputError(
+            f"{name} go from {lowest[i]} to {highest[i]} in dimension {i}: the first row of ranges has the lowest "
+            "values, the second the highest, and their difference must be a finite number"
+        )
+    return lowest, highest
 
 
 def _vectors(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float32]:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordpiece_bert._internal.arrays import as_float32, as_vectors
-from wordpiece_bert._internal.checks import finite_number, whole_number
+from wordpiece_bert._internal.arrays import as_float32, as_vectors, check_finite
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.progress import shown_progress
-from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.metrics import normalized
+from wordpiece_bert.sentence.metrics import least_score, normalized
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,7 +43,7 @@ def community_detection(
     embeddings : array_like
         Vectors [n, d].
     threshold : float, default 0.75
-        The least cosine to the center.
+        The least cosine to the center, from −1 to 1, which equal vectors reach.
     min_community_size : int, default 10
         The fewest vectors of a community.
     batch_size : int, default 1024
@@ -61,7 +60,7 @@ def community_detection(
     Raises
     ------
     InputError
-        An argument is wrong.
+        A vector has NaN or infinity, or an argument is wrong: no cosine reaches a threshold of 95.
 
     Notes
     -----
@@ -74,16 +73,16 @@ def community_detection(
     >>> community_detection([[1, 0], [0, 1], [1, 0.1], [0.9, 0]], min_community_size=2)
     [[0, 3, 2]]
     """
-    least = np.float32(finite_number("threshold", threshold))
+    least = least_score("threshold", threshold)
     fewest = whole_number("min_community_size", min_community_size, 1)
     rows = whole_number("batch_size", batch_size, 1)
     if isinstance(embeddings, list | tuple) and not embeddings:
         return []
-    vectors = normalized(as_float32("embeddings", as_vectors("embeddings", embeddings)))
+    vectors = as_float32("embeddings", as_vectors("embeddings", embeddings))
+    check_finite("embeddings", vectors)
     if len(vectors) < fewest:
         return []
-    if not np.isfinite(vectors).all():
-        raise InputError(f"embeddings[{np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0]}] is not finite")
+    vectors = normalized(vectors)
     counts = _counts(vectors, least, rows, show=show_progress_bar)
     candidates = np.argsort(-counts, kind="stable")
     candidates = candidates[counts[candidates] >= fewest]

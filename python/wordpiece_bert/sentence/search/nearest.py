@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.arrays import as_float32
+from wordpiece_bert._internal.arrays import as_float32, first_non_finite
 from wordpiece_bert._internal.highest import highest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import normalized
@@ -75,11 +75,9 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
 
 def check_queries(queries: Array) -> None:
     """Refuse queries [n, d] with NaN or infinity, to which no vector is near."""
-    bad = np.flatnonzero(~np.isfinite(queries).all(axis=1))
-    if len(bad):
-        row = queries[bad[0]]
-        column = int(np.flatnonzero(~np.isfinite(row))[0])
-        raise InputError(f"query {bad[0]} has {row[column]} at index {column}: a query must be finite numbers")
+    bad = first_non_finite(queries)
+    if bad is not None:
+        raise InputError(f"query {bad[0]} has {queries[bad]} at index {bad[1]}: a query must be finite numbers")
 
 
 def by_groups(queries: npt.NDArray[Any], hits: int, search: Callable[[Any], Found]) -> Found:

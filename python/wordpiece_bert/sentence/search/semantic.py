@@ -1,4 +1,4 @@
-"""Exact search for similar vectors: the nearest ones to queries, and the most similar pairs of a collection."""
+"""Exact search for the vectors of a collection that are most similar to queries."""
 
 from __future__ import annotations
 
@@ -11,30 +11,27 @@ import numpy as np
 from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
 from wordpiece_bert._internal.checks import checked_flag, whole_number
-from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.corpus.vector_files import read_stored
 from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.sentence.dense.fingerprint import check_fingerprint, document_prompt, fingerprint_of
-from wordpiece_bert.sentence.metrics import check_metric, normalized, similarity
-from wordpiece_bert.sentence.parameters import ENCODING
+from wordpiece_bert.sentence.metrics import check_metric
 from wordpiece_bert.sentence.quantization import check_precision
 from wordpiece_bert.sentence.search.nearest import best_of_scores, nearest
 from wordpiece_bert.sentence.search.quantized import quantized_search
 from wordpiece_bert.sentence.sparse.vectors import SparseVectors, as_sparse, sparse_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.sentence.search.nearest import Found
 
-__all__ = ["SearchHit", "mined_pairs", "paraphrase_mining", "paraphrase_mining_embeddings", "semantic_search"]
+__all__ = ["SearchHit", "semantic_search"]
 
 
 class SearchHit(TypedDict):
@@ -46,7 +43,7 @@ class SearchHit(TypedDict):
     score: float
 
 
-#: The most scores that mining has in memory at once (for one vector at least those of the collection), 8 MB of float32.
+#: The most scores of sparse vectors that are in memory at once (for one query those of the collection), 8 MB of float32.
 _BLOCK = 1 << 21
 
 
@@ -110,8 +107,9 @@ def semantic_search(
     -------
     list of list of SearchHit
         For each query, dicts with ``corpus_id`` (the row in the collection) and ``score``, the highest score first; of
-        equal scores the lower row first. A score does not depend on the other queries and vectors. The lists show
-        themselves as tables in a notebook.
+        equal scores the lower row first. A score does not depend on the other queries and vectors. A vector of the
+        collection with NaN comes after all others, with the score NaN. The lists show themselves as tables in a
+        notebook.
 
     Raises
     ------
@@ -225,122 +223,3 @@ def _sparse_search(queries: object, corpus: object, metric: str, top_k: int) -> 
     scores = (sparse_similarity(x[start : start + step], y, metric) for start in range(0, max(1, len(x)), step))
     parts = [best_of_scores(some, top_k) for some in scores]
     return np.concatenate([rows for rows, _ in parts]), np.concatenate([best for _, best in parts])
-
-
-def paraphrase_mining_embeddings(
-    embeddings: npt.ArrayLike, *, top_k: int = 100, max_pairs: int = 500_000, metric: str = "cosine"
-) -> list[list[Any]]:
-    """Find the most similar pairs of vectors, by comparing all n·(n − 1)/2 pairs.
-
-    Parameters
-    ----------
-    embeddings : array_like
-        Vectors [n, d].
-    top_k : int, default 100
-        How many candidates to keep for each vector: a pair is found if either vector is among the other's candidates.
-    max_pairs : int, default 500000
-        How many pairs to return.
-    metric : str, default "cosine"
-        How vectors are compared: ``"cosine"``, ``"dot"``, ``"euclidean"`` or ``"manhattan"``.
-
-    Returns
-    -------
-    list of [float, int, int]
-        Score and the two rows i < j, each pair once; the highest score first, of equal scores the lower rows first. The
-        list shows itself as a table in a notebook.
-
-    Raises
-    ------
-    InputError
-        An argument is wrong.
-
-    Notes
-    -----
-    This is the introductory example of the Sentence-BERT paper (Reimers and Gurevych 2019): to find the most similar
-    pair of 10,000 sentences takes 65 hours with a cross encoder.
-
-    Examples
-    --------
-    >>> from wordpiece_bert.sentence import paraphrase_mining_embeddings
-    >>> paraphrase_mining_embeddings([[1.0, 0.0], [0.0, 1.0], [4.0, 3.0]], max_pairs=2)
-    [[0.800000011920929, 0, 2], [0.6000000238418579, 1, 2]]
-    """
-    top_k = whole_number("top_k", top_k, 1)
-    max_pairs = whole_number("max_pairs", max_pairs, 1)
-    check_metric(metric)
-    vectors = as_float32("embeddings", as_vectors("embeddings", embeddings))
-    if metric == "cosine":
-        vectors, metric = normalized(vectors), "dot"
-    return mined_pairs(
-        len(vectors), lambda start, stop: similarity(vectors[start:stop], vectors, metric), top_k, max_pairs
-    )
-
-
-@completed_by(paraphrase_mining_embeddings)
-def mined_pairs(count: int, scores: Callable[[int, int], Array], top_k: int, max_pairs: int) -> list[list[Any]]:
-    """Return the pairs of items with the highest scores, as `paraphrase_mining_embeddings`.
-
-    Parameters
-    ----------
-    count : int
-        The number of items, n.
-    scores : callable
-        Returns the scores of the items from one number to another with all, float32 [rows, n], which are changed.
-    """
-    step = max(1, _BLOCK // max(1, count))
-    k = min(top_k, count - 1)
-    keys, values = [], []
-    for start in range(0, count if k else 0, step):
-        found = scores(start, start + step)  # [step, n]
-        rows = np.arange(start, start + len(found))
-        found[np.arange(len(found)), rows] = -np.inf  # an item is no candidate for itself
-        candidates = np.argpartition(-found, k - 1, axis=1)[:, :k]  # [step, k]
-        first, second = np.repeat(rows, k), candidates.ravel()
-        keys.append(np.minimum(first, second) * count + np.maximum(first, second))
-        values.append(np.take_along_axis(found, candidates, axis=1).ravel())
-    if not keys:
-        return Results()
-    # A pair may be found from both of its items: keep one, in the order of the rows.
-    key, index = np.unique(np.concatenate(keys), return_index=True)
-    value = np.concatenate(values)[index]
-    order = np.argsort(-value, kind="stable")[:max_pairs]
-    return Results([float(value[i]), int(key[i] // count), int(key[i] % count)] for i in order)
-
-
-@completed_by(paraphrase_mining_embeddings, ENCODING)
-def paraphrase_mining(
-    encoder: str | os.PathLike[str] | DenseEncoder,
-    sentences: Iterable[str],
-    *,
-    batch_size: int = 32,
-    top_k: int = 100,
-    max_pairs: int = 500_000,
-    show_progress_bar: bool | None = None,
-) -> list[list[Any]]:
-    """Find the most similar pairs of sentences in a collection, by the cosine of their vectors.
-
-    Parameters
-    ----------
-    encoder : str, PathLike or SentenceEncoder
-        The model that encodes the sentences, or its name or folder.
-    sentences : iterable of str
-        The collection.
-
-    Returns
-    -------
-    list of [float, int, int]
-        As from `paraphrase_mining_embeddings`.
-
-    Examples
-    --------
-    >>> from wordpiece_bert.sentence import paraphrase_mining
-    >>> sentences = ["to bake bread", "a bicycle wheel", "she baked the bread"]
-    >>> [(i, j) for _, i, j in paraphrase_mining("models/sentences", sentences, max_pairs=1)]
-    [(0, 2)]
-    """
-    from wordpiece_bert.sentence.dense.encoder import sentence_encoder  # a search alone needs no models
-
-    model = sentence_encoder(encoder)
-    texts = check_texts(sentences)[1]
-    vectors = model.encode(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
-    return paraphrase_mining_embeddings(vectors, top_k=top_k, max_pairs=max_pairs)
