@@ -259,7 +259,7 @@ def test_retrieval_with_functions_of_the_caller(encoder: SentenceEncoder) -> Non
     found = evaluator(encoder)
     assert evaluator.primary_metric == "dot_ndcg@10"
     assert found["none_accuracy@1"] == pytest.approx(1 / 3)  # d00 comes first for all queries
-    with pytest.raises(InputError, match="score function 'dot' must return scores of shape"):
+    with pytest.raises(InputError, match="score function 'dot' must return an array of shape"):
         InformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, score_functions={"dot": lambda a, b: [[1]]})(encoder)
 
 

@@ -17,7 +17,6 @@ from wordpiece_bert._internal.checks import check_device, finite_number, whole_n
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tensors import is_tensor
 from wordpiece_bert.bert.functional import normalize
-from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import metrics
 from wordpiece_bert.sentence.arguments import as_given
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder

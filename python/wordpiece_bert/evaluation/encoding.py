@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from wordpiece_bert._internal.arrays import first_non_finite
 from wordpiece_bert._internal.checks import checked_choice
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.base import DenseEncoder
@@ -24,8 +25,15 @@ __all__ = ["checked_names", "distinct", "encoded", "pair_scores"]
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or that of the main one; an empty list leaves them to the model."""
-    given = list(names or ([] if main is None else [main]))
-    return [checked_choice("similarity_fn_names", getattr(name, "value", name), METRICS) for name in given]
+    if isinstance(names, str):
+        raise InputError(f"similarity_fn_names must be a list of names, not {names!r}")
+    given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]
+    for name in given:
+        checked_choice("similarity_fn_names", name, METRICS)
+    main = getattr(main, "value", main)
+    if main is not None and main not in given:
+        raise InputError(f"the main similarity, {main!r}, must be one of similarity_fn_names, which are {given}")
+    return given
 
 
 def encoded(
@@ -38,7 +46,7 @@ def encoded(
     truncate_dim: int | None,
     **options: Any,
 ) -> Any:
-    """Return the vectors of texts as they are, or as queries or documents."""
+    """Return the vectors of texts as they are, or as queries or documents; an `InputError` if they are not finite."""
     if truncate_dim is not None:
         options["truncate_dim"] = truncate_dim
     if isinstance(model, DenseEncoder):
@@ -46,7 +54,28 @@ def encoded(
     encode = getattr(model, "encode" if role is None else f"encode_{role}", None)
     if encode is None:
         raise InputError(f"an evaluator needs a model that encodes texts, not {type(model).__name__}: {model!r:.80}")
-    return encode(list(texts), batch_size=batch_size, show_progress_bar=show_progress_bar, **options)
+    found = encode(list(texts), batch_size=batch_size, show_progress_bar=show_progress_bar, **options)
+    row = _row_not_finite(found)
+    if row is not None:
+        raise InputError(
+            f"the model's vector of {texts[row]!r:.80} is not finite, so that nothing can be measured: its weights "
+            "are damaged, or its training diverged"
+        )
+    return found
+
+
+def _row_not_finite(vectors: Any) -> int | None:
+    """Return the first text whose vector, or one of whose vectors, is not finite."""
+    if isinstance(vectors, SparseVectors):
+        numbers, starts = vectors.values[:, None], vectors.indptr
+    elif isinstance(vectors, MultiVectors):
+        numbers, starts = vectors.vectors, vectors.offsets
+    elif getattr(vectors, "ndim", 0) == 2:
+        numbers, starts = np.asarray(vectors), np.arange(len(vectors) + 1)
+    else:
+        return None
+    bad = first_non_finite(numbers)
+    return None if bad is None else int(np.searchsorted(starts, bad[0], side="right")) - 1
 
 
 def distinct(*columns: Sequence[str]) -> tuple[list[str], list[np.ndarray[Any, np.dtype[np.intp]]]]:
@@ -67,4 +96,6 @@ def pair_scores(model: Any, a: Any, b: Any, name: str) -> Array:
         found = np.asarray(model.similarity_pairwise(a, b), np.float32)
     else:
         raise InputError(f"{type(model).__name__} compares by {model.similarity_fn_name}, not by {name}")
+    if np.isnan(found).any():
+        raise InputError(f"the {name} of pair {int(np.isnan(found).argmax())} is NaN: the numbers are too large")
     return found

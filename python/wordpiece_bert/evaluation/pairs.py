@@ -261,8 +261,11 @@ class TripletEvaluator(BaseEvaluator):
         names = self.similarity_fn_names or [model.similarity_fn_name]
         metrics = {}
         for name in names:
+            margin = self.margin.get(name, 0)
+            if name == "cosine" and abs(margin) > 2:
+                raise InputError(f"margin must be from -2 to 2, a difference of cosines, not {margin}")
             nearer = pair_scores(model, asked, vectors[positive], name)
-            farther = pair_scores(model, asked, vectors[negative], name) + np.float32(self.margin.get(name, 0))
+            farther = pair_scores(model, asked, vectors[negative], name) + np.float32(margin)
             metrics[f"{name}_accuracy"] = float((nearer > farther).mean())
         columns = {f"accuracy_{name}": metrics[f"{name}_accuracy"] for name in names}
         if len(names) > 1:

@@ -43,7 +43,7 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
     Raises
     ------
     InputError
-        There are fewer than two sentences, or an argument is wrong.
+        There are fewer than two sentences, or no pair of them is a duplicate, or an argument is wrong.
 
     Examples
     --------
@@ -84,6 +84,11 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         if checked_flag("add_transitive_closure", add_transitive_closure):
             known = _closure(known, len(rows))
         self._pairs = {(min(pair), max(pair)) for pair in known if pair[0] != pair[1]}
+        if not self._pairs:
+            raise InputError(
+                f"there is nothing to find: none of the {len(pairs)} pairs of duplicates is of two sentences of "
+                "sentences_map"
+            )
         whole_number("query_chunk_size", query_chunk_size, 1)
         whole_number("corpus_chunk_size", corpus_chunk_size, 1)
         self.max_pairs = whole_number("max_pairs", max_pairs, 1)

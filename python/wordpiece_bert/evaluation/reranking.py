@@ -14,7 +14,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.encoding import encoded
 from wordpiece_bert.evaluation.measures import average_precision, discounted_gain
-from wordpiece_bert.sentence.metrics import similarity
+from wordpiece_bert.sentence.metrics import checked_scores, similarity
 from wordpiece_bert.sentence.sparse.vectors import SparseVectors, sparse_similarity
 
 if TYPE_CHECKING:
@@ -114,9 +114,8 @@ class RerankingEvaluator(BaseEvaluator):
         if compare is None:
             sparse = isinstance(texts, SparseVectors)
             compare = (lambda a, b: sparse_similarity(a, b, "cosine")) if sparse else similarity
-        scores = as_numbers("the result of similarity_fct", compare(query, texts)).astype(np.float32).reshape(-1)
-        if len(scores) != len(texts):
-            raise InputError(f"similarity_fct must return {len(texts)} scores for one query, not {len(scores)}")
+        found = as_numbers("the result of similarity_fct", compare(query, texts))
+        scores: Array = checked_scores("similarity_fct", found.reshape(1, -1), 1, len(texts))[0]
         return scores
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.arrays import as_numbers
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import measures
 from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured, at_least_one
-from wordpiece_bert.evaluation.encoding import checked_names, encoded
+from wordpiece_bert.evaluation.encoding import encoded
 from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.metrics import METRICS, checked_scores
 from wordpiece_bert.sentence.parts import threads_of
 from wordpiece_bert.sentence.search.nearest import best_of_scores, merged, nearest
 
@@ -134,7 +134,9 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.truncate_dim = truncate_dim
         self.score_functions = None if score_functions is None else dict(score_functions)
-        self.main_score_function = checked_names(None, main_score_function)
+        self.main_score_function = getattr(main_score_function, "value", main_score_function)
+        if main_score_function is not None:
+            checked_choice("main_score_function", self.main_score_function, tuple(self.score_functions or METRICS))
         self.prompts = (query_prompt_name, query_prompt), (corpus_prompt_name, corpus_prompt)
         self.write_predictions = checked_flag("write_predictions", write_predictions)
         self.ignore_identical_ids = checked_flag("ignore_identical_ids", ignore_identical_ids)
@@ -144,6 +146,8 @@ class InformationRetrievalEvaluator(BaseEvaluator):
     def _measured(self, model: Any) -> Measured:
         functions = self.score_functions
         names = [model.similarity_fn_name] if functions is None else sorted(functions)
+        if self.main_score_function is not None:
+            checked_choice("main_score_function", self.main_score_function, tuple(names))
         ids = list(self.corpus)
         metrics, columns = dict[str, float](), dict[str, float]()
         for name, (rows, scores) in self._found(model, names).items():
@@ -159,8 +163,8 @@ class InformationRetrievalEvaluator(BaseEvaluator):
                 label = measure.upper() if measure in ("mrr", "ndcg", "map") else measure.capitalize()
                 columns[f"{name}-{label}@{k}"] = found[key]
         last = f"ndcg@{max(self.ndcg_at_k)}"
-        main = self.main_score_function or [max(names, key=lambda name: metrics[f"{name}_{last}"])]
-        return Measured(metrics, f"{main[0]}_{last}", columns)
+        main = self.main_score_function or max(names, key=lambda name: metrics[f"{name}_{last}"])
+        return Measured(metrics, f"{main}_{last}", columns)
 
     def _columns(self) -> list[str]:
         """Return the keys of the measures in the order of the file's columns."""
@@ -207,12 +211,8 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         parts = []
         for start in range(0, len(asked), step):
             some = asked[start : start + step]
-            scores = as_numbers(f"the result of {name}", function(some, vectors)).astype(np.float32)
-            if scores.shape != (len(some), len(vectors)):
-                raise InputError(
-                    f"the score function {name!r} must return scores of shape {[len(some), len(vectors)]}, not "
-                    f"{list(scores.shape)}"
-                )
+            label = f"the score function {name!r}"
+            scores = checked_scores(label, function(some, vectors), len(some), len(vectors))
             parts.append(best_of_scores(scores, most))
         return np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])
 

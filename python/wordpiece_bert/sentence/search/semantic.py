@@ -43,7 +43,7 @@ class SearchHit(TypedDict):
     score: float
 
 
-#: The most scores of sparse vectors that are in memory at once (for one query those of the collection), 8 MB of float32.
+#: The most scores of sparse vectors that are in memory at once (for one query those of the collection): 8 MB.
 _BLOCK = 1 << 21
 
 
