@@ -288,7 +288,10 @@ def test_limits_leave_out_what_is_too_near_or_too_far(encoder: SentenceEncoder) 
         ({"absolute_margin": 0.2}, lambda positive, negative: negative <= positive - 0.2 + 1e-6),
         ({"relative_margin": 0.3}, lambda positive, negative: negative <= 0.7 * positive + 1e-6),
     ):
-        rows = mined(encoder, num_negatives=5, output_scores=True, **limits)
+        with pytest.warns(
+            UserWarning, match=rf"of 3 queries have fewer than num_negatives=5 .*: change {next(iter(limits))} or"
+        ):
+            rows = mined(encoder, num_negatives=5, output_scores=True, **limits)
         assert rows
         assert all(holds(*row["scores"]) for row in rows), limits
         assert len(rows) < 20
@@ -311,6 +314,53 @@ def test_formats_of_hard_negatives(encoder: SentenceEncoder) -> None:
     ranked = mined(encoder, num_negatives=3, include_positives=True, output_scores=True)
     assert any(row["answer"] in (row["negative_1"], row["negative_2"], row["negative_3"]) for row in ranked)
     assert all(row["scores"][1:] == sorted(row["scores"][1:], reverse=True) for row in ranked)
+
+
+@pytest.mark.parametrize("limit", [{"max_score": 0.3}, {"absolute_margin": 0.01}, {"relative_margin": 0.1}])
+@pytest.mark.filterwarnings("ignore:1 of 3 queries have fewer")
+def test_limits_leave_out_no_positive_that_is_ranked_too(encoder: SentenceEncoder, limit: dict[str, float]) -> None:
+    with_all = mined(encoder, num_negatives=2, include_positives=True, range_min=1, output_scores=True)
+    limited = mined(encoder, num_negatives=2, include_positives=True, output_scores=True, **limit)
+    answers = {query: {answer for text, answer in PAIRS if text == query} for query, _ in PAIRS}
+    for rows, known in ((with_all, "bake bread"), (limited, "bake bread"), (limited, "wonderful film")):
+        row = next(row for row in rows if row["query"] == known)
+        ranked = {row["negative_1"], row["negative_2"]}
+        assert answers[known] <= ranked
+        assert row["scores"][1:] == sorted(row["scores"][1:], reverse=True)
+    allowed = {"max_score": 0.3, "absolute_margin": 0.4079 - 0.01, "relative_margin": 0.9 * 0.4079}
+    negative = next(row for row in limited if row["query"] == "wonderful film")["scores"][2]
+    assert negative <= allowed[next(iter(limit))]
+
+
+def test_a_query_that_stands_in_the_corpus_is_not_its_own_negative(encoder: SentenceEncoder) -> None:
+    queries = [query for query, _ in PAIRS]
+    rows = [{"query": query, "answer": answer} for query, answer in PAIRS]
+    for more in ({}, {"include_positives": True}, {"sampling_strategy": "random", "range_max": 9}):
+        found = util.mine_hard_negatives(
+            rows, encoder, corpus=[*queries, *MORE], num_negatives=3, output_format="n-tuple", **more
+        )
+        assert len(found) == len(PAIRS)
+        assert all(row["query"] not in [row[f"negative_{i}"] for i in (1, 2, 3)] for row in found)
+        assert any(query in row.values() for row in found for query in queries if query != row["query"])
+    # A text that is its own answer is a positive as any other.
+    same = util.mine_hard_negatives([*rows, {"query": queries[0], "answer": queries[0]}], encoder, num_negatives=1)
+    assert {row["answer"] for row in same if row["query"] == queries[0]} == {queries[0], PAIRS[0][1], PAIRS[3][1]}
+
+
+def test_queries_without_enough_negatives_are_counted_with_what_to_change(encoder: SentenceEncoder) -> None:
+    for options, message in (
+        (
+            {"min_score": 0.9999},
+            "3 of 3 queries have fewer than num_negatives=3 negatives: change min_score or corpus,",
+        ),
+        ({"range_min": 7, "range_max": 10}, "3 of 3 .*: change range_min or corpus, or lower num_negatives"),
+        (
+            {"max_score": -0.5, "range_max": 4, "output_format": "n-tuple"},
+            "negatives, and so no row: change max_score or range_max",
+        ),
+    ):
+        with pytest.warns(UserWarning, match=message):
+            assert len(mined(encoder, **options)) < 3 * len(PAIRS)
 
 
 def test_random_negatives_depend_on_the_seed_alone(encoder: SentenceEncoder) -> None:
@@ -345,6 +395,11 @@ def test_wrong_arguments_of_mining_are_named(encoder: SentenceEncoder) -> None:
         (rows, {"sampling_strategy": "best"}, "sampling_strategy"),
         (rows, {"cross_encoder": encoder}, "cross_encoder"),
         (rows, {"num_negatives": 0}, "num_negatives"),
+        (rows, {"max_score": 95}, "max_score must be from -1 to 1, a cosine, not 95"),
+        (rows, {"min_score": 1.5}, "min_score must be from -1 to 1"),
+        (rows, {"min_score": 0.5, "max_score": 0.4}, "min_score=0.5 is above max_score=0.4"),
+        (rows, {"absolute_margin": 5}, "absolute_margin must be at most 2"),
+        (rows, {"relative_margin": 5}, "relative_margin must be at most 1, as a share of a score: 0.05 for 5 %, not 5"),
     ):
         with pytest.raises(InputError, match=message):
             util.mine_hard_negatives(data, encoder, **options)

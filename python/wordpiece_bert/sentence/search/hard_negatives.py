@@ -6,24 +6,15 @@ The selection and its names are those of sentence-transformers; the margins are 
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from wordpiece_bert._internal.checks import (
-    check_instance,
-    checked_choice,
-    checked_flag,
-    checked_strings,
-    finite_number,
-    whole_number,
-)
+from wordpiece_bert._internal.arrays import check_finite
+from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
@@ -31,56 +22,19 @@ from wordpiece_bert.sentence.metrics import pairwise_similarity
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.sentence.parts import threads_of
 from wordpiece_bert.sentence.search.nearest import nearest
+from wordpiece_bert.sentence.search.negative_choice import Candidates, checked_limits, how_chosen
+from wordpiece_bert.sentence.search.training_pairs import LAYOUTS, Mined, read_pairs, rows_in_layout
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.dense.base import DenseEncoder
+    from wordpiece_bert.sentence.search.negative_choice import Choice
+    from wordpiece_bert.sentence.search.training_pairs import TrainingPairs
 
 __all__ = ["mine_hard_negatives"]
-
-_FORMATS = ("triplet", "n-tuple", "labeled-pair", "labeled-list")
-_STRATEGIES = ("top", "random")
-
-
-@dataclass(frozen=True)
-class Query:
-    """A query with the rows and scores of its positives, and of the negatives that were chosen, the highest first."""
-
-    text: str
-    positives: list[int]
-    positive_scores: list[float]
-    negatives: list[int]
-    negative_scores: list[float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Which candidates count as negatives, as `mine_hard_negatives` describes them."""
-
-    absolute_margin: float | None
-    relative_margin: float | None
-    max_score: float | None
-    min_score: float | None
-
-    def any(self) -> bool:
-        """Whether there is a limit."""
-        return any(value is not None for value in vars(self).values())
-
-    def within(self, scores: Array, positive: np.float32) -> npt.NDArray[np.bool_]:
-        """Return which scores [k] are within the limits, given the lowest score of a positive."""
-        kept = np.ones(scores.shape, np.bool_)
-        if self.absolute_margin is not None:
-            kept &= scores + np.float32(self.absolute_margin) <= positive
-        if self.relative_margin is not None:
-            kept &= scores <= positive - abs(positive) * np.float32(self.relative_margin)
-        if self.max_score is not None:
-            kept &= scores <= np.float32(self.max_score)
-        if self.min_score is not None:
-            kept &= scores >= np.float32(self.min_score)
-        return kept
 
 
 @completed_by(ENCODING)
@@ -116,8 +70,8 @@ def mine_hard_negatives(
 ) -> Any:
     """Add hard negatives to pairs of a query and a positive text.
 
-    The candidates of a query are the texts of the corpus that are most similar to it, without its own positives. Rows
-    with the same query have several positives.
+    The candidates of a query are the texts of the corpus that are most similar to it, without its own positives and
+    without the query, where it stands in the corpus itself. Rows with the same query have several positives.
 
     Parameters
     ----------
@@ -137,11 +91,11 @@ def mine_hard_negatives(
     range_max : int, optional
         How many of the best candidates are considered; by default as many as `num_negatives` and the limits need.
     max_score, min_score : float, optional
-        The highest and the lowest score of a negative.
+        The highest and the lowest score of a negative: of cosines, from −1 to 1.
     absolute_margin : float, optional
         How much lower than that of the lowest positive the score of a negative must be at least.
     relative_margin : float, optional
-        The same, as a share of the positive's score: 0.05 for 5 %.
+        The same, as a share of the positive's score, at most 1: 0.05 for 5 %.
     num_negatives : int, default 3
         How many negatives to find for each query.
     sampling_strategy : {"top", "random"}, default "top"
@@ -151,7 +105,8 @@ def mine_hard_negatives(
     corpus_prompt_name, corpus_prompt : str, optional
         The prompt of the corpus, by name or as text.
     include_positives : bool, default False
-        Whether positives may be candidates too, for a ranking of both; the format is then ``"n-tuple"``.
+        Whether the positives that the search finds are ranked among the negatives, of which `num_negatives` are then
+        the best of both; limits and `range_min` are for the others. The format is then ``"n-tuple"``.
     output_format : {"triplet", "n-tuple", "labeled-pair", "labeled-list"}, default "triplet"
         The columns: query, positive, ``negative``, a row for each negative; query, positive, ``negative_1`` and so on,
         without the queries that have fewer; query, text, ``label`` 1 or 0; query, list of texts, ``labels``.
@@ -172,7 +127,13 @@ def mine_hard_negatives(
     Raises
     ------
     InputError
-        There are no pairs, a column is missing or has something else than texts, or an argument is wrong.
+        There are no pairs, a column is missing or has something else than texts, no score can be within the limits,
+        a vector or a score is NaN, or an argument is wrong.
+
+    Warns
+    -----
+    UserWarning
+        Queries have fewer negatives than `num_negatives`; the message has their number and the arguments to change.
 
     Examples
     --------
@@ -184,182 +145,87 @@ def mine_hard_negatives(
     >>> mine_hard_negatives(pairs, "models/sentences", num_negatives=1, verbose=False)[0]
     {'query': 'to bake bread', 'text': 'bread in the oven', 'negative': 'the wheel of a bicycle'}
     """
-    columns = _columns(dataset)
-    anchor, positive = _names(columns, anchor_column_name, positive_column_name)
-    texts, positives = (checked_strings(f"the column {name!r}", columns[name]) for name in (anchor, positive))
-    if len(texts) != len(positives) or not texts:
-        raise InputError(f"the columns {anchor!r} and {positive!r} have {len(texts)} and {len(positives)} texts")
-    layout = checked_choice("output_format", output_format, _FORMATS)
-    strategy = checked_choice("sampling_strategy", sampling_strategy, _STRATEGIES)
+    layout = checked_choice("output_format", output_format, tuple(LAYOUTS))
+    layout = "n-tuple" if checked_flag("include_positives", include_positives) else layout
     scored = checked_flag("output_scores", output_scores)
-    with_positives = checked_flag("include_positives", include_positives)
     checked_flag("use_faiss", use_faiss)
     checked_flag("verbose", verbose)
     whole_number("faiss_batch_size", faiss_batch_size, 1)
     if cross_encoder is not None:
         check_instance("cross_encoder", cross_encoder, CrossEncoder)
-    limits = Limits(
-        absolute_margin=None if absolute_margin is None else finite_number("absolute_margin", absolute_margin),
-        relative_margin=None if relative_margin is None else finite_number("relative_margin", relative_margin),
-        max_score=None if max_score is None else finite_number("max_score", max_score),
-        min_score=None if min_score is None else finite_number("min_score", min_score),
-    )
-    number = whole_number("num_negatives", num_negatives, 1)
-    first = whole_number("range_min", range_min, 0)
-    most = max(Counter(texts).values())
-    if range_max is None:
-        spare = any(x is not None for x in (limits.absolute_margin, limits.relative_margin, limits.max_score))
-        spare = spare or (cross_encoder is not None and limits.min_score is not None)
-        last = first + number * (10 if spare else 1) + most
-    else:
-        last = whole_number("range_max", range_max, 1)
-    if number > last - first:
-        raise InputError(
-            f"num_negatives={number} do not fit between range_min={first} and range_max={last}: lower num_negatives or "
-            "range_min, or raise range_max"
-        )
-
-    pool = list(dict.fromkeys([*([] if corpus is None else checked_strings("corpus", corpus)), *positives]))
-    row_of = {text: row for row, text in enumerate(pool)}
-    rows_of: dict[str, dict[int, None]] = {}  # the positives of each query, without those that come twice
-    for text, answer in zip(texts, positives, strict=True):
-        rows_of.setdefault(text, {})[row_of[answer]] = None
-    queries = list(rows_of)
-
+    pairs = read_pairs(dataset, anchor_column_name, positive_column_name, corpus)
     encoder = sentence_encoder(model, "model")
+    metric = encoder.similarity_fn_name
+    of_scores = None if cross_encoder is not None else "cosine" if metric == "dot" else metric  # the lengths are 1
+    limits = checked_limits(absolute_margin, relative_margin, max_score, min_score, of_scores)
+    choice = how_chosen(
+        limits,
+        num_negatives,
+        range_min,
+        range_max,
+        sampling_strategy,
+        seed,
+        with_positives=include_positives,
+        most_positives=max(map(len, pairs.positives.values())),
+        rescored=cross_encoder is not None,
+    )
     options: dict[str, Any] = {
         "batch_size": batch_size,
         "normalize_embeddings": True,
         "show_progress_bar": show_progress_bar,
     }
-    documents = encoder.encode_document(pool, corpus_prompt_name, corpus_prompt, **options)
-    asked = encoder.encode_query(queries, query_prompt_name, query_prompt, **options)
-    metric = encoder.similarity_fn_name
-    rows, similarities = nearest(asked, documents, metric, min(last + most, len(pool)), threads_of(encoder))
-
-    draw = random.Random(whole_number("seed", seed, 0))  # noqa: S311 - a sample, no secret
-    rerank = cross_encoder if limits.any() else None
+    documents = encoder.encode_document(pairs.pool, corpus_prompt_name, corpus_prompt, **options)
+    queries = encoder.encode_query([*pairs.positives], query_prompt_name, query_prompt, **options)
+    check_finite("the vectors of the corpus", documents)
     mined = []
-    for index, (text, found, near) in enumerate(zip(queries, rows, similarities.astype(np.float32), strict=True)):
-        own = list(rows_of[text])
-        if rerank is None:
-            own_scores = pairwise_similarity(np.repeat(asked[index : index + 1], len(own), 0), documents[own], metric)
-        else:
-            predicted = rerank.predict([(text, pool[row]) for row in [*found.tolist(), *own]], batch_size)
-            near, own_scores = predicted[: len(found)], predicted[len(found) :]
-        kept = limits.within(near, own_scores.min())
-        if not with_positives:
-            kept &= ~np.isin(found, own)
-        order = np.argsort(-near, kind="stable")
-        order = order[kept[order]][first:last]
-        if strategy == "random" and len(order) > number:
-            order = order[sorted(draw.sample(range(len(order)), number))]
-        order = order[:number]
-        mined.append(Query(text, own, own_scores.tolist(), found[order].tolist(), near[order].tolist()))
-    layout = "n-tuple" if with_positives else layout
-    names = (anchor, positive)
-    made = list(_LAYOUTS[layout](mined, pool, names, number, scored=scored))
-    return _returned(dataset, made, _output_columns(layout, names, number, scored=scored))
+    found = _candidates(pairs, queries, documents, metric, choice, threads_of(encoder))
+    for (text, positives), candidates in zip(pairs.positives.items(), found, strict=True):
+        if cross_encoder is not None and limits.given():
+            candidates = _rescored(candidates, text, positives, pairs.pool, cross_encoder, batch_size)
+        chosen = choice.of(candidates)
+        rows, scores = candidates.rows[chosen].tolist(), candidates.scores[chosen].tolist()
+        mined.append(Mined(text, positives, candidates.positive_scores.tolist(), rows, scores))
+    _warn_of_few(mined, choice, len(pairs.pool), layout)
+    return rows_in_layout(dataset, pairs, mined, layout, choice.number, scored=scored)
 
 
-def _columns(dataset: Any) -> Mapping[str, Iterable[Any]]:
-    """Return the columns of a data set by name."""
-    if hasattr(dataset, "column_names"):  # datasets.Dataset
-        return {name: list(dataset[name]) for name in dataset.column_names}
-    if isinstance(dataset, Mapping):
-        return dataset
-    if not isinstance(dataset, Iterable) or isinstance(dataset, str | bytes):
-        raise InputError(f"dataset must be rows or columns of texts, not {type(dataset).__name__}")
-    rows = list(dataset)
-    if not rows or not all(isinstance(row, Mapping) for row in rows):
-        raise InputError(f"dataset must have rows that are dicts, not {rows[:1]!r:.80}")
-    try:
-        return {name: [row[name] for row in rows] for name in rows[0]}
-    except KeyError as cause:
-        raise InputError(f"a row of dataset has no column {cause}") from cause
+def _candidates(
+    pairs: TrainingPairs, queries: Array, documents: Array, metric: str, choice: Choice, threads: int | None
+) -> Iterator[Candidates]:
+    """Yield the candidates of each query, with positives and the query itself besides those that may be chosen."""
+    more = max(map(len, pairs.positives.values())) + bool(pairs.own)
+    count = min(choice.last + more, len(documents))
+    found, similarities = nearest(queries, documents, metric, count, threads)
+    for index, (text, positives) in enumerate(pairs.positives.items()):
+        asked = np.repeat(queries[index : index + 1], len(positives), axis=0)
+        yield Candidates(
+            found[index],
+            similarities[index].astype(np.float32),
+            np.isin(found[index], positives),
+            found[index] == pairs.own.get(text, -1),
+            pairwise_similarity(asked, documents[positives], metric),
+        )
 
 
-def _names(columns: Mapping[str, Any], anchor: str | None, positive: str | None) -> tuple[str, str]:
-    """Return the names of the columns of queries and positives."""
-    for name in (anchor, positive):
-        if name is not None and name not in columns:
-            raise InputError(f"dataset has no column {name!r}; its columns are {list(columns)}")
-    if len(columns) < 2:
-        raise InputError(f"dataset must have two columns, queries and positives, not {list(columns)}")
-    first, second = list(columns)[:2]
-    return first if anchor is None else anchor, second if positive is None else positive
+def _rescored(
+    candidates: Candidates, text: str, positives: list[int], pool: list[str], ranker: CrossEncoder, batch_size: int
+) -> Candidates:
+    """Return candidates with the scores of a cross encoder."""
+    rows = [*candidates.rows.tolist(), *positives]
+    scores = ranker.predict([(text, pool[row]) for row in rows], batch_size)
+    if np.isnan(scores).any():
+        raise InputError(f"cross_encoder scores {pool[rows[int(np.isnan(scores).argmax())]]!r:.80} with NaN")
+    count = len(candidates.rows)
+    return replace(candidates, scores=scores[:count], positive_scores=scores[count:])
 
 
-# --- formats: each yields the rows, dicts by column
-
-
-def _output_columns(layout: str, names: tuple[str, str], number: int, *, scored: bool) -> list[str]:
-    """Return the columns of a format, also where there are no rows."""
-    more = {
-        "triplet": ["negative", *["scores"] * scored],
-        "n-tuple": [*(f"negative_{i + 1}" for i in range(number)), *["scores"] * scored],
-        "labeled-pair": ["score" if scored else "label"],
-        "labeled-list": ["scores" if scored else "labels"],
-    }
-    return [*names, *more[layout]]
-
-
-def _triplets(
-    mined: list[Query], pool: list[str], names: tuple[str, str], number: int, *, scored: bool
-) -> Iterator[dict[str, Any]]:
-    for query in mined:
-        for positive, score in zip(query.positives, query.positive_scores, strict=True):
-            for negative, other in zip(query.negatives, query.negative_scores, strict=True):
-                row = dict(zip((*names, "negative"), (query.text, pool[positive], pool[negative]), strict=True))
-                yield row | ({"scores": [score, other]} if scored else {})
-
-
-def _tuples(
-    mined: list[Query], pool: list[str], names: tuple[str, str], number: int, *, scored: bool
-) -> Iterator[dict[str, Any]]:
-    for query in mined:
-        if len(query.negatives) < number:
-            continue
-        negatives = {f"negative_{i + 1}": pool[row] for i, row in enumerate(query.negatives)}
-        for positive, score in zip(query.positives, query.positive_scores, strict=True):
-            row = dict(zip(names, (query.text, pool[positive]), strict=True)) | negatives
-            yield row | ({"scores": [score, *query.negative_scores]} if scored else {})
-
-
-def _labeled_pairs(
-    mined: list[Query], pool: list[str], names: tuple[str, str], number: int, *, scored: bool
-) -> Iterator[dict[str, Any]]:
-    for query in mined:
-        sides = (1, query.positives, query.positive_scores), (0, query.negatives, query.negative_scores)
-        for label, rows, scores in sides:
-            for row, score in zip(rows, scores, strict=True):
-                pair = dict(zip(names, (query.text, pool[row]), strict=True))
-                yield pair | ({"score": score} if scored else {"label": label})
-
-
-def _labeled_lists(
-    mined: list[Query], pool: list[str], names: tuple[str, str], number: int, *, scored: bool
-) -> Iterator[dict[str, Any]]:
-    for query in mined:
-        if not query.negatives:
-            continue
-        texts = [pool[row] for row in query.negatives]
-        for positive, score in zip(query.positives, query.positive_scores, strict=True):
-            row = dict(zip(names, (query.text, [pool[positive], *texts]), strict=True))
-            labels = {"scores": [score, *query.negative_scores]} if scored else {"labels": [1] + [0] * len(texts)}
-            yield row | labels
-
-
-_LAYOUTS: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {
-    "triplet": _triplets,
-    "n-tuple": _tuples,
-    "labeled-pair": _labeled_pairs,
-    "labeled-list": _labeled_lists,
-}
-
-
-def _returned(dataset: Any, rows: list[dict[str, Any]], columns: Sequence[str]) -> Any:
-    """Return rows as the caller gave them: as a `datasets.Dataset` if it was one."""
-    if not hasattr(dataset, "column_names"):
-        return rows
-    return type(dataset).from_dict({name: [row[name] for row in rows] for name in columns})
+def _warn_of_few(mined: list[Mined], choice: Choice, texts: int, layout: str) -> None:
+    """Warn of queries with fewer negatives than were asked for, and name what leaves them out."""
+    few = sum(len(query.negatives) < choice.number for query in mined)
+    if few:
+        causes = [*choice.limits.given(), *["range_min"] * bool(choice.first)]
+        causes.append("range_max" if choice.passes_over and choice.last < texts else "corpus")
+        warn(
+            f"{few:,} of {len(mined):,} queries have fewer than num_negatives={choice.number} negatives"
+            f"{', and so no row' * (layout == 'n-tuple')}: change {' or '.join(causes)}, or lower num_negatives"
+        )
