@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim_pairwise as maxsim_pairwise
     from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors as MultiVectors
     from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize_embeddings
+    from wordpiece_bert.sentence.search.cluster_words import cluster_words as cluster_words
     from wordpiece_bert.sentence.search.keywords import BM25Index as BM25Index
     from wordpiece_bert.sentence.search.keywords import KeywordHit as KeywordHit
     from wordpiece_bert.sentence.search.keywords import reciprocal_rank_fusion as reciprocal_rank_fusion
@@ -62,6 +63,7 @@ _MODULES = {
     "UpdatePlan": "vector_folder.writing",
     "VectorFolder": "vector_folder.folder",
     "WrittenVectors": "vector_folder.writer",
+    "cluster_words": "search.cluster_words",
     "distill_static": "dense.distill",
     "maxsim": "multi_vector.late_interaction",
     "maxsim_pairwise": "multi_vector.late_interaction",
