@@ -21,7 +21,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Find the most similar pairs among the lines of a file.")
     parser.add_argument("texts", type=Path, help="the texts, one per line")
     parser.add_argument("--model", default="minilm", help="folder or name of a sentence encoder (default: minilm)")
-    parser.add_argument("--top", type=int, default=10, help="number of pairs (default: 10)")
+    parser.add_argument("--top", type=int, default=10, help="most pairs (default: 10)")
+    parser.add_argument("--threshold", type=float, help="least score of a pair (default: any)")
     options = parser.parse_args()
 
     texts = options.texts.read_text(encoding="utf-8").removesuffix("\n").split("\n")
@@ -29,7 +30,7 @@ def main() -> None:
     start = time.perf_counter()
     vectors = encoder.encode(texts)  # [n, d]
     embedded = time.perf_counter()
-    pairs = paraphrase_mining_embeddings(vectors, max_pairs=options.top)
+    pairs = paraphrase_mining_embeddings(vectors, max_pairs=options.top, threshold=options.threshold)
     end = time.perf_counter()
 
     for score, i, j in pairs:

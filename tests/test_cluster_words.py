@@ -54,6 +54,8 @@ def test_names_are_words_of_the_text_whatever_the_tokenizer(tokenizer: Tokenizer
         ["rates", "interest", "of"],
         ["best", "brûlée", "crème"],
     ]
+    without = cluster_words(TEXTS, [[0, 1], [5]], tokenizer, top_k=3, stop_words=["of", "best"])
+    assert without == [["rates", "interest", "bank"], ["brûlée", "crème", "the"]]
     for folder in ("st_xlmr", "st_roberta"):
         pytest.importorskip("tokenizers")
         subword = SubwordTokenizer(MODELS / folder)
@@ -69,5 +71,7 @@ def test_groups_that_are_not_rows_of_the_texts_are_refused(tokenizer: Tokenizer)
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             cluster_words(TEXTS, groups, tokenizer)
+    with pytest.raises(InputError, match="stop_words must be a list of str, not 'the'"):
+        cluster_words(TEXTS, [[0]], tokenizer, stop_words="the")
     with pytest.raises(InputError, match="top_k"):
         cluster_words(TEXTS, [[0]], tokenizer, top_k=0)

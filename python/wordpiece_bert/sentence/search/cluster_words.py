@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
 
@@ -29,7 +29,12 @@ _TEXTS = 1 << 14
 
 
 def cluster_words(
-    texts: Texts, clusters: Iterable[Iterable[int]], tokenizer: AnyTokenizer, *, top_k: int = 5
+    texts: Texts,
+    clusters: Iterable[Iterable[int]],
+    tokenizer: AnyTokenizer,
+    *,
+    top_k: int = 5,
+    stop_words: Iterable[str] = (),
 ) -> list[list[str]]:
     """Name groups of texts by the words that are frequent in one and rare in the others.
 
@@ -48,6 +53,9 @@ def cluster_words(
         count.
     top_k : int, default 5
         How many words to return for each group, at most.
+    stop_words : iterable of str, optional
+        Words that name nothing, in lower case. Those that all groups have get a low weight without it, but stand beside
+        few others where the groups are small.
 
     Returns
     -------
@@ -71,7 +79,8 @@ def cluster_words(
     listed = check_texts(texts)[1]
     count = whole_number("top_k", top_k, 1)
     groups = [_rows(number, rows, len(listed)) for number, rows in enumerate(clusters)]
-    words = [Counter(found) for found in _words(tokenizer, listed)]
+    ignored = frozenset(checked_strings("stop_words", stop_words))
+    words = [Counter(word for word in found if word not in ignored) for found in _words(tokenizer, listed)]
     of_groups = [_total(words, rows) for rows in groups]
     rest = _total(words, sorted({*range(len(listed))}.difference(*groups)))
     classes = [*of_groups, *[rest] * bool(rest)]
