@@ -380,7 +380,8 @@ def test_functions_have_the_arguments_of_the_peer(name: str) -> None:
     assert all(ours[one].kind is inspect.Parameter.KEYWORD_ONLY for one in ours if one not in theirs)
     for one in wanted:
         default = theirs[one].default
-        if not callable(default) and one != "verbose":
+        as_many = one == "top_k" and name.startswith("paraphrase_mining")  # None, which is 100 without a threshold
+        if not callable(default) and one != "verbose" and not as_many:
             assert ours[one].default == default, one
 
 

@@ -50,7 +50,7 @@ def read_pairs(
     dataset : datasets.Dataset, sequence of dict, or mapping of columns
         The data.
     anchor, positive : str, optional
-        The columns of the queries and of the positives; by default the first two.
+        The names of the two columns; by default those of the first two.
     corpus : iterable of str, optional
         Further texts for the pool.
 
