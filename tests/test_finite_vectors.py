@@ -22,6 +22,8 @@ from wordpiece_bert.evaluation import (
 from wordpiece_bert.sentence import (
     MultiVectors,
     SparseVectors,
+    maxsim,
+    maxsim_pairwise,
     paraphrase_mining_embeddings,
     quantize_embeddings,
     similarity,
@@ -92,6 +94,23 @@ def test_scores_that_are_nan_are_refused() -> None:
     for least in (None, np.float32(-1)):
         with pytest.raises(InputError, match="the score of the vectors 2 and 3 is NaN: their numbers are too large"):
             mined_pairs(4, lambda rows, columns: scores[rows, columns].copy(), None, 10, least)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_token_vectors_that_are_not_finite_are_named(value: float) -> None:
+    bad = with_bad(value)
+    queries = MultiVectors(np.concatenate([X, bad]), [0, 4, 6, 12])
+    for compare in (maxsim, util.maxsim, maxsim_pairwise):
+        for a, b, place in (
+            (queries, MultiVectors(np.concatenate([X, X]), [0, 4, 6, 12]), r"a\[2\]"),
+            ([X, X, bad], [X, X, X], r"a\[2\]"),
+            ([X, X], [X, bad], r"b\[1\]"),
+            (X[None], bad[None], r"b\[0\]"),
+        ):
+            with pytest.raises(InputError, match=f"{place} is not finite: a vector has {value} at index 1"):
+                compare(a, b)
+    mask = np.arange(6) != 2
+    assert np.isfinite(maxsim(X[None], bad[None], b_mask=mask[None])).all()
 
 
 # --- thresholds

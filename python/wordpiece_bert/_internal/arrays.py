@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +94,8 @@ def as_vectors(name: str, value: object) -> npt.NDArray[Any]:
 def first_non_finite(vectors: npt.NDArray[Any]) -> tuple[int, int] | None:
     """Return the row and the column of the first number of vectors [n, d] that is NaN or infinite; None without one."""
     with np.errstate(over="ignore", invalid="ignore"):
+        if vectors.dtype == np.float32 and vectors.flags.c_contiguous and math.isfinite(np.vdot(vectors, vectors)):
+            return None  # the fastest pass over the numbers
         # By the sums of rows, which need no flag for each number. A sum may be infinite where no number is.
         suspects = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
     for row in suspects.tolist():
