@@ -150,9 +150,8 @@ def _checked_ranges(
     """Return ranges whose widths are finite numbers of 0 or more."""
     with np.errstate(over="ignore", invalid="ignore"):
         width = highest - lowest
-    bad = np.flatnonzero(~((width >= 0) & (width < np.inf)))
-    if len(bad):
-        i = int(bad[0])
+    if len(width) and not (width.min() >= 0 and width.max() < np.inf):  # of NaN both are NaN
+        i = int(np.argmin((width >= 0) & (width < np.inf)))
         raise InputError(
             f"{name} go from {lowest[i]} to {highest[i]} in dimension {i}: the first row of ranges has the lowest "
             "values, the second the highest, and their difference must be a finite number"
