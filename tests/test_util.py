@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tiny_models import make_ranker, make_sentences
 from wordpiece_bert import CrossEncoder, SentenceEncoder, SparseEncoder, util
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.sentence import MultiVectors, SparseVectors, quantize_embeddings
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ def test_limits_leave_out_what_is_too_near_or_too_far(encoder: SentenceEncoder) 
         ({"relative_margin": 0.3}, lambda positive, negative: negative <= 0.7 * positive + 1e-6),
     ):
         with pytest.warns(
-            UserWarning, match=rf"of 3 queries have fewer than num_negatives=5 .*: change {next(iter(limits))} or"
+            TrainingWarning, match=rf"of 3 queries have fewer than num_negatives=5 .*: change {next(iter(limits))} or"
         ):
             rows = mined(encoder, num_negatives=5, output_scores=True, **limits)
         assert rows
@@ -359,7 +359,7 @@ def test_queries_without_enough_negatives_are_counted_with_what_to_change(encode
             "negatives, and so no row: change max_score or range_max",
         ),
     ):
-        with pytest.warns(UserWarning, match=message):
+        with pytest.warns(TrainingWarning, match=message):
             assert len(mined(encoder, **options)) < 3 * len(PAIRS)
 
 

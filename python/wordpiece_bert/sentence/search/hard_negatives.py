@@ -15,7 +15,7 @@ from wordpiece_bert._internal.arrays import check_finite
 from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.metrics import pairwise_similarity
@@ -132,7 +132,7 @@ def mine_hard_negatives(
 
     Warns
     -----
-    UserWarning
+    TrainingWarning
         Queries have fewer negatives than `num_negatives`; the message has their number and the arguments to change.
 
     Examples
@@ -227,5 +227,6 @@ def _warn_of_few(mined: list[Mined], choice: Choice, texts: int, layout: str) ->
         causes.append("range_max" if choice.passes_over and choice.last < texts else "corpus")
         warn(
             f"{few:,} of {len(mined):,} queries have fewer than num_negatives={choice.number} negatives"
-            f"{', and so no row' * (layout == 'n-tuple')}: change {' or '.join(causes)}, or lower num_negatives"
+            f"{', and so no row' * (layout == 'n-tuple')}: change {' or '.join(causes)}, or lower num_negatives",
+            TrainingWarning,
         )
