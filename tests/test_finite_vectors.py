@@ -113,6 +113,23 @@ def test_token_vectors_that_are_not_finite_are_named(value: float) -> None:
     assert np.isfinite(maxsim(X[None], bad[None], b_mask=mask[None])).all()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        util.normalize_embeddings,
+        lambda x: util.cos_sim(X, x),
+        lambda x: util.pairwise_cos_sim(x, X),
+        lambda x: util.semantic_search(x, X),
+        paraphrase_mining_embeddings,
+        lambda x: util.community_detection(x, 0.5, 2),
+    ],
+)
+def test_a_vector_is_not_made_zero_where_its_length_overflows(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(InputError, match="its length is beyond the range of float32: divide the vectors by a number"):
+        call(X * np.float32(1e25))
+    call(X * np.float32(1e15))
+
+
 # --- thresholds
 
 

@@ -16,7 +16,7 @@ from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
 from wordpiece_bert._internal.checks import check_device, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tensors import is_tensor
-from wordpiece_bert.bert.functional import normalize
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import metrics
 from wordpiece_bert.sentence.arguments import as_given
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
@@ -497,6 +497,11 @@ def normalize_embeddings(embeddings: Any) -> Any:
     ndarray of float32, tensor or SparseVectors
         The vectors, of the same shape.
 
+    Raises
+    ------
+    InputError
+        It is no array of numbers, or the length of a vector is beyond the range of float32.
+
     Examples
     --------
     >>> import numpy as np
@@ -510,8 +515,11 @@ def normalize_embeddings(embeddings: Any) -> Any:
         lengths = np.sqrt(np.bincount(rows, sparse.values.astype(np.float64) ** 2, minlength=len(sparse)))
         lengths[lengths == 0] = 1
         return SparseVectors(sparse.indptr, sparse.indices, sparse.values / lengths[rows], embeddings.shape)
-    x = as_float32("embeddings", as_numbers("embeddings", embeddings))
-    return as_given(normalize(x), embeddings)
+    x = as_float32("embeddings", as_numbers("embeddings", embeddings, "vectors [..., d]"))
+    if x.ndim == 0:
+        raise InputError(f"embeddings must be vectors [..., d], not the number {x}")
+    flat = x.reshape(-1, x.shape[-1]) if x.size else np.zeros((0, 1), np.float32)
+    return as_given(metrics.normalized(flat).reshape(x.shape), embeddings)
 
 
 def truncate_embeddings(embeddings: Any, truncate_dim: int | None) -> Any:

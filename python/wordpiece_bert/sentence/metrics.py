@@ -191,14 +191,27 @@ def checked_scores(name: str, found: object, rows: int, columns: int) -> Array:
 
 
 def normalized(x: Array) -> Array:
-    """Divide vectors [n, d] by their lengths, a block at a time: Ctrl-C is obeyed in between."""
+    """Divide vectors [n, d] by their lengths, a block at a time: Ctrl-C is obeyed in between.
+
+    Raises
+    ------
+    InputError
+        The length of a vector is beyond the range of float32; divided by it, the vector would be 0.
+    """
     step = max(1, BLOCK_NUMBERS // max(1, x.shape[1]))
-    if len(x) <= step:
-        return normalize(x)
-    result = np.empty_like(x)
-    for start in range(0, len(x), step):
-        result[start : start + step] = normalize(x[start : start + step])
-    return result
+    try:
+        with np.errstate(over="raise"):
+            if len(x) <= step:
+                return normalize(x)
+            result = np.empty_like(x)
+            for start in range(0, len(x), step):
+                result[start : start + step] = normalize(x[start : start + step])
+            return result
+    except FloatingPointError as cause:
+        raise InputError(
+            "a vector has numbers of 1e19 or more, with which its length is beyond the range of float32: divide the "
+            "vectors by a number first, which changes no cosine"
+        ) from cause
 
 
 def _products(x: Array, y: Array) -> Array:
