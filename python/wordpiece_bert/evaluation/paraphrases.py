@@ -37,6 +37,8 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         The same as ``{id: {id: True}}``.
     add_transitive_closure : bool, default False
         Whether paraphrases of paraphrases count as such.
+    top_k : int, default 100
+        How many of the sentences nearest to each one make pairs with it.
     batch_size : int, default 16
         The most texts that go through the NumPy engine at once.
 
