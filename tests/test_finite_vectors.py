@@ -244,12 +244,7 @@ def test_scores_of_a_callers_function_are_numbers() -> None:
             ),
             "the main similarity, 'dot', must be one of similarity_fn_names",
         ),
-        (lambda: TripletEvaluator(["a"], ["b"], ["c"], similarity_fn_names="cosine"), "a list of names, not 'cosine'"),
         (lambda: TripletEvaluator(["a"], ["b"], ["c"], margin=5)(Damaged("dense")), "margin must be from -2 to 2"),
-        (
-            lambda: InformationRetrievalEvaluator({"q": "a"}, {"d": "b"}, {"q": {"d"}}, accuracy_at_k=5),
-            "accuracy_at_k must be a list of whole numbers, not 5",
-        ),
         (
             lambda: InformationRetrievalEvaluator({"q": "a"}, {"d": "b"}, {"q": {"d"}}, main_score_function="best"),
             "main_score_function must be one of",

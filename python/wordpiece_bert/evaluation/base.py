@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["EVALUATING", "BaseEvaluator", "Measured", "SequentialEvaluator"]
 
@@ -232,10 +231,8 @@ def results_of(evaluator: Any, found: Any, key: str) -> tuple[dict[str, float], 
         raise InputError(f"{evaluator!r} must return a dict of measures or a number, not {found!r:.80}") from cause
 
 
-def at_least_one(name: str, values: object) -> list[int]:
+def at_least_one(name: str, values: Iterable[int]) -> list[int]:
     """Return numbers of hits, checked."""
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
-        raise InputError(f"{name} must be a list of whole numbers, not {values!r}")
     found = [whole_number(name, value, 1) for value in values]
     if not found:
         raise InputError(f"{name} must have at least one number")

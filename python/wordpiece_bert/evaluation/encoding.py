@@ -25,8 +25,6 @@ __all__ = ["checked_names", "distinct", "encoded", "pair_scores"]
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or that of the main one; an empty list leaves them to the model."""
-    if isinstance(names, str):
-        raise InputError(f"similarity_fn_names must be a list of names, not {names!r}")
     given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]
     for name in given:
         checked_choice("similarity_fn_names", name, METRICS)
