@@ -316,6 +316,8 @@ def test_metrics_are_in_prometheus_format(server: Server) -> None:
         ({"input": ["a"] * 51}, "input has 51 items, more than the server's limit of 50"),
         ({"input": ["a " * 60] * 40}, "more than the server's limit of 500"),
         ({"input": "a\ud800"}, "surrogate"),
+        (b'{"input": "a", "input": "b"}', "an object with the key 'input' twice"),
+        (b'{"input": [{"text": "a", "text": "b"}]}', "an object with the key 'text' twice"),
         ({"input": "a", "dimensions": 0}, "dimensions must be a whole number, 1 or more"),
         ({"input": "a", "dimensions": True}, "dimensions"),
         ({"input": "a", "dimensions": 10**30}, "dimensions must be from 1 to 67"),

@@ -76,6 +76,12 @@ def client_of(module: str, package: str | None = None) -> Any:
         pytest.skip(f"{name} is not installed: pip install {name}")
 
 
+@pytest.fixture(scope="module")
+def unit_vectors(folders: Path) -> Any:
+    """Of length 1, as text-embeddings-inference returns them."""
+    return SentenceEncoder(folders / "sentences").encode(TEXTS, normalize_embeddings=True)
+
+
 def same_vectors(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.array(found, np.float32), expected)
 
@@ -122,11 +128,11 @@ def reranked(ranker: Any) -> list[tuple[int, float]]:
     return [(TEXTS.index(one.text), one.score) for one in ranker.postprocess_nodes(nodes, query_str=QUERY)]
 
 
-def test_llama_indexs_client_of_tei(base: str, vectors: Any, scores: list[float]) -> None:
+def test_llama_indexs_client_of_tei(base: str, unit_vectors: Any, scores: list[float]) -> None:
     name = "llama_index.embeddings.text_embeddings_inference"
     module = client_of(name, "llama-index-embeddings-text-embeddings-inference")
     client = module.TextEmbeddingsInference(model_name="sentences", base_url=base)
-    same_vectors(client.get_text_embedding_batch(TEXTS), vectors)
+    same_vectors(client.get_text_embedding_batch(TEXTS), unit_vectors)
     ranker = client_of("llama_index.postprocessor.tei_rerank", "llama-index-postprocessor-tei-rerank")
     same_ranking(reranked(ranker.TextEmbeddingInference(base_url=base, top_n=3)), scores)
 
@@ -159,19 +165,20 @@ def test_llama_indexs_client_of_servers_like_openai(base: str, vectors: Any) -> 
     same_vectors(client.get_text_embedding_batch(TEXTS), vectors)
 
 
-def test_chromas_functions_for_servers(base: str, vectors: Any) -> None:
+def test_chromas_functions_for_servers(base: str, vectors: Any, unit_vectors: Any) -> None:
     functions = client_of("chromadb.utils.embedding_functions", "chromadb")
-    same_vectors(functions.HuggingFaceEmbeddingServer(url=f"{base}/embed")(TEXTS), vectors)
+    same_vectors(functions.HuggingFaceEmbeddingServer(url=f"{base}/embed")(TEXTS), unit_vectors)
     client_of("openai")
     client = functions.OpenAIEmbeddingFunction(api_key="none", api_base=f"{base}/v1", model_name="sentences")
     same_vectors(client(TEXTS), vectors)
 
 
-def test_hugging_faces_client(base: str, vectors: Any, folders: Path) -> None:
+def test_hugging_faces_client(base: str, vectors: Any, unit_vectors: Any, folders: Path) -> None:
     client = client_of("huggingface_hub").InferenceClient
     for path in ("/embed", "/models/sentences", "/"):
-        same_vectors(client(base + path).feature_extraction(TEXTS[0]), vectors[:1])
-        same_vectors(client(base + path).feature_extraction(TEXTS[0], encoding_format="float"), vectors[:1])
+        same_vectors(client(base + path).feature_extraction(TEXTS[0]), unit_vectors[:1])
+        same_vectors(client(base + path).feature_extraction(TEXTS[0], encoding_format="float"), unit_vectors[:1])
+        same_vectors(client(base + path).feature_extraction(TEXTS[0], normalize=False), vectors[:1])
     expected = SentenceEncoder(folders / "sentences").similarity(vectors[:1], vectors[1:])[0]
     same_vectors(client(f"{base}/similarity").sentence_similarity(TEXTS[0], TEXTS[1:]), expected)
 
@@ -250,7 +257,7 @@ def same_tokens(found: Any, expected: Any) -> None:
         same_vectors(one, other)
 
 
-def test_aiohttp(base: str, vectors: Any, folders: Path) -> None:
+def test_aiohttp(base: str, unit_vectors: Any, folders: Path) -> None:
     aiohttp = client_of("aiohttp")
 
     async def ask() -> tuple[Any, ...]:
@@ -269,7 +276,7 @@ def test_aiohttp(base: str, vectors: Any, folders: Path) -> None:
             )
 
     dense, sparse, tokens, of_sentences = asyncio.run(ask())
-    same_vectors(dense, vectors)
+    same_vectors(dense, unit_vectors)
     same_sparse(sparse, SparseEncoder(folders / "splade").encode(TEXTS).toarray())
     same_tokens(tokens, MultiVectorEncoder(folders / "colbert").encode(TEXTS))
     same_tokens(of_sentences, SentenceEncoder(folders / "sentences").encode(TEXTS, output_value="token_embeddings"))

@@ -25,7 +25,7 @@ from wordpiece_bert.serve import ServerSettings, create_app, requests
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.loading import load_model
 from wordpiece_bert.serve.pairs import PairEncoder
-from wordpiece_bert.serve.requests import unpacked
+from wordpiece_bert.serve.requests import parse_object, unpacked
 from wordpiece_bert.serve.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -103,6 +103,14 @@ def test_members_are_unpacked_as_gzip_unpacks_them(contents: list[bytes], level:
             unpacked(packed[:-1], 1 << 20)
         with pytest.raises(RequestError, match="not in the format of gzip"):
             unpacked(packed + b"rest of no member", 1 << 20)
+
+
+def test_a_key_that_is_there_twice_is_found_among_many() -> None:
+    keys = [f'"{index}": 1' for index in range(60_000)]
+    start = time.monotonic()
+    with pytest.raises(RequestError, match="the key '59999' twice"):
+        parse_object(f"{{{', '.join([*keys, keys[-1]])}}}".encode(), 2048)
+    assert time.monotonic() - start < 5  # with a search among the keys before each, a minute
 
 
 def test_all_paths_have_hostile_bodies() -> None:

@@ -29,14 +29,17 @@ QUERY = "how to bake bread"
 
 
 @pytest.mark.parametrize("path", ["/embed", "/", "/models/sentences"])
-def test_tei_has_the_vectors_of_encode(client: Client, encoder: SentenceEncoder, path: str) -> None:
-    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS)), encoder.encode(TEXTS))
-    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS[0])), encoder.encode(TEXTS[:1]))
-    np.testing.assert_array_equal(
-        vectors(client.post(path, inputs=TEXTS, normalize=True)), encoder.encode(TEXTS, normalize_embeddings=True)
-    )
+def test_tei_has_the_vectors_of_encode_with_length_one_unless_asked_otherwise(
+    client: Client, encoder: SentenceEncoder, path: str
+) -> None:
+    unit = encoder.encode(TEXTS, normalize_embeddings=True)
+    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS)), unit)
+    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS[0])), unit[:1])
+    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS, normalize=True)), unit)
+    np.testing.assert_array_equal(vectors(client.post(path, inputs=TEXTS, normalize=False)), encoder.encode(TEXTS))
     short = client.post(path, inputs=TEXTS, dimensions=5, truncate=True, truncation_direction="Right")
-    np.testing.assert_array_equal(vectors(short), encoder.encode(TEXTS, truncate_dim=5))
+    expected = encoder.encode(TEXTS, truncate_dim=5, normalize_embeddings=True)
+    np.testing.assert_array_equal(vectors(short), expected)
 
 
 @pytest.mark.parametrize("path", ["/v1/embed", "/v2/embed"])
@@ -220,12 +223,13 @@ def test_vllms_use_activation_is_the_length_of_vectors(client: Client, encoder: 
 
 
 def test_hugging_faces_forms_of_vectors(client: Client, encoder: SentenceEncoder) -> None:
+    expected = encoder.encode(TEXTS, normalize_embeddings=True)
     for path in ("/embed", "/models/sentences"):
         found = client.post(path, inputs=TEXTS, encoding_format="base64")
         decoded = [np.frombuffer(base64.b64decode(one), "<f4") for one in found]
-        np.testing.assert_array_equal(decoded, encoder.encode(TEXTS))
+        np.testing.assert_array_equal(decoded, expected)
         found = client.post(path, inputs=TEXTS, encoding_format="float")
-        np.testing.assert_array_equal(vectors(found), encoder.encode(TEXTS))
+        np.testing.assert_array_equal(vectors(found), expected)
 
 
 def test_vectors_of_tokens(client: Client, encoder: SentenceEncoder, colbert: MultiVectorEncoder) -> None:
@@ -312,7 +316,7 @@ def test_token_ids_are_accepted_as_an_option(encoder: SentenceEncoder) -> None:
     expected = encoder.encode(TEXTS)
     found = client.post("/v1/embeddings", input=rows)["data"]
     np.testing.assert_array_equal(vectors([item["embedding"] for item in found]), expected)
-    np.testing.assert_array_equal(vectors(client.post("/embed", inputs=rows[0])), expected[:1])
+    np.testing.assert_array_equal(vectors(client.post("/embed", inputs=rows[0], normalize=False)), expected[:1])
     for wrong, complaint in (
         ([[2, 67]], "outside of the model's vocabulary, 0 to 66"),
         ([[2, -1]], "must be a list of token ids"),

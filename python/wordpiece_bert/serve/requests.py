@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,18 @@ def _no_number(_: str) -> None:
     raise ValueError
 
 
-# `json.loads` with this option makes a decoder for each call, which takes as long as a small body.
-_decode = json.JSONDecoder(parse_constant=_no_number).decode
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; refuse a key that it has twice, of which readers differ in the value that counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        message = f"the body has an object with the key {twice!r:.100} twice: send it once"
+        raise RequestError(400, message, param=twice[:100], code="invalid_json")
+    return found
+
+
+# `json.loads` with these options makes a decoder for each call, which takes as long as a small body.
+_decode = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_object).decode
 
 
 def parse_object(body: bytes, max_items: int, max_numbers: int = 1 << 17) -> dict[str, Any]:
@@ -54,7 +65,7 @@ def parse_object(body: bytes, max_items: int, max_numbers: int = 1 << 17) -> dic
     Raises
     ------
     RequestError
-        With status 400: the body is no JSON object in UTF-8, has a lone surrogate, or has too many values.
+        With status 400: the body is no JSON object in UTF-8, has a lone surrogate, a key twice, or too many values.
     """
     most = max(_VALUES, _VALUES_PER_TEXT * max_items)
     if _has_more_values(body, most, most + max_numbers):

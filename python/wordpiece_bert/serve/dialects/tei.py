@@ -53,7 +53,7 @@ __all__ = ["EMBED", "EMBED_SPARSE", "HEALTH", "PREDICT", "RERANK", "ROUTES", "SI
 _INPUTS = Field("inputs", Texts(ids=True), required=True)
 _TEXTS = Field("inputs", Texts(), required=True)
 _OPTIONS = (MODEL, TRUNCATE, SIDE, PROMPT_NAME)
-_NORMALIZE = Field("normalize", Flag(), about="Whether vectors have the length 1; by default as the model has it.")
+_NORMALIZE = Field("normalize", Flag(), default=True, about="Whether vectors have the length 1.")
 #: Of Hugging Face's older clients; nothing here has to be waited for.
 _CLIENT_OPTIONS = Field("options", Ignored())
 
