@@ -1,4 +1,4 @@
-"""uvicorn's protocol of HTTP with limits, refusals in JSON, and the time since a connection is idle."""
+"""uvicorn's protocol of HTTP with limits, refusals in JSON that arrive, and the time since a connection is idle."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert.serve.errors import OPENAI, RequestError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wordpiece_bert.serve.settings import ServerSettings
 
 __all__ = ["limited"]
@@ -31,7 +33,8 @@ def limited(protocol: Any, settings: ServerSettings) -> Any:
     """
     found = _with_header_timeout(_with_json_refusals(protocol), settings.receive_timeout)
     # Of the two protocols, h11 limits headers itself, to as many bytes.
-    return _with_header_limit(found) if hasattr(found, "on_header") else found
+    found = _with_header_limit(found) if hasattr(found, "on_header") else found
+    return _with_lingering_close(found, settings.receive_timeout)
 
 
 def _with_json_refusals(protocol: Any) -> Any:
@@ -39,8 +42,11 @@ def _with_json_refusals(protocol: Any) -> Any:
 
     class JsonProtocol(protocol):  # type: ignore[misc, unused-ignore]
         refusal = _BAD_REQUEST
+        # Whether it was sent.
+        is_refused = False
 
         def send_400_response(self, _: str) -> None:
+            self.is_refused = True
             error = self.refusal
             body = OPENAI.refusal(error)
             lines = [
@@ -154,3 +160,70 @@ def _with_header_timeout(protocol: Any, seconds: float) -> Any:
                 self._headers_due = None
 
     return TimedProtocol
+
+
+class _Transport:
+    """A transport whose ``close`` may wait for the rest of a request.
+
+    Parameters
+    ----------
+    transport : asyncio.Transport
+        The transport.
+    linger : callable
+        Called by ``close``: returns whether the connection stays open for a while, in which case it closes the
+        transport itself.
+    """
+
+    def __init__(self, transport: Any, linger: Callable[[], bool]) -> None:
+        self._transport = transport
+        self._linger = linger
+        self.write = transport.write  # without a look-up for each part of an answer
+        #: Whether ``close`` was called, and the connection stays open for the rest of a request.
+        self.lingers = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        """Whether nothing more is to be written."""
+        return self.lingers or self._transport.is_closing()
+
+    def close(self) -> None:
+        """Close the connection, at once if it is called a second time."""
+        if not self.is_closing() and self._linger():
+            self.lingers = True
+        else:
+            self._transport.close()
+
+
+def _with_lingering_close(protocol: Any, seconds: float) -> Any:
+    """Return a protocol class of uvicorn whose refusals arrive, also if the client has not sent all of its request.
+
+    If a connection is closed before all that came is read, it is reset, and the client loses the answer. So the answer
+    is followed by the end of the stream, and what comes is read and dropped until the client closes, or for `seconds`.
+    """
+
+    class LingeringProtocol(protocol):  # type: ignore[misc, unused-ignore]
+        _end: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            def linger() -> bool:
+                is_unread = self.is_refused or (self.cycle is not None and self.cycle.more_body)
+                if is_unread:
+                    transport.write_eof()
+                    self.flow.resume_reading()
+                    self._end = self.loop.call_later(seconds, transport.close)
+                return is_unread
+
+            super().connection_made(_Transport(transport, linger))
+
+        def data_received(self, data: bytes) -> None:
+            if not self.transport.lingers:
+                super().data_received(data)
+
+        def connection_lost(self, error: Exception | None) -> None:
+            if self._end is not None:
+                self._end.cancel()
+            super().connection_lost(error)
+
+    return LingeringProtocol
