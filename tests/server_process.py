@@ -145,4 +145,4 @@ def bounded(server: Server) -> Iterator[None]:
     assert max(waits) < MOST_SECONDS
 
 
-HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

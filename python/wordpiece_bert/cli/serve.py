@@ -70,6 +70,15 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "--open-metrics", dest="metrics_key", action="store_false", default=None, help="/metrics needs no key"
     )
     parser.add_argument(
+        "--allowed-host",
+        dest="allowed_hosts",
+        action="append",
+        metavar="NAME",
+        help="a name by which requests may call the server, besides localhost and IP addresses; *.NAME for all that end "
+        "so, * for any; may be given several times (default: no other where it listens on this machine and has no keys, "
+        "else any)",
+    )
+    parser.add_argument(
         "--accept-token-ids",
         action="store_true",
         default=None,

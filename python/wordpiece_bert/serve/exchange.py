@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.serve.errors import RequestError
+from wordpiece_bert.serve.hosts import named_by
 from wordpiece_bert.serve.json_answers import encoded
 from wordpiece_bert.serve.operations import chosen
 from wordpiece_bert.serve.requests import parse_object, unpacked
@@ -58,7 +59,7 @@ _DRAINING = RequestError(
     503, "the server is shutting down, and takes no more requests; send it again", code="shutting_down", retry_after=1
 )
 # The statuses with which the connection ends, because a rest of the body may follow.
-_CLOSING = (401, 404, 405, 408, 413, 415, 503)
+_CLOSING = (401, 403, 404, 405, 408, 413, 415, 503)
 # Seconds after which a request that is computed is given up when its client has gone; most are answered before.
 _PATIENCE = 0.1
 
@@ -84,6 +85,7 @@ class Endpoint:
         is_open = route is not None and route.page is not None and not route.page.needs_key
         self._free_methods = ("GET", "HEAD") if is_open or not needs_key else ()
         self._keys = [_digest(key.encode()) for key in service.settings.api_keys]
+        self._is_named = named_by(service.settings.allowed_hosts)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send, *, name: str = "") -> None:
         """Answer a request; `name` is what its path has in place of the parameter."""
@@ -142,6 +144,7 @@ class Endpoint:
     async def _content(self, exchange: _Exchange, receive: Receive) -> tuple[list[bytes], str]:
         """Return the body of the answer, in parts, and its type."""
         route, method = self._route, exchange.method
+        self._check_host(exchange)
         self._check_length(exchange)
         if method not in self._free_methods:
             self._check_key(exchange)
@@ -170,6 +173,17 @@ class Endpoint:
         if route.chooses is not None:
             return route.chooses(self._service, values)
         return chosen(route.operations, values)
+
+    def _check_host(self, exchange: _Exchange) -> None:
+        """Refuse a request that calls the server by a name that is not its own."""
+        host = exchange.header(b"host")
+        if not self._is_named(host):
+            shown = host.decode("latin-1")
+            message = (
+                f"the server does not answer to the host {shown!r:.100}: call it localhost or by its IP address, or "
+                "allow the name with --allowed-host (allowed_hosts of ServerSettings)"
+            )
+            raise RequestError(403, message, code="host_not_allowed")
 
     def _check_key(self, exchange: _Exchange) -> None:
         """Compare the key of a request with all keys, in a time that depends on none of them."""

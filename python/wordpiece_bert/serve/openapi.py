@@ -20,6 +20,7 @@ __all__ = ["page", "schema", "schema_text"]
 _REFUSALS = {
     "400": "The request is wrong",
     "401": "A key is needed",
+    "403": "The header Host has a name that the server does not answer to",
     "404": "There is no such model",
     "408": "The body did not arrive in time",
     "413": "The body is too large; on the paths of text-embeddings-inference also its texts or tokens",

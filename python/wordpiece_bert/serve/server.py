@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.serve.app import create_app
+from wordpiece_bert.serve.hosts import LOCAL, is_loopback
 from wordpiece_bert.serve.protocols import limited
 from wordpiece_bert.serve.settings import ServerSettings
 
@@ -46,7 +48,8 @@ def run(
     Parameters
     ----------
     host : str, default "127.0.0.1"
-        The address to listen on. The default is reachable from this machine only.
+        The address to listen on. The default is reachable from this machine only. There, without keys, a request must
+        call the server localhost, or by an IP address, unless the settings have ``allowed_hosts``.
     port : int, default 8000
         The port; 0 for a free one.
     uds : str or os.PathLike, optional
@@ -76,20 +79,22 @@ def run(
 
     whole_number("port", port, 0, 65_535)
     settings = ServerSettings() if settings is None else settings
-    app = create_app(models, settings, model_settings=model_settings)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        lifespan="on",
-        ws="none",
-        timeout_keep_alive=_KEEP_ALIVE,
-    )
-    config.load()
-    config.http_protocol_class = limited(config.http_protocol_class, settings)
     with _listening(host, port) if uds is None else _listening_on(Path(uds)) as listener:
+        if _is_open(listener, settings):
+            settings = replace(settings, allowed_hosts=(LOCAL,))
+        app = create_app(models, settings, model_settings=model_settings)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="on",
+            ws="none",
+            timeout_keep_alive=_KEEP_ALIVE,
+        )
+        config.load()
+        config.http_protocol_class = limited(config.http_protocol_class, settings)
         server = DrainingServer(config, settings.drain_timeout)
         if on_start is not None:
             on_start(_shown(listener))
@@ -97,6 +102,13 @@ def run(
             # Answers and metrics say which texts are truncated.
             warnings.simplefilter("ignore", TruncationWarning)
             server.run(sockets=[listener])
+
+
+def _is_open(listener: socket.socket, settings: ServerSettings) -> bool:
+    """Return whether any page in a browser of this machine could send requests, unless names are checked."""
+    address = listener.getsockname()
+    is_local = not isinstance(address, str) and is_loopback(address[0])
+    return is_local and not settings.api_keys and not settings.allowed_hosts
 
 
 def _shown(listener: socket.socket) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,6 +13,9 @@ from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 
 __all__ = ["LIMITS", "ServerSettings"]
+
+# A name, or what stands for several.
+_HOST = re.compile(r"\*|(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 
 
 #: The limits of the server.
@@ -46,6 +50,10 @@ LIMITS = Parameters(
         check.
     metrics_key : bool, default True
         Whether ``/metrics`` needs a key, too.
+    allowed_hosts : tuple of str, default ()
+        Names by which requests may call the server in their header ``Host``, besides localhost and IP addresses, which
+        are then always accepted. ``*.example.org`` stands for all names that end so, ``*`` for any. Without names,
+        `run` accepts no others where it listens on this machine only and has no keys, and elsewhere any.
     accept_token_ids : bool, default False
         Whether token ids may stand for texts: rows of this model's vocabulary with special tokens, as ``/tokenize``
         returns them. No prompt is put before them, nor that of this server.
@@ -87,6 +95,7 @@ class ServerSettings:
     prompt_name: str | None = None
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     metrics_key: bool = True
+    allowed_hosts: tuple[str, ...] = ()
     accept_token_ids: bool = False
     opentelemetry: bool = False
 
@@ -114,3 +123,8 @@ class ServerSettings:
         if not all(key and key.isascii() and key.isprintable() and key == key.strip() for key in keys):
             raise InputError("api_keys must be non-empty printable ASCII without white space at either end")
         object.__setattr__(self, "api_keys", keys)
+        hosts = tuple(checked_strings("allowed_hosts", self.allowed_hosts))
+        for host in hosts:
+            if not _HOST.fullmatch(host):
+                raise InputError(f"allowed_hosts has {host!r:.80}: give names without a port, such as 'bert.example.org'")
+        object.__setattr__(self, "allowed_hosts", hosts)
