@@ -93,7 +93,7 @@ def test_the_work_runs_beside_the_event_loop(client: Client, monkeypatch: pytest
         return run
 
     for model in client.app.service.models:
-        monkeypatch.setattr(model._batcher, "_run", watched(model.name, model._batcher._run))
+        monkeypatch.setattr(model.batcher, "_run", watched(model.name, model.batcher._run))
     for method in ("encode_batch", "encodings", "decode"):
         monkeypatch.setattr(Tokenizer, method, watched(method, getattr(Tokenizer, method)))
     monkeypatch.setattr(exchange, "unpacked", watched("unpacked", exchange.unpacked))

@@ -17,6 +17,7 @@ import pytest
 from serve_fixtures import folders
 from server_process import Server, start, stop
 from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder, tasks
+from wordpiece_bert.finetune import FrozenClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,22 +95,37 @@ def test_cohere(base: str, vectors: Any, scores: list[float]) -> None:
     cohere = client_of("cohere")
     second = cohere.ClientV2(base_url=base, api_key="none")
     found = second.embed(
-        model="sentences", texts=TEXTS, input_type="search_document", embedding_types=["float", "ubinary"]
+        model="sentences", texts=TEXTS, input_type="search_document", embedding_types=["float", "int8", "ubinary"]
     )
     same_vectors(found.embeddings.float_, vectors)
+    in_8_bits = np.array(found.embeddings.int8, np.float32)
+    assert (in_8_bits.min() >= -128, in_8_bits.max() <= 127, in_8_bits.shape) == (True, True, vectors.shape)
     np.testing.assert_array_equal(found.embeddings.ubinary, np.packbits(vectors > 0, axis=1))
     ranked = second.rerank(model="ranker", query=QUERY, documents=TEXTS, top_n=2, max_tokens_per_doc=100)
     same_ranking([(one.index, one.relevance_score) for one in ranked.results], scores)
     with pytest.raises(cohere.NotFoundError, match="no model 'gpt'"):
         second.rerank(model="gpt", query=QUERY, documents=TEXTS)
-    with pytest.raises(cohere.BadRequestError, match="int8"):
-        second.embed(model="sentences", texts=TEXTS, input_type="clustering", embedding_types=["int8"])
+    with pytest.raises(cohere.BadRequestError, match="output_dimension"):
+        second.embed(model="sentences", texts=TEXTS, input_type="clustering", output_dimension=0)
 
     first = cohere.Client(base_url=base, api_key="none")
     same_vectors(first.embed(model="sentences", texts=TEXTS, input_type="clustering").embeddings, vectors)
+    found = first.embed(model="sentences", texts=TEXTS, input_type="search_document", embedding_types=["float", "int8"])
+    same_vectors(found.embeddings.float_, vectors)
+    same_vectors(found.embeddings.int8, in_8_bits)
     ranked = first.rerank(model="ranker", query=QUERY, documents=TEXTS, return_documents=True)
     same_ranking([(one.index, one.relevance_score) for one in ranked.results], scores)
     assert [one.document.text for one in ranked.results] == [TEXTS[one.index] for one in ranked.results]
+    ranked = first.rerank(model="ranker", query=QUERY, documents=TEXTS, return_documents=False)
+    assert [one.document for one in ranked.results] == [None] * len(TEXTS)
+    parts = [{"title": text[:4], "text": text[4:]} for text in TEXTS]
+    ranked = first.rerank(model="ranker", query=QUERY, documents=parts, rank_fields=["title", "text"])
+    joined = [f"{text[:4]} {text[4:]}" for text in TEXTS]
+    expected = first.rerank(model="ranker", query=QUERY, documents=joined)
+    same_ranking(
+        [(one.index, one.relevance_score) for one in ranked.results],
+        [one.relevance_score for one in sorted(expected.results, key=lambda one: one.index)],
+    )
 
 
 def test_langchains_client_of_cohere(base: str, vectors: Any, scores: list[float]) -> None:
@@ -199,14 +215,42 @@ def test_hugging_faces_client(base: str, vectors: Any, unit_vectors: Any, folder
     ]
 
 
+@pytest.mark.parametrize("name", ["reviews", "frozen"])
+def test_hugging_faces_client_sends_parameters_to_any_url_of_a_classifier(
+    name: str, folders: Path, tmp_path: Path
+) -> None:
+    client = client_of("huggingface_hub").InferenceClient
+    folder = folders / "reviews" if name == "reviews" else tmp_path / "frozen"
+    if name == "frozen":
+        texts = ["a great film", "a dull film", "a wonderful story", "a boring story"]
+        encoder = SentenceEncoder(folders / "sentences")
+        FrozenClassifier(encoder).fit(texts, ["praise", "blame"] * 2).save_pretrained(folder)
+    text = "a wonderful film"
+    server = start(folder)
+    try:
+        for path in ("/", "/predict", "/classify", f"/models/{name}"):
+            ask = client(f"http://127.0.0.1:{server.port}{path}").text_classification
+            for options in (
+                {},
+                {"top_k": 1},
+                {"function_to_apply": "none"},
+                {"top_k": 2, "function_to_apply": "sigmoid"},
+            ):
+                wanted = tasks.classify(folder, text, **{"top_k": None, **options})
+                found = [(one.label, pytest.approx(one.score, abs=1e-6)) for one in ask(text, **options)]
+                assert found == [(one["label"], one["score"]) for one in wanted]
+    finally:
+        stop(server)
+
+
 EMBEDDING_ROUTES = {
     "openai": "/v1",
     "hosted_vllm": "/v1",
-    "infinity": "/v1",
+    "infinity": "/infinity",
     "cohere": "/v2/embed",
     "jina_ai": "/v1",
 }
-RANKING_ROUTES = {"hosted_vllm": "", "infinity": "", "cohere": "", "jina_ai": "/v1", "huggingface": ""}
+RANKING_ROUTES = {"hosted_vllm": "", "infinity": "/infinity", "cohere": "", "jina_ai": "/v1", "huggingface": ""}
 
 
 @pytest.mark.parametrize("provider", EMBEDDING_ROUTES)
@@ -230,12 +274,12 @@ def test_litellms_routes_of_rankings(
         query=QUERY,
         documents=TEXTS,
         top_n=2,
-        # Infinity returns documents as strings, where vLLM has objects on the same path.
-        return_documents=provider != "infinity",
+        return_documents=True,
         api_base=base + RANKING_ROUTES[provider],
         api_key="none",
     )
     same_ranking([(one["index"], one["relevance_score"]) for one in found.results], scores)
+    assert [one["document"] for one in found.results] == [{"text": TEXTS[one["index"]]} for one in found.results]
 
 
 def test_haystacks_client_of_openai(base: str, vectors: Any) -> None:

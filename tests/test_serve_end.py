@@ -42,7 +42,7 @@ async def connect(address: int | str) -> tuple[asyncio.StreamReader, asyncio.Str
 
 
 async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> Sent:
-    head = b"POST /embed HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     try:
         writer.write(head % len(body) + body)
         await writer.drain()

@@ -115,7 +115,8 @@ def test_a_key_that_is_there_twice_is_found_among_many() -> None:
 
 def test_all_paths_have_hostile_bodies() -> None:
     paths = {route.path.replace("{model:path}", "words") for route in ROUTES if route.operations}
-    assert {path_of(one) for one in REQUESTS} | {"/v1/score"} == paths | {"/models/entities"}  # /v1/score is /score
+    same = {"/v1/score", "/infinity/embeddings", "/infinity/rerank"}  # as /score, /v1/embeddings and /v1/rerank
+    assert {path_of(one) for one in REQUESTS} | same == paths | {"/models/entities"}
 
 
 LONG = ["bread " * (4 * MB // 6), "a" * 4 * MB, "雨" * (4 * MB // 3)]
@@ -293,7 +294,7 @@ def test_a_request_beyond_the_drain_time_is_503_in_json_and_counted(folders: Pat
 
 def test_a_request_that_the_server_gives_up_is_counted(folders: Path) -> None:
     app = create_app({"a": SentenceEncoder(folders / "sentences")}, ServerSettings(fill_deadline=30))
-    batcher = app.service.models.find("a")._batcher
+    batcher = app.service.models.find("a").batcher
     batcher._active, batcher._seconds = 2, 60  # so that it waits for another request
 
     async def given_up() -> tuple[Answer, Answer]:

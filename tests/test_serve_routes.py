@@ -16,7 +16,9 @@ from serve_client import Client, ask
 from serve_fixtures import TEXTS, _closing, client, colbert, encoder, folders, ranker, vectors
 from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder, tasks
 from wordpiece_bert.sentence import M3Encoder
+from wordpiece_bert.sentence.metrics import similarity
 from wordpiece_bert.serve import ServerSettings, create_app
+from wordpiece_bert.serve.dialects.parts import packed
 from wordpiece_bert.serve.loading import load_model
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def test_tei_has_the_vectors_of_encode_with_length_one_unless_asked_otherwise(
 @pytest.mark.parametrize("path", ["/v1/embed", "/v2/embed"])
 def test_cohere_has_the_vectors_of_encode(client: Client, encoder: SentenceEncoder, path: str) -> None:
     expected = encoder.encode(TEXTS)
-    types = ["float", "base64", "ubinary", "binary"]
+    types = ["float", "base64", "int8", "ubinary", "binary", "uint8"]
     found = client.post(path, texts=TEXTS, model="sentences", input_type="search_query", embedding_types=types)
     assert list(found["embeddings"]) == types
     assert found["response_type"] == "embeddings_by_type"
@@ -58,7 +60,18 @@ def test_cohere_has_the_vectors_of_encode(client: Client, encoder: SentenceEncod
     found = client.post(path, texts=TEXTS)
     of_floats = found["embeddings"] if path == "/v1/embed" else found["embeddings"]["float"]
     np.testing.assert_array_equal(vectors(of_floats), expected)
-    assert client.refused(path, texts=TEXTS, embedding_types=["int8"]).startswith("embedding_types[0] 'int8' is not")
+    assert client.refused(path, texts=TEXTS, embedding_types=["float", "int4"]).startswith("embedding_types[1] must be")
+
+
+@pytest.mark.parametrize("width", [8, 384, 1024])
+@pytest.mark.parametrize(("form", "zero"), [("int8", 0), ("uint8", 128)])
+def test_vectors_in_8_bits_have_the_same_cosines_whichever_are_sent_together(width: int, form: str, zero: int) -> None:
+    x = np.random.default_rng(width).normal(size=(200, width)).astype(np.float32) * 3
+    found = np.array(list(packed(x, form)))
+    assert zero - 127 <= found.min() <= found.max() <= zero + 127
+    assert list(packed(x[7:8], form)) == [found[7].tolist()]
+    steps = (found - zero).astype(np.float32)
+    np.testing.assert_allclose(similarity(steps, steps, "cosine"), similarity(x, x, "cosine"), atol=0.015)
 
 
 def test_types_of_input_choose_the_prompts(tmp_path: Path, folders: Path) -> None:
@@ -350,10 +363,37 @@ def test_rankings_of_all_dialects(client: Client, ranker: CrossEncoder) -> None:
     titles = [{"title": text} for text in TEXTS]
     found = client.post("/v1/rerank", query=QUERY, documents=titles, rank_fields=["title"], top_n=1)
     assert found["results"] == [{"index": order[0], "relevance_score": scores[order[0]], "document": titles[order[0]]}]
+    parts = [{"title": text[:7], "year": None, "text": text[7:]} for text in TEXTS]
+    joined = [f"{one['title']} {one['text']}" for one in parts]
+    several = {"rank_fields": ["title", "text", "year"], "return_documents": False}
+    for path in ("/v1/rerank", "/v2/rerank", "/rerank", "/infinity/rerank"):
+        found = client.post(path, query=QUERY, documents=parts, **several)["results"]
+        assert found == client.post(path, query=QUERY, documents=joined, return_documents=False)["results"]
+        assert "documents[0] has no 'year' that is a string" in client.refused(
+            path, query=QUERY, documents=parts, rank_fields=["year"]
+        )
+        assert "documents[1] has no 'a' or 'b' that is a string" in client.refused(
+            path, query=QUERY, documents=[{"a": "c"}, {"b": 3}], rank_fields=["a", "b"]
+        )
     for path in ("/score", "/v1/score"):
         for names in (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2")):
             found = client.post(path, **dict(zip(names, (QUERY, TEXTS), strict=True)))
             assert [item["score"] for item in found["data"]] == scores
+
+
+def test_infinity_returns_documents_as_strings_and_only_if_asked(client: Client, ranker: CrossEncoder) -> None:
+    scores = [float(score) for score in ranker.predict([(QUERY, text) for text in TEXTS])]
+    order = sorted(range(3), key=lambda index: -scores[index])
+    plain = [{"index": i, "relevance_score": scores[i]} for i in order]
+    assert client.post("/infinity/rerank", query=QUERY, documents=TEXTS)["results"] == plain
+    found = client.post("/infinity/rerank", query=QUERY, documents=TEXTS, return_documents=True)
+    assert found["results"] == [{**one, "document": TEXTS[one["index"]]} for one in plain]
+    raw = client.post("/infinity/rerank", query=QUERY, documents=TEXTS, raw_scores=True)["results"]
+    assert (
+        raw
+        == client.post("/rerank", query=QUERY, documents=TEXTS, use_activation=False, return_documents=False)["results"]
+    )
+    assert raw != plain
 
 
 def test_scores_before_the_activation(client: Client, ranker: CrossEncoder) -> None:

@@ -171,7 +171,7 @@ def test_an_error_inside_is_of_the_backend(encoder: SentenceEncoder, monkeypatch
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(client.app.service.models.find("a")._batcher, "_run", fail)
+    monkeypatch.setattr(client.app.service.models.find("a").batcher, "_run", fail)
     for path, field, expected in (
         ("/embed", "inputs", "Backend"),
         ("/v1/embeddings", "input", "server_error"),

@@ -120,7 +120,7 @@ def test_refusals_and_errors(app: Any, exporters: tuple[Any, Any], monkeypatch: 
     def fail(*_: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(app.service.models.find("a")._batcher, "_run", fail)
+    monkeypatch.setattr(app.service.models.find("a").batcher, "_run", fail)
     headers = {"x-request-id": "not an id"}
     asked(
         app,

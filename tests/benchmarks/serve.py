@@ -61,7 +61,7 @@ async def _client(port: int, bodies: list[bytes], end: float, latencies: list[fl
     while perf_counter() < end:
         body = bodies[requests % len(bodies)]
         start = perf_counter()
-        head = f"POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
         answer = await reader.readuntil(b"\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200"), answer

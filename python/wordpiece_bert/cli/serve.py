@@ -74,9 +74,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         dest="allowed_hosts",
         action="append",
         metavar="NAME",
-        help="a name by which requests may call the server, besides localhost and IP addresses; *.NAME for all that end "
-        "so, * for any; may be given several times (default: no other where it listens on this machine and has no keys, "
-        "else any)",
+        help="a name by which requests may call the server, besides localhost and IP addresses; *.NAME for all that "
+        "end so, * for any; may be given several times (default: no other where it listens on this machine and has no "
+        "keys, else any)",
     )
     parser.add_argument(
         "--accept-token-ids",

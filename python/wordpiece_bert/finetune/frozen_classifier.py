@@ -21,6 +21,7 @@ from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
+from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.finetune.estimator import Estimator
@@ -260,8 +261,17 @@ class FrozenClassifier(Estimator):
             output.write_text(SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
-    @completed_by(FITTING)
-    def from_pretrained(cls, name: str | os.PathLike[str], *, download: bool = False) -> Self:
+    @completed_by(FITTING, LOADING)
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        backend: str = "rust",
+        dtype: str = "float32",
+        threads: int | None = None,
+        download: bool = False,
+        calibrate: Sequence[str] | None = None,
+    ) -> Self:
         """Load what `save_pretrained` wrote.
 
         Returns
@@ -286,7 +296,8 @@ class FrozenClassifier(Estimator):
             raise CheckpointError(
                 f"{folder / SETTINGS}: format and version are {found}, not {_FORMAT!r} and {_VERSION}"
             )
-        classifier = cls(SentenceEncoder(folder), Ridge() if settings.get("head") == "Ridge" else LogisticRegression())
+        encoder = SentenceEncoder(folder, backend=backend, dtype=dtype, threads=threads, calibrate=calibrate)
+        classifier = cls(encoder, Ridge() if settings.get("head") == "Ridge" else LogisticRegression())
         classifier._restore(folder, settings, read_tensors(folder / WEIGHTS))
         return classifier
 
@@ -343,14 +354,18 @@ class FrozenClassifier(Estimator):
             )
         if cache is not None:
             return self._head_scores(self._features(firsts, seconds, cache, None)), np.zeros(len(firsts), np.bool_)
-        x, cut = self.encoder.encode(firsts, batch_size=batch_size, return_truncated=True)
-        if seconds is not None:
-            v, cut_too = self.encoder.encode(seconds, batch_size=batch_size, return_truncated=True)
-            x, cut = _pair_features(x, v), cut | cut_too
-        return self._head_scores(x), cut
+        u, cut = self.encoder.encode(firsts, batch_size=batch_size, return_truncated=True)
+        if seconds is None:
+            return self._head_scores(u), cut
+        v, cut_too = self.encoder.encode(seconds, batch_size=batch_size, return_truncated=True)
+        return self._head_scores(u, v), cut | cut_too
 
-    def _head_scores(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """[n, D] -> [n, labels]."""
+    def _head_scores(
+        self, x: npt.NDArray[np.float32], seconds: npt.NDArray[np.float32] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Features [n, D], or the vectors [n, d] of the texts of pairs -> [n, labels]."""
+        if seconds is not None:
+            x = _pair_features(x, seconds)
         if isinstance(self.head, Ridge):
             return self.head.predict(x)[:, None]
         scores = self.head.decision_function(x)

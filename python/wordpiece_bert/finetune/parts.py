@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 
-__all__ = ["frozen_scores"]
+__all__ = ["frozen_logits", "frozen_scores"]
 
 
 def frozen_scores(
@@ -18,3 +18,10 @@ def frozen_scores(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return the scores of texts [n, labels], and which texts were truncated, [n]."""
     return classifier._scored(texts, batch_size)
+
+
+def frozen_logits(
+    classifier: FrozenClassifier, vectors: npt.NDArray[np.float32], seconds: npt.NDArray[np.float32] | None
+) -> npt.NDArray[np.float64]:
+    """Return the scores [n, labels] for the vectors of texts [n, d], and of the second texts of pairs."""
+    return classifier._head_scores(vectors, seconds)

@@ -79,9 +79,9 @@ def create_app(
     Parameters
     ----------
     models : mapping
-        The models by the names that requests use: sentence, sparse, multi-vector, M3 and cross encoders, and what
-        `tasks.load` returns for a token classifier or a masked-language model. A request without a name gets the first
-        of the kind it needs.
+        The models by the names that requests use: sentence, sparse, multi-vector, M3 and cross encoders, a
+        `FrozenClassifier` or a `StaticClassifier`, and what `tasks.load` returns for a token classifier or a
+        masked-language model. A request without a name gets the first of the kind it needs.
     settings : ServerSettings, optional
         Limits and batching.
     model_settings : mapping, optional

@@ -11,12 +11,14 @@ from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier, has_static_head
 from wordpiece_bert.sentence.folders.kinds import CROSS, MULTI_VECTOR, SENTENCE, SPARSE, STATIC, kind_of
 from wordpiece_bert.sentence.m3.encoder import M3Encoder
 from wordpiece_bert.sentence.m3.heads import SPARSE_FILE, VECTORS_FILE
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
 from wordpiece_bert.tasks import load
+from wordpiece_bert.tasks.loading import has_frozen_head
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +30,13 @@ __all__ = ["KINDS", "load_model"]
 #: The kinds of models by the name of the option `kind`.
 KINDS = ("embedding", "sparse", "multi-vector", "m3", "sequence-classifier", "token-classifier", "fill-mask")
 
+_CLASSIFIER = "sequence-classifier"
+
 _ENCODERS: dict[str, type[Any]] = {
     "embedding": SentenceEncoder,
     "sparse": SparseEncoder,
     "multi-vector": MultiVectorEncoder,
     "m3": M3Encoder,
-    "sequence-classifier": CrossEncoder,
 }
 # The kind by that of an encoder's folder.
 _ENCODER_KINDS = {
@@ -41,11 +44,11 @@ _ENCODER_KINDS = {
     STATIC: "embedding",
     SPARSE: "sparse",
     MULTI_VECTOR: "multi-vector",
-    CROSS: "sequence-classifier",
+    CROSS: _CLASSIFIER,
 }
 # The kind by the ending of the class that a configuration names, of a folder that is no sentence encoder.
 _HEADS = {
-    "ForSequenceClassification": "sequence-classifier",
+    "ForSequenceClassification": _CLASSIFIER,
     "ForTokenClassification": "token-classifier",
     "ForMaskedLM": "fill-mask",
     "ForPreTraining": "fill-mask",
@@ -81,13 +84,33 @@ def load_model(
     folder = find_model(name, download=download)
     found = kind or _kind_of(folder)
     options: dict[str, Any] = {"backend": backend, "dtype": dtype, "calibrate": calibrate}
+    if found == _CLASSIFIER:
+        return _classifier(folder, name, threads=threads, **options)
     if found in _ENCODERS:
         return cast("AnyModel", _ENCODERS[found](name, threads=threads, **options))
     return load(name, **options)
 
 
+def _classifier(folder: Path, name: str, *, threads: int | None, **options: Any) -> AnyModel:
+    """Load a classifier: a model with a head, or a head on the vectors of a sentence encoder."""
+    if has_frozen_head(folder):
+        from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier  # most servers have none
+
+        return FrozenClassifier.from_pretrained(name, threads=threads, **options)
+    if _has_static_head(folder):
+        SentenceEncoder(name, **options)  # refuses the options that a static model does not have
+        return StaticClassifier(name, threads=threads)
+    return CrossEncoder(name, threads=threads, **options)
+
+
+def _has_static_head(folder: Path) -> bool:
+    return has_static_head(folder) and kind_of(folder) is STATIC
+
+
 def _kind_of(folder: Path) -> str:
-    """Return the kind of a folder: that of its modules, or of the class that its configuration names."""
+    """Return the kind of a folder: that of its head, of its modules, or of the class that its configuration names."""
+    if has_frozen_head(folder) or _has_static_head(folder):
+        return _CLASSIFIER
     if (folder / SPARSE_FILE).is_file() and (folder / VECTORS_FILE).is_file():
         return "m3"
     if (folder / "modules.json").is_file():

@@ -9,17 +9,17 @@ from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM, TokenClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.base import DenseEncoder, body_of
+from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
-from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.m3.encoder import M3Encoder
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.base import Served
-from wordpiece_bert.serve.kinds.dense import DenseModel, StaticModel
+from wordpiece_bert.serve.kinds.dense import dense_model
+from wordpiece_bert.serve.kinds.heads import HeadModel, head_of
 from wordpiece_bert.serve.kinds.m3 import M3Model
-from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, MakesVectors
+from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
 from wordpiece_bert.serve.kinds.vectors import MultiVectorModel, SparseModel
@@ -28,13 +28,18 @@ from wordpiece_bert.tasks.loading import Loaded
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
+    from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
 __all__ = ["AnyModel", "Models"]
 
 #: What a server takes as a model.
-AnyModel: TypeAlias = DenseEncoder | SparseEncoder | MultiVectorEncoder | M3Encoder | CrossEncoder | Loaded
+AnyModel: TypeAlias = (
+    "DenseEncoder | SparseEncoder | MultiVectorEncoder | M3Encoder | CrossEncoder | Loaded | FrozenClassifier "
+    "| StaticClassifier"
+)
 
 Kind = TypeVar("Kind", bound=Served)
 
@@ -43,7 +48,7 @@ _MEANINGS = {
     MakesVectors: "a sentence encoder, which makes vectors",
     MakesSparse: "a sparse encoder",
     MakesTokenVectors: "a sentence encoder or a multi-vector encoder, which have vectors of tokens",
-    SequenceModel: "a model for sequence classification",
+    Classifies: "a classifier of texts",
     TokenModel: "a token classifier",
     MaskModel: "a masked-language model",
 }
@@ -144,8 +149,7 @@ class Models:
 def _served(name: str, model: object, settings: ServerSettings, metrics: Metrics) -> Served:
     """Put a model behind a queue."""
     if isinstance(model, DenseEncoder):
-        kind = StaticModel if isinstance(body_of(model), TableBody) else DenseModel
-        return kind(name, sentence_encoder(model), settings, metrics)
+        return dense_model(name, sentence_encoder(model), settings, metrics)
     if isinstance(model, SparseEncoder):
         return SparseModel(name, model, settings, metrics)
     if isinstance(model, MultiVectorEncoder):
@@ -158,8 +162,13 @@ def _served(name: str, model: object, settings: ServerSettings, metrics: Metrics
         return TokenModel(name, model, settings, metrics)
     if isinstance(model, Loaded) and isinstance(model.model, MaskedLM | BertForPreTraining):
         return MaskModel(name, model, settings, metrics)
+    head = head_of(model)
+    if head is not None:
+        if not head.labels:
+            raise InputError(f"models[{name!r}] is a FrozenClassifier that is not fitted yet: call fit first")
+        return HeadModel(name, head, settings, metrics)
     given = type(model.model if isinstance(model, Loaded) else model).__name__
     raise InputError(
-        f"models[{name!r}] must be a sentence, sparse, multi-vector, M3 or cross encoder, or what tasks.load returns "
-        f"for a token classifier or a masked-language model, not {given}"
+        f"models[{name!r}] must be a sentence, sparse, multi-vector, M3 or cross encoder, a FrozenClassifier, a "
+        f"StaticClassifier, or what tasks.load returns for a token classifier or a masked-language model, not {given}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordpiece_bert.serve.dialects import cohere, hugging_face, openai, tei, vllm
+from wordpiece_bert.serve.dialects import cohere, hugging_face, infinity, openai, tei, vllm
 from wordpiece_bert.serve.errors import COHERE, OPENAI, TEI
 from wordpiece_bert.serve.metrics import CONTENT_TYPE
 from wordpiece_bert.serve.openapi import page, schema_text
@@ -32,7 +32,7 @@ def _page(service: Service, _: str) -> str:
 #: The path whose key an option switches off.
 METRICS = Route("/metrics", TEI, page=Page("Metrics in Prometheus' text format", _metrics, CONTENT_TYPE))
 #: The paths that the description of the server has.
-DESCRIBED = (*openai.ROUTES, *cohere.ROUTES, *tei.ROUTES, *vllm.ROUTES, *hugging_face.ROUTES, METRICS)
+DESCRIBED = (*openai.ROUTES, *cohere.ROUTES, *tei.ROUTES, *vllm.ROUTES, *infinity.ROUTES, *hugging_face.ROUTES, METRICS)
 #: All paths.
 ROUTES = (
     *DESCRIBED,
@@ -45,4 +45,4 @@ def dialect_of(path: str) -> Dialect:
     """Return the dialect in which a path that does not exist is refused."""
     if path.startswith("/v2/"):
         return COHERE
-    return OPENAI if path.startswith("/v1/") else TEI
+    return OPENAI if path.startswith(("/v1/", "/infinity/")) else TEI

@@ -126,5 +126,7 @@ class ServerSettings:
         hosts = tuple(checked_strings("allowed_hosts", self.allowed_hosts))
         for host in hosts:
             if not _HOST.fullmatch(host):
-                raise InputError(f"allowed_hosts has {host!r:.80}: give names without a port, such as 'bert.example.org'")
+                raise InputError(
+                    f"allowed_hosts has {host!r:.80}: give names without a port, such as 'bert.example.org'"
+                )
         object.__setattr__(self, "allowed_hosts", hosts)

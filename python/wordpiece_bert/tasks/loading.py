@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
     from wordpiece_bert.subword import AnyTokenizer
 
-__all__ = ["Loaded", "Source", "frozen_classifier", "load", "loaded", "longest_row", "with_head"]
+__all__ = ["Loaded", "Source", "frozen_classifier", "has_frozen_head", "load", "loaded", "longest_row", "with_head"]
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -121,7 +121,7 @@ def with_head(source: object, head: type[AnyModel], task: str) -> tuple[AnyModel
     model, tokenizer = loaded(source)
     if not isinstance(model, head):
         message = f"{task} needs a model with a head for it, not {type(model).__name__}"
-        if (Path(model.source).parent / _FROZEN).is_file():
+        if has_frozen_head(Path(model.source).parent):
             message += "; its folder has a head on frozen vectors, which classify takes by the folder's name"
         raise InputError(message)
     return model, tokenizer
@@ -141,11 +141,16 @@ def frozen_classifier(source: object) -> FrozenClassifier | None:
     if not isinstance(source, str | PathLike):
         return None
     folder = find_model(source)
-    if not (folder / _FROZEN).is_file():
+    if not has_frozen_head(folder):
         return None
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 
     return FrozenClassifier.from_pretrained(folder)
+
+
+def has_frozen_head(folder: Path) -> bool:
+    """Return whether a folder is one of `FrozenClassifier.save_pretrained`."""
+    return (folder / _FROZEN).is_file()
 
 
 def longest_row(model: Model, tokenizer: AnyTokenizer) -> int:

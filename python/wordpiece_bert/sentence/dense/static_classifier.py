@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     #: The weight [out, in] and the bias [out] of a layer.
     Layer = tuple[Array, Array]
 
-__all__ = ["StaticClassifier"]
+__all__ = ["StaticClassifier", "has_static_head"]
 
 WEIGHTS, LEGACY = "head.safetensors", "pipeline.skops"
 #: The functions of the outputs, by the names of model2vec, and what they make of a model.
@@ -82,10 +82,10 @@ class StaticClassifier:
     classes_: npt.NDArray[Any] | None
     activation: Literal["softmax", "sigmoid", "identity"]
 
-    def __init__(self, model: str | os.PathLike[str], *, download: bool = False) -> None:
+    def __init__(self, model: str | os.PathLike[str], *, threads: int | None = None, download: bool = False) -> None:
         folder = find_model(model, download=download)
         self._layers, self.activation, self.classes_ = _read_head(folder)
-        self.encoder = StaticEncoder(folder)
+        self.encoder = StaticEncoder(folder, threads=threads)
         widths = [self.encoder.dimension, *(len(bias) for _, bias in self._layers)]
         shapes = [weight.shape for weight, _ in self._layers]
         if shapes != list(zip(widths[1:], widths[:-1], strict=True)):
@@ -153,8 +153,10 @@ class StaticClassifier:
 
     def _outputs(self, texts: str | Texts) -> Array:
         """Return what the last layer makes of texts, [n, outputs]."""
-        items = check_texts(texts)[1]
-        x: Array = np.asarray(self.encoder.encode(items), np.float32)
+        return self._outputs_of(self.encoder.encode(check_texts(texts)[1]))
+
+    def _outputs_of(self, vectors: Array) -> Array:
+        x: Array = np.asarray(vectors, np.float32)
         for number, (weight, bias) in enumerate(self._layers):
             x = (relu(x) if number else x) @ weight.T + bias
         return x
@@ -162,6 +164,11 @@ class StaticClassifier:
     def __repr__(self) -> str:
         labels = "numbers" if self.classes_ is None else f"{len(self.classes_)} labels"
         return f"StaticClassifier({labels}, {len(self._layers)} layers, {self.encoder!r})"
+
+
+def has_static_head(folder: Path) -> bool:
+    """Return whether a folder of a static model has a head, in the present format or an older one."""
+    return (folder / WEIGHTS).is_file() or (folder / LEGACY).is_file()
 
 
 def _read_head(

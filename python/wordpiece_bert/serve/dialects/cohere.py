@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.serve.dialects.parts import (
     ACTIVATION,
-    CALIBRATED,
+    FORMS,
     INDICES,
     MODEL,
     OF_VLLM,
+    RANKED_FIELDS,
     TRUNCATE,
     is_activated,
     list_of,
@@ -30,9 +31,11 @@ from wordpiece_bert.serve.kinds.sequences import NO_LIMITS, Limits, SequenceMode
 from wordpiece_bert.serve.operations import Operation, Route
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["ROUTES", "Ranking", "rank"]
+__all__ = ["RANK_FIELDS", "ROUTES", "Ranking", "rank"]
 
 #: The types of input, and the texts' role, whose prompt is put before them.
 _ROLES = {
@@ -48,7 +51,7 @@ _EMBED_FIELDS = (
     Field("input_type", Choice(*_ROLES, image=TEXTS_ONLY), about="What the texts are."),
     Field(
         "embedding_types",
-        Choices("float", "base64", "binary", "ubinary", int8=CALIBRATED, uint8=CALIBRATED),
+        Choices(*FORMS),
         about="The forms of vectors.",
     ),
     TRUNCATE,
@@ -62,13 +65,14 @@ _V2_FIELDS = (
     *refused("requests are answered in the order in which they come", "priority", harmless=(0,)),
 )
 
-_RANK_FIELDS = (
+#: The fields of rankings.
+RANK_FIELDS = (
     Field("query", Text(), required=True),
     Field("documents", Documents(), required=True),
     MODEL,
     Field("top_n", Whole(0), about="How many documents to return; 0 or nothing for all."),
     Field("return_documents", Flag(), about="Whether to return the documents."),
-    Field("rank_fields", Strings(), about="The field of documents that counts, text by default."),
+    RANKED_FIELDS,
     Field("max_tokens_per_query", Whole(0), about="vLLM's: the most tokens of the query; 0 for as many as fit."),
     Field("max_tokens_per_doc", Whole(0), about="The most tokens of a document; by default, or 0, as many as fit."),
     TRUNCATE,
@@ -91,8 +95,28 @@ class Ranking:
         self.truncated = truncated
 
 
-async def rank(service: Service, fields: dict[str, Any], *, return_documents: bool) -> Ranking:
-    """Rank the documents of a body."""
+def _as_object(document: str | dict[str, Any], _: str) -> dict[str, Any]:
+    return {"text": document} if isinstance(document, str) else document
+
+
+async def rank(
+    service: Service,
+    fields: dict[str, Any],
+    *,
+    return_documents: bool,
+    shown: Callable[[str | dict[str, Any], str], Any] = _as_object,
+) -> Ranking:
+    """Rank the documents of a body.
+
+    Parameters
+    ----------
+    service, fields
+        As for an operation.
+    return_documents
+        Whether results have their documents, unless the body says it.
+    shown
+        Takes a document as it was given and its text, and returns what a result has of it.
+    """
     model = service.models.ranker(fields["model"])
     documents = fields["documents"]
     texts = texts_of(documents, fields.get("rank_fields"))
@@ -109,14 +133,11 @@ async def rank(service: Service, fields: dict[str, Any], *, return_documents: bo
     given = fields.get("return_documents")
     returns = return_documents if given is None else given
     results = (
-        {"index": index, "relevance_score": score} | ({"document": _document(documents[index])} if returns else {})
+        {"index": index, "relevance_score": score}
+        | ({"document": shown(documents[index], texts[index])} if returns else {})
         for index, score in ranked(answer.values)[: fields["top_n"] or None]
     )
     return Ranking(model.name, results, usage_of(answer), truncated_rows(service, answer, model.name))
-
-
-def _document(document: Any) -> dict[str, Any]:
-    return {"text": document} if isinstance(document, str) else document
 
 
 async def rerank_v1(service: Service, fields: dict[str, Any]) -> Any:
@@ -192,10 +213,10 @@ ROUTES = (
         COHERE,
         (Operation(COHERE, "Vectors of texts, as Cohere has it", _V2_FIELDS, embed_v2, _VECTORS),),
     ),
-    Route("/v1/rerank", JINA, (Operation(JINA, _V1, _RANK_FIELDS, rerank_v1, _RANKED),)),
+    Route("/v1/rerank", JINA, (Operation(JINA, _V1, RANK_FIELDS, rerank_v1, _RANKED),)),
     Route(
         "/v2/rerank",
         COHERE,
-        (Operation(COHERE, "Ranks documents, as Cohere has it", _RANK_FIELDS, rerank_v2, _RANKED),),
+        (Operation(COHERE, "Ranks documents, as Cohere has it", RANK_FIELDS, rerank_v2, _RANKED),),
     ),
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.serve.dialects.parts import MODEL, TRUNCATE, options_of, truncated_rows
-from wordpiece_bert.serve.dialects.tei import EMBED, EMBED_SPARSE, HEALTH, PREDICT, RERANK, SIMILARITY
+from wordpiece_bert.serve.dialects.tei import EMBED, EMBED_ALL, EMBED_SPARSE, HEALTH, PREDICT, RERANK, SIMILARITY
 from wordpiece_bert.serve.errors import TEI, RequestError
 from wordpiece_bert.serve.fields import Choice, Field, Ignored, Nested, Refused, Strings, Texts, Whole
-from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesVectors
-from wordpiece_bert.serve.kinds.sequences import SequenceModel
+from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesVectors
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
 from wordpiece_bert.serve.operations import Operation, Route
 
@@ -83,12 +82,14 @@ def _chosen(service: Service, values: dict[str, Any]) -> Operation:
         return _ENTITIES
     if isinstance(model, MaskModel):
         return _FILL
-    return PREDICT if isinstance(model, SequenceModel) and "query" not in values else RERANK
+    if "query" in values:
+        return RERANK
+    return PREDICT if isinstance(model, Classifies) else EMBED_ALL
 
 
 _FILL = Operation(TEI, "Tokens for the masks of texts", _FILL_FIELDS, fill, {"type": "array"})
 _ENTITIES = Operation(TEI, "Entities of texts", _ENTITY_FIELDS, entities, {"type": "array"})
-_OPERATIONS = (EMBED, SIMILARITY, EMBED_SPARSE, RERANK, PREDICT, _ENTITIES, _FILL)
+_OPERATIONS = (EMBED, SIMILARITY, EMBED_ALL, EMBED_SPARSE, RERANK, PREDICT, _ENTITIES, _FILL)
 
 ROUTES = (
     Route("/", TEI, _OPERATIONS, page=HEALTH, chooses=_chosen),

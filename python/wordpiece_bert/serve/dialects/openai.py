@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.serve.dialects.parts import (
     ACTIVATION,
-    CALIBRATED,
+    FORMS,
     INDICES,
     MODEL,
     OF_VLLM,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.kinds.base import Answer
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["ROUTES"]
+__all__ = ["EMBEDDINGS", "ROUTES"]
 
 #: What Jina calls tasks, and others types of input: the texts' role, whose prompt is put before them; None for a task
 #: of which only `prompt_name` says whether texts are queries.
@@ -58,12 +58,11 @@ _ROLES = {
 }
 #: The fields that say whether vectors have the length 1.
 _SCALING = ("normalized", "normalize", *(field.name for field in ACTIVATION))
-_FORMS = ("float", "base64", "binary", "ubinary")
 
 _FIELDS = (
     Field("input", Texts(objects=True, ids=True), required=True),
     MODEL,
-    Field("encoding_format", Choice(*_FORMS, bytes="take base64", bytes_only="take base64")),
+    Field("encoding_format", Choice(*FORMS, bytes="take base64", bytes_only="take base64")),
     Field("dimensions", Whole(1), about="How many numbers of each vector to keep."),
     PROMPT_NAME,
     TRUNCATE,
@@ -77,8 +76,8 @@ _FIELDS = (
     ),
     Field("normalized", Flag(), about="Jina's: whether vectors have the length 1."),
     Field("normalize", Flag(), about="vLLM's: whether vectors have the length 1."),
-    Field("embedding_type", Choice(*_FORMS, int8=CALIBRATED, uint8=CALIBRATED), about="Jina's encoding_format."),
-    Field("encoding_type", Choice(*_FORMS), about="encoding_format, as LlamaIndex' client of Jina calls it."),
+    Field("embedding_type", Choice(*FORMS), about="Jina's encoding_format."),
+    Field("encoding_type", Choice(*FORMS), about="encoding_format, as LlamaIndex' client of Jina calls it."),
     Field("output_dimension", Whole(1), about="dimensions, as LiteLLM's client of Infinity calls it."),
     Field("modality", Choice("text", image=TEXTS_ONLY, audio=TEXTS_ONLY)),
     *OF_VLLM,
@@ -155,12 +154,10 @@ _VECTORS = object_of(
     data=list_of(object_of(object={"const": "embedding"}, index="integer", embedding=_VECTOR)),
 )
 
+EMBEDDINGS = Operation(OPENAI, "Vectors of texts, as OpenAI and Jina have it", _FIELDS, embeddings, _VECTORS)
+
 ROUTES = (
-    Route(
-        "/v1/embeddings",
-        OPENAI,
-        (Operation(OPENAI, "Vectors of texts, as OpenAI and Jina have it", _FIELDS, embeddings, _VECTORS),),
-    ),
+    Route("/v1/embeddings", OPENAI, (EMBEDDINGS,)),
     Route("/v1/models", OPENAI, page=Page("The models of this server", _models)),
     Route("/v1/models/{model:path}", OPENAI, page=Page("A model of this server", _model)),
 )

@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.sentence.quantization import quantize_embeddings
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.fields import TEXTS_ONLY, Choice, Field, Flag, Ignored, Refused, Text, Truncate, Whole
+from wordpiece_bert.serve.fields import (
+    TEXTS_ONLY,
+    Choice,
+    Field,
+    Flag,
+    Ignored,
+    Refused,
+    Strings,
+    Text,
+    Truncate,
+    Whole,
+)
 from wordpiece_bert.serve.kinds.base import Options
 
 if TYPE_CHECKING:
@@ -22,12 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIVATION",
-    "CALIBRATED",
+    "FORMS",
     "INDICES",
     "MODEL",
     "OF_VLLM",
     "OUTPUT_OF_VLLM",
     "PROMPT_NAME",
+    "RANKED_FIELDS",
     "SIDE",
     "TRUNCATE",
     "is_activated",
@@ -55,8 +68,16 @@ SIDE = Field(
     Choice("Right", "right", Left="texts are cut at their end", left="texts are cut at their end"),
 )
 PROMPT_NAME = Field("prompt_name", Text(), about="The name of the model's prompt to put before each text.")
-#: Why vectors of 8 bits are not served.
-CALIBRATED = "8 bits for a number need the ranges of your vectors; take float or binary, or quantize_embeddings"
+RANKED_FIELDS = Field(
+    "rank_fields",
+    Strings(),
+    about="The fields of documents that count, text by default; several are one text, in the order given.",
+)
+#: The forms of vectors, for `packed`.
+FORMS = ("float", "base64", "int8", "uint8", "binary", "ubinary")
+# The numbers of a vector of length 1 are about 1/√d; 8 bits reach up to so many times that. Those of MiniLM are at
+# most 5 times as large.
+_REACH = 8.0
 #: Why the fields of chats are not served.
 _NO_CHATS = "the models have no chats: send texts"
 #: The schema of the indices of truncated texts.
@@ -114,25 +135,45 @@ def packed(vectors: npt.NDArray[Any], form: str) -> Iterator[Any]:
     vectors
         Vectors [n, d].
     form
-        ``"float"``, ``"base64"`` of little-endian float32, or a bit for each number, ``"binary"`` or ``"ubinary"``.
+        ``"float"``; ``"base64"`` of little-endian float32; 8 bits for each number, ``"int8"`` or ``"uint8"``; or a bit,
+        ``"binary"`` or ``"ubinary"``.
     """
     if form == "base64":
         return (base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode() for vector in vectors)
-    return (vector.tolist() for vector in (vectors if form == "float" else quantize_embeddings(vectors, form)))
+    if form in ("int8", "uint8"):
+        vectors = _in_8_bits(vectors, 0 if form == "int8" else 128)
+    elif form != "float":
+        vectors = quantize_embeddings(vectors, form)
+    return (vector.tolist() for vector in vectors)
+
+
+def _in_8_bits(vectors: npt.NDArray[Any], zero: int) -> npt.NDArray[np.int16]:
+    """Return whole numbers of 8 bits, [n, d], in proportion to those of vectors of length 1; `zero` stands for 0.
+
+    Their step depends on d alone, so that vectors of different requests can be compared; ranges of each dimension, as
+    `quantize_embeddings` takes them, would also change the angles between vectors.
+    """
+    step = min(_REACH / np.sqrt(vectors.shape[1]), 1.0) / 127
+    steps: npt.NDArray[np.int16] = np.clip(np.rint(normalize(vectors) / step), -127, 127).astype(np.int16)
+    return steps + np.int16(zero)
 
 
 def texts_of(documents: Sequence[str | dict[str, Any]], fields: Sequence[str] | None) -> list[str]:
-    """Return the texts of documents to rank: strings, or a field of objects, ``text`` unless a request names one."""
-    if fields is not None and len(fields) != 1:
-        message = "rank_fields with several fields is not served: send each document as the one text that is to count"
-        raise RequestError(400, message, param="rank_fields", code="not_served")
-    [name] = fields or ["text"]
+    """Return the texts of documents to rank: strings, or fields of objects, ``text`` unless a request names others.
+
+    Of several fields, those that a document has are one text, in their order, with spaces between them.
+    """
+    names = list(dict.fromkeys(fields or ["text"]))
     texts = []
     for index, document in enumerate(documents):
-        text = document if isinstance(document, str) else document.get(name)
-        if not isinstance(text, str):
-            raise RequestError(400, f"documents[{index}] has no {name!r:.50} that is a string", param="documents")
-        texts.append(text)
+        if isinstance(document, str):
+            texts.append(document)
+            continue
+        values = [document[name] for name in names if document.get(name) is not None]
+        if not values or not all(isinstance(value, str) for value in values):
+            shown = " or ".join(f"{name!r:.50}" for name in names[:3])
+            raise RequestError(400, f"documents[{index}] has no {shown} that is a string", param="documents")
+        texts.append(" ".join(values))
     return texts
 
 

@@ -37,7 +37,7 @@ from wordpiece_bert.serve.fields import (
     Whole,
 )
 from wordpiece_bert.serve.kinds.base import check_tokens, tokenized
-from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, MakesVectors, Prompted
+from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesTokenVectors, MakesVectors, Prompted
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.operations import Operation, Page, Route
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
     from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["EMBED", "EMBED_SPARSE", "HEALTH", "PREDICT", "RERANK", "ROUTES", "SIMILARITY"]
+__all__ = ["EMBED", "EMBED_ALL", "EMBED_SPARSE", "HEALTH", "PREDICT", "RERANK", "ROUTES", "SIMILARITY"]
 
 _INPUTS = Field("inputs", Texts(ids=True), required=True)
 _TEXTS = Field("inputs", Texts(), required=True)
@@ -108,7 +108,7 @@ async def rerank(service: Service, fields: dict[str, Any]) -> Any:
 
 async def predict(service: Service, fields: dict[str, Any]) -> Any:
     """``/predict``: the labels of texts and pairs, the highest score first."""
-    model = service.models.of_kind(SequenceModel, fields["model"])
+    model = service.models.of_kind(Classifies, fields["model"])
     single, texts = fields["inputs"]
     given = fields["parameters"] or {}
     function = "none" if fields["raw_scores"] else given.get("function_to_apply")
@@ -119,7 +119,7 @@ async def predict(service: Service, fields: dict[str, Any]) -> Any:
     return next(rows) if single and fields["parameters"] is None else rows
 
 
-def _labelled(model: SequenceModel, scores: Any, top_k: int | None = None) -> list[dict[str, Any]]:
+def _labelled(model: Classifies, scores: Any, top_k: int | None = None) -> list[dict[str, Any]]:
     """Return the labels of a text with their scores, the highest first."""
     return [{"score": score, "label": model.labels[index]} for index, score in ranked(scores)[:top_k]]
 
@@ -213,7 +213,7 @@ def _info(service: Service, _: str) -> str:
 
 def _model_type(model: Served) -> dict[str, Any]:
     """Return TEI's type of a model; those that TEI does not have are named by their kind."""
-    if isinstance(model, SequenceModel):
+    if isinstance(model, Classifies):
         of_id = {str(index): label for index, label in enumerate(model.labels)}
         labels = {"id2label": of_id, "label2id": {label: index for index, label in enumerate(model.labels)}}
         return {model.kind: labels}
@@ -267,6 +267,7 @@ _PREDICT_FIELDS = (
     SIDE,
     Field("raw_scores", Flag(), about="Whether scores are those before the activation."),
     Field("parameters", _PARAMETERS, about="Hugging Face's; the answer then is a list for each text."),
+    _CLIENT_OPTIONS,
 )
 _COMPARED = Nested(
     (Field("source_sentence", Text(), required=True), Field("sentences", Strings(), required=True)),
@@ -275,6 +276,7 @@ _SIMILARITY_FIELDS = (
     Field("inputs", _COMPARED, required=True),
     Field("parameters", Nested((TRUNCATE, SIDE, PROMPT_NAME))),
     MODEL,
+    _CLIENT_OPTIONS,
 )
 _TOKENIZE_FIELDS = (
     _TEXTS,
@@ -296,6 +298,7 @@ _EMBED_FIELDS = (
     _CLIENT_OPTIONS,
 )
 EMBED = Operation(TEI, "Vectors of texts", _EMBED_FIELDS, embed, _VECTORS)
+EMBED_ALL = Operation(TEI, "Vectors of the tokens of texts", (_INPUTS, *_OPTIONS), embed_all, list_of(_VECTORS))
 EMBED_SPARSE = Operation(
     TEI,
     "Sparse vectors of texts",
@@ -312,11 +315,7 @@ HEALTH = Page("Whether the server runs; needs no key", _health, needs_key=False)
 
 ROUTES = (
     Route("/embed", TEI, (EMBED,)),
-    Route(
-        "/embed_all",
-        TEI,
-        (Operation(TEI, "Vectors of the tokens of texts", (_INPUTS, *_OPTIONS), embed_all, list_of(_VECTORS)),),
-    ),
+    Route("/embed_all", TEI, (EMBED_ALL,)),
     Route("/embed_sparse", TEI, (EMBED_SPARSE,)),
     Route("/predict", TEI, (PREDICT,)),
     Route("/similarity", TEI, (SIMILARITY,)),

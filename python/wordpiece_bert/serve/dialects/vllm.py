@@ -16,6 +16,7 @@ from wordpiece_bert.serve.dialects.parts import (
     MODEL,
     OF_VLLM,
     OUTPUT_OF_VLLM,
+    RANKED_FIELDS,
     TRUNCATE,
     is_activated,
     list_of,
@@ -25,10 +26,10 @@ from wordpiece_bert.serve.dialects.parts import (
     truncated_rows,
     usage_of,
 )
-from wordpiece_bert.serve.dialects.tei import RERANK
+from wordpiece_bert.serve.dialects.tei import PREDICT, RERANK
 from wordpiece_bert.serve.errors import TEI, VLLM, RequestError
-from wordpiece_bert.serve.fields import Choice, Documents, Field, Flag, Strings, Text, Texts, Whole
-from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
+from wordpiece_bert.serve.fields import Choice, Documents, Field, Flag, Text, Texts, Whole
+from wordpiece_bert.serve.kinds.outputs import Classifies, MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.vectors import MultiVectorModel
 from wordpiece_bert.serve.operations import Operation, Route
@@ -49,7 +50,7 @@ _RANK_FIELDS = (
     *ACTIVATION,
     Field("top_n", Whole(0), about="How many documents to return; 0 or nothing for all."),
     Field("return_documents", Flag(), default=True),
-    Field("rank_fields", Strings(), about="The field of documents that counts, text by default."),
+    RANKED_FIELDS,
     Field("max_tokens_per_query", Whole(0)),
     Field("max_tokens_per_doc", Whole(0)),
     TRUNCATE,
@@ -108,7 +109,7 @@ def _scoring(first: str, second: str) -> Operation:
 
 async def classify(service: Service, fields: dict[str, Any]) -> Any:
     """``/classify``: the probabilities of the labels of texts."""
-    model = service.models.of_kind(SequenceModel, fields["model"])
+    model = service.models.of_kind(Classifies, fields["model"])
     answer = await model.classify(fields["input"], options_of(service, fields), _function(fields))
     data = (
         {
@@ -138,8 +139,8 @@ def _refuse_activation(fields: dict[str, Any]) -> None:
 async def pooling(service: Service, fields: dict[str, Any]) -> Any:
     """``/pooling``: the vectors of the tokens of texts, or by task their vectors or classes."""
     texts, options, task = fields["input"], options_of(service, fields), fields["task"]
-    if task in ("classify", None) and (task or isinstance(service.models.find(fields["model"]), SequenceModel)):
-        classifier = service.models.of_kind(SequenceModel, fields["model"])
+    if task in ("classify", None) and (task or isinstance(service.models.find(fields["model"]), Classifies)):
+        classifier = service.models.of_kind(Classifies, fields["model"])
         answer = await classifier.classify(texts, options, _function(fields))
         name = classifier.name
     elif task == "embed":
@@ -224,6 +225,6 @@ ROUTES = (
     ),
     Route("/score", VLLM, _SCORES),
     Route("/v1/score", VLLM, _SCORES),
-    Route("/classify", VLLM, (Operation(VLLM, "Classes of texts", _CLASSIFY_FIELDS, classify, _LIST),)),
+    Route("/classify", VLLM, (Operation(VLLM, "Classes of texts", _CLASSIFY_FIELDS, classify, _LIST), PREDICT)),
     Route("/pooling", VLLM, (Operation(VLLM, "Vectors of tokens", _POOLING_FIELDS, pooling, _LIST),)),
 )

@@ -87,16 +87,25 @@ class Served:
         The limits.
     metrics : Metrics
         Counts batches and tokens.
+    within : Served, optional
+        The model whose queue the rows go through, if it is that of another.
     """
 
     #: What the model does, for messages and the list of models.
     kind: ClassVar[str]
 
-    def __init__(self, name: str, tokenizer: AnyTokenizer, settings: ServerSettings, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        name: str,
+        tokenizer: AnyTokenizer,
+        settings: ServerSettings,
+        metrics: Metrics,
+        within: Served | None = None,
+    ) -> None:
         self.name = name
         self.tokenizer = tokenizer
         self.settings = settings
-        self._batcher = Batcher(self._run, settings, metrics, name)
+        self.batcher: Batcher = Batcher(self._run, settings, metrics, name) if within is None else within.batcher
 
     def _run(self, key: Any, parts: Sequence[Part]) -> Any:
         """Compute a batch in the thread of the model: a result for each row, in order."""
@@ -183,7 +192,7 @@ class Served:
 
     async def close(self) -> None:
         """End the work."""
-        await self._batcher.close()
+        await self.batcher.close()
 
 
 def prefix_of(encoder: Encoder, settings: ServerSettings, options: Options = USUAL) -> str:

@@ -11,6 +11,7 @@ from wordpiece_bert.ragged_batch import RaggedBatch
 from wordpiece_bert.sentence.dense.base import body_of, transformer_of
 from wordpiece_bert.sentence.dense.body import Call
 from wordpiece_bert.sentence.dense.late_chunking import tokens_of_texts
+from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.folders.modules import Normalize
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import TokenRows
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["DenseModel", "StaticModel"]
+__all__ = ["DenseModel", "StaticModel", "dense_model"]
 
 # The most rows that go through the NumPy engine at once.
 _ROWS = 32
@@ -81,14 +82,14 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         """
         self.check_dimensions(dimensions)
         rows, skip = await self._rows(texts, options)
-        vectors = await self._batcher.submit(rows, rows.lengths, _Key(skip, tokens=False))
+        vectors = await self.batcher.submit(rows, rows.lengths, _Key(skip, tokens=False))
         return Answer(self.shortened(vectors, dimensions), rows.truncated, len(rows.ids))
 
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, H] each: those of ``output_value="token_embeddings"``."""
         rows, _ = await self._rows(texts, options)
         self.check_numbers(len(rows.ids) * transformer_of(self.encoder).model.config.hidden_size)
-        vectors = await self._batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
+        vectors = await self.batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
         return Answer(vectors, rows.truncated, len(rows.ids))
 
     async def embed_chunks(self, chunks: list[str], options: Options, *, dimensions: int | None = None) -> Answer:
@@ -107,7 +108,7 @@ class DenseModel(MakesVectors, MakesTokenVectors):
             raise RequestError(400, message, param="late_chunking", code="text_too_long")
         prefix = prefix_of(self.encoder, self.settings, options)
         tokens = await self.tokenized(lambda: tokens_of_texts(self.tokenizer, [text], prefix, longest, 1), len(text))
-        [states] = await self._batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
+        [states] = await self.batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
         ends = np.cumsum([len(chunk) + 1 for chunk in chunks], dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         spans = np.stack([starts, ends - 1], axis=1)
@@ -198,6 +199,12 @@ class StaticModel(DenseModel):
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Refuse: the vector of a token does not depend on its text."""
         raise RequestError(400, f"the model {self.name!r} is static: it has no vectors of tokens in a text")
+
+
+def dense_model(name: str, encoder: SentenceEncoder, settings: ServerSettings, metrics: Metrics) -> DenseModel:
+    """Return a sentence encoder, which may be static, behind a queue."""
+    kind = StaticModel if isinstance(body_of(encoder), TableBody) else DenseModel
+    return kind(name, encoder, settings, metrics)
 
 
 def _rows_of(part: Part) -> RaggedBatch:

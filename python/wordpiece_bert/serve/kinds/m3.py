@@ -84,7 +84,7 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
         return given, rows
 
     async def _answer(self, texts: list[str], rows: RaggedBatch, output: _Output) -> Answer:
-        values = await self._batcher.submit(_Rows(texts, output), rows.lengths)
+        values = await self.batcher.submit(_Rows(texts, output), rows.lengths)
         return Answer(values, rows.truncated, len(rows.ids))
 
     def _run(self, _: None, parts: Sequence[Part]) -> list[Any]:

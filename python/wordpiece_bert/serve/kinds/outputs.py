@@ -1,4 +1,4 @@
-"""What models make of texts: a vector, a sparse vector, or many vectors. A model may make several of these."""
+"""What models make of texts: a vector, a sparse vector, many vectors, or labels. A model may make several of these."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.sparse.vectors import SparseVectors
     from wordpiece_bert.serve.fields import TokenRows
 
-__all__ = ["MakesSparse", "MakesTokenVectors", "MakesVectors", "Prompted", "SparseRow", "sparse_rows"]
+__all__ = ["Classifies", "MakesSparse", "MakesTokenVectors", "MakesVectors", "Prompted", "SparseRow", "sparse_rows"]
 
 
 class Prompted(Served):
@@ -112,4 +112,31 @@ class MakesTokenVectors(Prompted):
 
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, d] each."""
+        raise NotImplementedError
+
+
+class Classifies(Served):
+    """A model that gives a text, or a pair of texts, a score for each of its labels."""
+
+    #: The names of the labels.
+    labels: list[str]
+
+    def described(self) -> dict[str, Any]:
+        """Return what the list of models says of it."""
+        return {**super().described(), "labels": self.labels}
+
+    async def classify(
+        self, texts: list[str | tuple[str, str]] | TokenRows, options: Options, function: str | None = None
+    ) -> Answer:
+        """Return the scores of the labels for each text or pair, [n, labels], as `tasks.classify`.
+
+        Parameters
+        ----------
+        texts
+            Texts, and pairs of texts.
+        options
+            How they are read.
+        function
+            The function from logits to scores, ``"softmax"``, ``"sigmoid"`` or ``"none"``; by default the model's.
+        """
         raise NotImplementedError

@@ -11,7 +11,8 @@ from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.parts import config_of, logits_of, prompt_of, scores_of
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_tokens, check_truncated
+from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens, check_truncated
+from wordpiece_bert.serve.kinds.outputs import Classifies
 from wordpiece_bert.serve.pairs import PairEncoder
 from wordpiece_bert.tasks.text_classification import FUNCTIONS, default_function
 
@@ -43,7 +44,7 @@ class Limits(NamedTuple):
 NO_LIMITS = Limits()
 
 
-class SequenceModel(Served):
+class SequenceModel(Classifies):
     """A cross encoder behind a queue. One with a single label ranks; with several it labels texts and pairs."""
 
     def __init__(self, name: str, ranker: CrossEncoder, settings: ServerSettings, metrics: Metrics) -> None:
@@ -71,10 +72,6 @@ class SequenceModel(Served):
     def engine(self) -> EngineInfo:
         """How the model computes on this machine."""
         return self.ranker.engine
-
-    def described(self) -> dict[str, Any]:
-        """Return what the list of models says of it."""
-        return {**super().described(), "labels": self.labels}
 
     async def rank(
         self,
@@ -112,24 +109,14 @@ class SequenceModel(Served):
         tokens = int(rows.lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
         check_truncated(rows.truncated, truncate=options.truncate, longest=encoder.longest)
-        logits = await self._batcher.submit(rows, rows.lengths)
+        logits = await self.batcher.submit(rows, rows.lengths)
         scores = logits if raw_scores else scores_of(self.ranker, logits)
         return Answer(scores[:, 0], rows.truncated, tokens)
 
     async def classify(
         self, texts: list[str | tuple[str, str]] | TokenRows, options: Options, function: str | None = None
     ) -> Answer:
-        """Return the scores of the labels for each text or pair, [n, labels], as `tasks.classify`.
-
-        Parameters
-        ----------
-        texts
-            Texts, and pairs of texts.
-        options
-            How they are read.
-        function
-            The function from logits to scores, ``"softmax"``, ``"sigmoid"`` or ``"none"``; by default the model's.
-        """
+        """Return the scores of the labels for each text or pair, [n, labels], as `tasks.classify`."""
         plain = self.texts_of(texts, "send the texts or pairs of which rows are made")
         self.check_numbers(2 * len(plain) * len(self.labels))  # scores, and the names of labels
         answer = await self._logits(plain, options)
@@ -146,7 +133,7 @@ class SequenceModel(Served):
         tokens = int(lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
         check_truncated(truncated, truncate=options.truncate, longest=encoder.longest)
-        return Answer(await self._batcher.submit(rows, lengths), truncated, tokens)
+        return Answer(await self.batcher.submit(rows, lengths), truncated, tokens)
 
     def _pair_encoder(self, options: Options) -> PairEncoder:
         """Return what makes rows of at most as many tokens as a request allows."""

@@ -51,7 +51,7 @@ class _TaskModel(Served):
         return rows
 
     async def _answers(self, texts: list[str], rows: RaggedBatch, key: NamedTuple) -> Answer:
-        return Answer(await self._batcher.submit(texts, rows.lengths, key), rows.truncated, len(rows.ids))
+        return Answer(await self.batcher.submit(texts, rows.lengths, key), rows.truncated, len(rows.ids))
 
     def _run(self, key: Any, parts: Sequence[Part]) -> list[Any]:
         texts = [text for part in parts for text in part.rows[part.start : part.stop]]

@@ -1,0 +1,16 @@
+"""What encoders give to other modules of this package, besides `wordpiece_bert.sentence.parts`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
+
+__all__ = ["outputs_of"]
+
+
+def outputs_of(classifier: StaticClassifier, vectors: Array) -> Array:
+    """Return what the layers of a classifier make of the vectors of texts, [n, d] -> [n, outputs]."""
+    return classifier._outputs_of(vectors)
