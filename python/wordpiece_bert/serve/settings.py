@@ -50,15 +50,15 @@ LIMITS = Parameters(
         check.
     metrics_key : bool, default True
         Whether ``/metrics`` needs a key, too.
-    allowed_hosts : tuple of str, default ()
-        Names by which requests may call the server in their header ``Host``, besides localhost and IP addresses, which
-        are then always accepted. ``*.example.org`` stands for all names that end so, ``*`` for any. Without names,
-        `run` accepts no others where it listens on this machine only and has no keys, and elsewhere any.
     accept_token_ids : bool, default False
         Whether token ids may stand for texts: rows of this model's vocabulary with special tokens, as ``/tokenize``
         returns them. No prompt is put before them, nor that of this server.
     opentelemetry : bool, default False
         Whether traces and metrics go to the providers of OpenTelemetry, of the extra ``otel``.
+    allowed_hosts : tuple of str, default ()
+        Names by which requests may call the server in their header ``Host``, besides localhost and IP addresses, which
+        are then always accepted. ``*.example.org`` stands for all names that end so, ``*`` for any. Without names,
+        `run` accepts no others where it listens on this machine only and has no keys, and elsewhere any.
     """
 )
 
@@ -95,9 +95,9 @@ class ServerSettings:
     prompt_name: str | None = None
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     metrics_key: bool = True
-    allowed_hosts: tuple[str, ...] = ()
     accept_token_ids: bool = False
     opentelemetry: bool = False
+    allowed_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_requests", "max_items", "max_tokens", "max_bytes"):

@@ -110,8 +110,10 @@ async def rank(
 
     Parameters
     ----------
-    service, fields
-        As for an operation.
+    service
+        What answers need.
+    fields
+        The fields of the body.
     return_documents
         Whether results have their documents, unless the body says it.
     shown
