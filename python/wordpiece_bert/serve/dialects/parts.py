@@ -21,6 +21,7 @@ from wordpiece_bert.serve.fields import (
     Text,
     Truncate,
     Whole,
+    wrong,
 )
 from wordpiece_bert.serve.kinds.base import Options
 
@@ -163,17 +164,21 @@ def texts_of(documents: Sequence[str | dict[str, Any]], fields: Sequence[str] | 
 
     Of several fields, those that a document has are one text, in their order, with spaces between them.
     """
-    names = list(dict.fromkeys(fields or ["text"]))
+    places = {name: place for place, name in enumerate(fields or ["text"])}
     texts = []
     for index, document in enumerate(documents):
         if isinstance(document, str):
             texts.append(document)
             continue
-        values = [document[name] for name in names if document.get(name) is not None]
-        if not values or not all(isinstance(value, str) for value in values):
-            shown = " or ".join(f"{name!r:.50}" for name in names[:3])
+        names = sorted(document.keys() & places.keys(), key=places.__getitem__)
+        values = {name: document[name] for name in names if document[name] is not None}
+        if not values:
+            shown = " or ".join(f"{name!r:.50}" for name in list(places)[:3])
             raise RequestError(400, f"documents[{index}] has no {shown} that is a string", param="documents")
-        texts.append(" ".join(values))
+        for name, value in values.items():
+            if not isinstance(value, str):
+                raise wrong(f"documents[{index}].{name:.50}", "a string", value)
+        texts.append(" ".join(values.values()))
     return texts
 
 
