@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from serve_fixtures import folders
 from test_static_classifier import make_head
 from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, tasks
 from wordpiece_bert.bert import AutoModel, BertModel
+from wordpiece_bert.cli import main
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge, fit_token_head, model_for
 from wordpiece_bert.finetune.data import token_rows
@@ -265,3 +267,17 @@ def test_a_head_that_the_package_does_not_read_is_no_embedding_model(written: di
         load_model(str(tmp_path))
     with pytest.raises(InputError, match="is not fitted yet"):
         create_app({"a": FrozenClassifier(written["static"])})
+
+
+def test_info_says_that_a_folder_has_a_head(written: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    for name, head, labels in (
+        ("frozen", "LogisticRegression", ["blame", "praise"]),
+        ("frozen numbers", "Ridge", ["LABEL_0"]),
+        ("static head", "2 layers", ["bad", "fair", "good"]),
+        ("static numbers", "2 layers", None),
+    ):
+        assert main(["info", str(written[name]), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["classifier"]
+        assert (found["head"], found["labels"]) == (head, labels)
+    assert main(["info", str(written["sentences"]), "--json"]) == 0
+    assert "classifier" not in json.loads(capsys.readouterr().out)

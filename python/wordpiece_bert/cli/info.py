@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     if not Path(source).is_file():
         folder = find_model(source, download=options.download)
         print_verbose(options, f"{source}: {folder}")
-        facts |= _m3(folder)
+        facts |= _m3(folder) | _classifier(folder)
         encoder, folder = _encoder_facts(folder)
         facts |= encoder
         if "static_encoder" not in facts and any(
@@ -98,6 +98,25 @@ def _m3(folder: Path) -> dict[str, dict[str, object]]:
         return {}
     heads = read_heads(folder, read_config(folder).hidden_size, linear)
     return {"m3_encoder": {"outputs": ["dense", "sparse", "colbert"], "token_vector_width": len(heads.vectors[0])}}
+
+
+def _classifier(folder: Path) -> dict[str, dict[str, object]]:
+    """Return the facts about a head on the vectors of a folder's encoder; none without one."""
+    from wordpiece_bert.sentence.dense.static_classifier import has_static_head, read_head
+    from wordpiece_bert.sentence.folders.kinds import STATIC, kind_of
+    from wordpiece_bert.tasks.loading import has_frozen_head
+
+    if has_frozen_head(folder):
+        from wordpiece_bert.finetune.frozen_classifier import read_settings
+
+        settings = read_settings(folder)
+        takes = "pairs of texts" if settings.get("pairs") else "texts"
+        return {"classifier": {"head": settings.get("head"), "takes": takes, "labels": settings.get("labels")}}
+    if has_static_head(folder) and kind_of(folder) is STATIC:
+        layers, activation, classes = read_head(folder)
+        labels = None if classes is None else list(map(str, classes.tolist()))
+        return {"classifier": {"head": f"{len(layers)} layers", "activation": activation, "labels": labels}}
+    return {}
 
 
 def _sentence(home: Path) -> tuple[dict[str, object], Path]:

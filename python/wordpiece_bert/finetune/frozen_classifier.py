@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     Texts = Iterable[str | tuple[str, str] | Mapping[str, str]] | ArrowArray | ArrowStream
 
-__all__ = ["FrozenClassifier", "cached_vectors"]
+__all__ = ["FrozenClassifier", "cached_vectors", "read_settings"]
 
 #: The files of a saved classifier, beside those of its encoder.
 SETTINGS, WEIGHTS = "frozen_head.json", "frozen_head.safetensors"
@@ -290,12 +290,7 @@ class FrozenClassifier(Estimator):
                 f"{folder}: there is no {SETTINGS}, so it is no folder of FrozenClassifier.save_pretrained"
             )
         check_complete(folder)
-        settings = read_object(folder / SETTINGS, CheckpointError)
-        found = {key: settings.get(key) for key in ("format", "version")}
-        if found != {"format": _FORMAT, "version": _VERSION}:
-            raise CheckpointError(
-                f"{folder / SETTINGS}: format and version are {found}, not {_FORMAT!r} and {_VERSION}"
-            )
+        settings = read_settings(folder)
         encoder = SentenceEncoder(folder, backend=backend, dtype=dtype, threads=threads, calibrate=calibrate)
         classifier = cls(encoder, Ridge() if settings.get("head") == "Ridge" else LogisticRegression())
         classifier._restore(folder, settings, read_tensors(folder / WEIGHTS))
@@ -372,6 +367,21 @@ class FrozenClassifier(Estimator):
         if scores.ndim == 1:  # two labels: softmax([0, z]) = [1 − σ(z), σ(z)]
             scores = np.stack([np.zeros_like(scores), scores], axis=1)
         return scores
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read the settings of the head in a folder.
+
+    Raises
+    ------
+    CheckpointError
+        They are of another format or version.
+    """
+    settings = read_object(folder / SETTINGS, CheckpointError)
+    found = {key: settings.get(key) for key in ("format", "version")}
+    if found != {"format": _FORMAT, "version": _VERSION}:
+        raise CheckpointError(f"{folder / SETTINGS}: format and version are {found}, not {_FORMAT!r} and {_VERSION}")
+    return settings
 
 
 @completed_by(FITTING)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     #: The weight [out, in] and the bias [out] of a layer.
     Layer = tuple[Array, Array]
 
-__all__ = ["StaticClassifier", "has_static_head"]
+__all__ = ["StaticClassifier", "has_static_head", "read_head"]
 
 WEIGHTS, LEGACY = "head.safetensors", "pipeline.skops"
 #: The functions of the outputs, by the names of model2vec, and what they make of a model.
@@ -84,7 +84,7 @@ class StaticClassifier:
 
     def __init__(self, model: str | os.PathLike[str], *, threads: int | None = None, download: bool = False) -> None:
         folder = find_model(model, download=download)
-        self._layers, self.activation, self.classes_ = _read_head(folder)
+        self._layers, self.activation, self.classes_ = read_head(folder)
         self.encoder = StaticEncoder(folder, threads=threads)
         widths = [self.encoder.dimension, *(len(bias) for _, bias in self._layers)]
         shapes = [weight.shape for weight, _ in self._layers]
@@ -171,10 +171,16 @@ def has_static_head(folder: Path) -> bool:
     return (folder / WEIGHTS).is_file() or (folder / LEGACY).is_file()
 
 
-def _read_head(
+def read_head(
     folder: Path,
 ) -> tuple[list[Layer], Literal["softmax", "sigmoid", "identity"], npt.NDArray[Any] | None]:
-    """Read the layers, the activation and the classes of a folder's head."""
+    """Read the layers, the activation and the classes of a folder's head.
+
+    Raises
+    ------
+    ConfigError, CheckpointError
+        As for `StaticClassifier`.
+    """
     if not (folder / WEIGHTS).is_file():
         if (folder / LEGACY).is_file():
             raise ConfigError(
