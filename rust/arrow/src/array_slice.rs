@@ -1,11 +1,12 @@
 //! Rows of an array, and their buffers. No other module follows a buffer pointer.
 //!
 //! Numbers are read as arrays of bytes, which have no alignment: the specification recommends that buffers are aligned, but
-//! does not demand it.
+//! does not demand it. They are read as copies ([`Items`]), as someone may write to them.
 
 use std::ops::Range;
 
 use crate::abi::{self, ArrowArray};
+use crate::foreign::Items;
 use crate::problem::Problem;
 
 /// The rows `start..start + len` of an array, counted from the beginning of its buffers.
@@ -36,7 +37,7 @@ impl<'a> ArraySlice<'a> {
     ///
     /// The caller reads the array, its children and its dictionary only with the methods of their types. For those types
     /// each buffer that is present has at least the length that the specification prescribes for the offset and length of
-    /// its array, and nobody writes to it for `'a`.
+    /// its array, and is not freed for `'a`.
     pub(crate) unsafe fn new(array: &'a ArrowArray) -> Result<ArraySlice<'a>, Problem> {
         let checked = |name, value: i64| {
             let number = usize::try_from(value).ok().filter(|&number| number <= MAX_ROWS);
@@ -92,9 +93,9 @@ impl<'a> ArraySlice<'a> {
     /// # Safety
     ///
     /// If the array has the buffer, it has at least `range.end` items.
-    unsafe fn items<const N: usize>(self, buffer: usize, range: Range<usize>) -> Result<&'a [[u8; N]], Problem> {
+    unsafe fn items<const N: usize>(self, buffer: usize, range: Range<usize>) -> Result<Items<'a, N>, Problem> {
         if range.is_empty() {
-            return Ok(&[]);
+            return Ok(Items::EMPTY);
         }
         if range.end > isize::MAX as usize / N {
             return Err(Problem::Malformed(format!("buffer {buffer} would have {} items", range.end)));
@@ -104,9 +105,8 @@ impl<'a> ArraySlice<'a> {
             return Err(Problem::Malformed(format!("an array of {} rows has no buffer {buffer}", self.len)));
         }
         // SAFETY: the pointer is not null (checked above), and by this function's contract the buffer has `range.end` items,
-        // which is at most `isize::MAX` bytes (checked above). By the contract of `new` nobody writes to it for `'a`. Byte
-        // arrays have an alignment of 1.
-        Ok(unsafe { std::slice::from_raw_parts(pointer.cast::<[u8; N]>().add(range.start), range.len()) })
+        // which is at most `isize::MAX` bytes (checked above). By the contract of `new` it is not freed for `'a`.
+        Ok(unsafe { Items::new(pointer.cast::<[u8; N]>().add(range.start), range.len()) })
     }
 
     /// Returns the address of a buffer, or null if the array does not have it.
@@ -121,10 +121,10 @@ impl<'a> ArraySlice<'a> {
     }
 
     /// Returns the offsets of strings or lists, of `N` bytes each: `len + 1` of them, or none if there are no rows.
-    pub(crate) fn offsets<const N: usize>(self) -> Result<&'a [[u8; N]], Problem> {
+    pub(crate) fn offsets<const N: usize>(self) -> Result<Items<'a, N>, Problem> {
         // The specification once allowed the buffer to be absent when there are no rows.
         if self.len == 0 {
-            return Ok(&[]);
+            return Ok(Items::EMPTY);
         }
         // SAFETY: a buffer of offsets has one more item than there are rows in the buffers, and the slice ends at or before
         // the last of those rows.
@@ -132,36 +132,33 @@ impl<'a> ArraySlice<'a> {
     }
 
     /// Returns the bytes of strings up to the last of their offsets.
-    pub(crate) fn string_data(self, last_offset: i64) -> Result<&'a [u8], Problem> {
+    pub(crate) fn string_data(self, last_offset: i64) -> Result<Items<'a, 1>, Problem> {
         // SAFETY: the data buffer reaches at least to each of the offsets.
         unsafe { self.bytes(2, last_offset) }
     }
 
     /// Returns the views of strings.
-    pub(crate) fn views(self) -> Result<&'a [[u8; 16]], Problem> {
+    pub(crate) fn views(self) -> Result<Items<'a, 16>, Problem> {
         // SAFETY: the buffer of views has an item for each row in the buffers, and the slice ends at or before the last one.
         unsafe { self.items(1, self.start..self.start + self.len) }
     }
 
     /// Returns the buffers that views point into.
-    pub(crate) fn view_data(self) -> Result<Vec<&'a [u8]>, Problem> {
+    pub(crate) fn view_data(self) -> Result<Vec<Items<'a, 1>>, Problem> {
         // All buffers but the validity bitmap, the views, and the last one, which holds the lengths of those between.
         let n = usize::try_from(self.array.n_buffers).unwrap_or(0).saturating_sub(3);
         // SAFETY: the last buffer of an array of views has a 64-bit length for each of the `n` data buffers.
         let lengths = unsafe { self.items::<8>(n + 2, 0..n)? };
-        let data = |(&length, buffer)| {
-            // SAFETY: the length of data buffer `buffer` is the one that the producer gives for it.
-            unsafe { self.bytes(buffer, i64::from_ne_bytes(length)) }
-        };
-        lengths.iter().zip(2..).map(data).collect()
+        // SAFETY: the length of data buffer `i + 2` is the one that the producer gives for it.
+        let data = |i| unsafe { self.bytes(i + 2, i64::from_ne_bytes(lengths.get(i))) };
+        (0..n).map(data).collect()
     }
 
     /// Returns the bytes of the dictionary indices of the rows, `width` bytes each.
-    pub(crate) fn indices(self, width: usize) -> Result<&'a [u8], Problem> {
+    pub(crate) fn indices(self, width: usize) -> Result<Items<'a, 1>, Problem> {
         // SAFETY: the buffer of indices has `width` bytes for each row in the buffers, and the slice ends at or before the
         // last one. The products do not overflow, as `width` is at most 8.
-        let items = unsafe { self.items::<1>(1, self.start * width..(self.start + self.len) * width)? };
-        Ok(items.as_flattened())
+        unsafe { self.items::<1>(1, self.start * width..(self.start + self.len) * width) }
     }
 
     /// Returns the first `len` bytes of a buffer.
@@ -169,11 +166,11 @@ impl<'a> ArraySlice<'a> {
     /// # Safety
     ///
     /// If the array has the buffer and `len` is positive, the buffer has at least `len` bytes.
-    unsafe fn bytes(self, buffer: usize, len: i64) -> Result<&'a [u8], Problem> {
+    unsafe fn bytes(self, buffer: usize, len: i64) -> Result<Items<'a, 1>, Problem> {
         let len =
             usize::try_from(len).map_err(|_| Problem::Malformed(format!("buffer {buffer} would have {len} bytes")))?;
         // SAFETY: by this function's contract the buffer has `len` items of one byte.
-        Ok(unsafe { self.items::<1>(buffer, 0..len)? }.as_flattened())
+        unsafe { self.items::<1>(buffer, 0..len) }
     }
 
     /// Returns which rows are null.
@@ -181,7 +178,7 @@ impl<'a> ArraySlice<'a> {
         if !self.buffer(0).is_null() {
             // SAFETY: a validity bitmap has a bit for each row in the buffers, and the slice ends at or before the last one.
             let bitmap = unsafe { self.items::<1>(0, 0..(self.start + self.len).div_ceil(8))? };
-            return Ok(NullMask { bitmap: bitmap.as_flattened(), start: self.start });
+            return Ok(NullMask { bitmap, start: self.start });
         }
         if self.array.null_count > 0 && self.len > 0 {
             return Err(Problem::malformed("an array has nulls, but does not say which rows they are"));
@@ -193,18 +190,18 @@ impl<'a> ArraySlice<'a> {
 /// The null rows of a slice.
 pub(crate) struct NullMask<'a> {
     /// A bit for each row from the beginning of the buffers on, lowest bit first, 0 for null; empty if no row is null.
-    bitmap: &'a [u8],
+    bitmap: Items<'a, 1>,
     start: usize,
 }
 
 impl NullMask<'_> {
     /// No row is null.
-    pub(crate) const NONE: NullMask<'static> = NullMask { bitmap: &[], start: 0 };
+    pub(crate) const NONE: NullMask<'static> = NullMask { bitmap: Items::EMPTY, start: 0 };
 
     /// Returns [`Problem::Null`] if the row is null.
     pub(crate) fn check(&self, row: usize) -> Result<(), Problem> {
         let bit = self.start + row;
-        let is_null = !self.bitmap.is_empty() && self.bitmap[bit / 8] >> (bit % 8) & 1 == 0;
+        let is_null = !self.bitmap.is_empty() && self.bitmap.get(bit / 8)[0] >> (bit % 8) & 1 == 0;
         if is_null { Err(Problem::Null) } else { Ok(()) }
     }
 }

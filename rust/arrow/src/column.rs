@@ -1,6 +1,6 @@
 //! The rows of a column as inputs of the tokenizer.
 
-use wordpiece::{Input, Text};
+use wordpiece::{BatchItem, Input, Text};
 
 use crate::abi::{ArrowArray, ArrowSchema};
 use crate::array_slice::{ArraySlice, NullMask};
@@ -8,6 +8,7 @@ use crate::column_type::{ColumnType, ListLayout, StringLayout, StringType};
 use crate::export::{self, Buffer};
 use crate::lists::{ListArray, TextArray};
 use crate::problem::{Problem, ReadError, RowPosition};
+use crate::rows::{Row, copied};
 use crate::strings::StringArray;
 
 /// The required form of a column's rows.
@@ -36,8 +37,8 @@ impl From<Problem> for ColumnError {
 
 /// A column of texts or pairs of texts, in one or more chunks of memory that a producer laid out as Arrow prescribes.
 ///
-/// The column owns the arrays and with them the producer's memory; both are released when it is dropped. Texts are
-/// borrowed from it. Threads may share it.
+/// The column owns the arrays and with them the producer's memory; both are released when it is dropped. Rows are borrowed
+/// from it, and their texts copied before they are looked at. Threads may share it.
 pub struct TextColumn {
     row_type: RowType,
     chunks: Vec<ArrowArray>,
@@ -129,16 +130,16 @@ impl<'a> ChunkRows<'a> {
     }
 
     /// Returns row `index` of the chunk, which is row `row` of the column.
-    fn get(&self, index: usize, row: usize) -> Result<Input<'a>, ReadError> {
+    fn get(&self, index: usize, row: usize) -> Result<Row<'a>, ReadError> {
         let error =
             |is_second, word, problem| ReadError { position: Some(RowPosition { row, is_second, word }), problem };
         let first = |(word, problem)| error(false, word, problem);
         let second = |(word, problem)| error(true, word, problem);
         match self {
-            ChunkRows::Text(texts) => Ok(Input { first: texts.get(index).map_err(first)?, second: None }),
+            ChunkRows::Text(texts) => Ok(Row { first: texts.get(index).map_err(first)?, second: None }),
             ChunkRows::Columns(nulls, columns) => {
                 nulls.check(index).map_err(|problem| error(false, None, problem))?;
-                Ok(Input {
+                Ok(Row {
                     first: columns[0].get(index).map_err(first)?,
                     second: columns.get(1).map(|texts| texts.get(index)).transpose().map_err(second)?,
                 })
@@ -148,7 +149,7 @@ impl<'a> ChunkRows<'a> {
                 if pair.len() != 2 {
                     return Err(error(false, None, Problem::NotAPair { texts: pair.len() }));
                 }
-                Ok(Input {
+                Ok(Row {
                     first: texts.get(pair.start).map_err(first)?,
                     second: Some(texts.get(pair.start + 1).map_err(second)?),
                 })
@@ -169,8 +170,8 @@ impl TextColumn {
     ///
     /// The chunks have the type that `schema` describes: every buffer that is present in them, their children and their
     /// dictionaries is at least as long as the specification prescribes for that type and for the array's offset and
-    /// length (string data: up to the largest offset; data of views: as the buffer of lengths states). Nobody writes to
-    /// the buffers before the arrays are released.
+    /// length (string data: up to the largest offset; data of views: as the buffer of lengths states). Nobody frees the
+    /// buffers before the arrays are released. If somebody writes to them, what is read are old or new bytes.
     pub unsafe fn new(
         schema: &ArrowSchema,
         chunks: Vec<ArrowArray>,
@@ -228,22 +229,31 @@ impl TextColumn {
     /// # Errors
     ///
     /// The first row that cannot be read, or [`Problem::OutOfMemory`].
-    pub fn inputs(&self) -> Result<Vec<Input<'_>>, ReadError> {
-        let mut inputs = Vec::new();
-        inputs.try_reserve_exact(self.len()).map_err(|_| Problem::OutOfMemory { rows: self.len() })?;
+    pub fn rows(&self) -> Result<Vec<Row<'_>>, ReadError> {
+        let mut rows = Vec::new();
+        rows.try_reserve_exact(self.len()).map_err(|_| Problem::OutOfMemory { rows: self.len() })?;
         for chunk in 0..self.chunks.len() {
-            self.read_chunk(chunk, |input| inputs.push(input))?;
+            self.read_chunk(chunk, |row| rows.push(row))?;
         }
-        Ok(inputs)
+        Ok(rows)
     }
 
-    /// Returns the first texts of all rows, which are all texts of a column without pairs. Errors as
-    /// [`TextColumn::inputs`].
-    pub fn texts(&self) -> Result<Vec<Text<'_>>, ReadError> {
-        Ok(self.inputs()?.into_iter().map(|input| input.first).collect())
+    /// Copies the texts of all rows into `copies` and returns them from there. A batch is better encoded from
+    /// [`TextColumn::rows`], of which few are copied at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`TextColumn::rows`], and the first text that is not UTF-8.
+    pub fn inputs<'b>(&self, copies: &'b mut Vec<u8>) -> Result<Vec<Input<'b>>, ReadError> {
+        copy_rows(&self.rows()?, 0, copies)
     }
 
-    /// Returns the first texts of the rows of one chunk.
+    /// Copies the first texts of all rows, which are all texts of a column without pairs. Errors as [`TextColumn::inputs`].
+    pub fn texts<'b>(&self, copies: &'b mut Vec<u8>) -> Result<Vec<Text<'b>>, ReadError> {
+        Ok(self.inputs(copies)?.into_iter().map(|input| input.first).collect())
+    }
+
+    /// Returns the rows of one chunk.
     ///
     /// # Errors
     ///
@@ -252,13 +262,13 @@ impl TextColumn {
     /// # Panics
     ///
     /// If there is no such chunk.
-    pub fn chunk_texts(&self, chunk: usize) -> Result<Vec<Text<'_>>, ReadError> {
-        let mut texts = Vec::new();
-        self.read_chunk(chunk, |input| texts.push(input.first))?;
-        Ok(texts)
+    pub fn chunk_rows(&self, chunk: usize) -> Result<Vec<Row<'_>>, ReadError> {
+        let mut rows = Vec::new();
+        self.read_chunk(chunk, |row| rows.push(row))?;
+        Ok(rows)
     }
 
-    /// Returns one row.
+    /// Copies the texts of one row into `copies` and returns them from there.
     ///
     /// # Errors
     ///
@@ -267,13 +277,14 @@ impl TextColumn {
     /// # Panics
     ///
     /// If there is no such row.
-    pub fn input(&self, row: usize) -> Result<Input<'_>, ReadError> {
+    pub fn input<'b>(&self, row: usize, copies: &'b mut Vec<u8>) -> Result<Input<'b>, ReadError> {
         let chunk = self.chunk_ends.partition_point(|&end| end <= row);
-        self.open_chunk(chunk)?.get(row - self.chunk_start(chunk), row)
+        let read = self.open_chunk(chunk)?.get(row - self.chunk_start(chunk), row)?;
+        Ok(copy_rows(&[read], row, copies)?.remove(0))
     }
 
     /// Passes the rows of a chunk to `consume`, one after the other, until one cannot be read.
-    fn read_chunk<'a>(&'a self, chunk: usize, mut consume: impl FnMut(Input<'a>)) -> Result<(), ReadError> {
+    fn read_chunk<'a>(&'a self, chunk: usize, mut consume: impl FnMut(Row<'a>)) -> Result<(), ReadError> {
         let (start, end) = (self.chunk_start(chunk), self.chunk_ends[chunk]);
         // The buffers of an empty chunk may be absent.
         if start < end {
@@ -297,4 +308,12 @@ impl TextColumn {
         let array = unsafe { ArraySlice::new(&self.chunks[chunk]) }?;
         ChunkRows::new(array, &self.row_type)
     }
+}
+
+/// Copies the texts of rows, of which the first has number `first` in its column, into `copies`.
+fn copy_rows<'b>(rows: &[Row<'_>], first: usize, copies: &'b mut Vec<u8>) -> Result<Vec<Input<'b>>, ReadError> {
+    let bytes = rows.iter().map(BatchItem::bytes).fold(0, usize::saturating_add);
+    copies.clear();
+    copies.try_reserve_exact(bytes).map_err(|_| Problem::OutOfMemory { rows: rows.len() })?;
+    copied(rows, copies).map_err(|not_utf8| not_utf8.at(first))
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use wordpiece::Text;
-
 use crate::array_slice::{ArraySlice, NullMask, checked_range, widened};
 use crate::column_type::ListLayout;
+use crate::foreign::Items;
 use crate::problem::Problem;
+use crate::rows::RowText;
 use crate::strings::StringArray;
 
 /// The lists of an array: which items of its child belong to each row.
@@ -18,8 +18,8 @@ pub(crate) struct ListArray<'a> {
 }
 
 enum ListBounds<'a> {
-    Small(&'a [[u8; 4]]),
-    Large(&'a [[u8; 8]]),
+    Small(Items<'a, 4>),
+    Large(Items<'a, 8>),
     /// `start` rows precede the first one in the child.
     FixedSize {
         start: usize,
@@ -43,9 +43,12 @@ impl<'a> ListArray<'a> {
     pub(crate) fn get(&self, row: usize) -> Result<Range<usize>, Problem> {
         self.nulls.check(row)?;
         match self.bounds {
-            ListBounds::Small(offsets) => checked_range(widened(offsets[row]), widened(offsets[row + 1]), self.n_items),
+            ListBounds::Small(offsets) => {
+                let [start, end] = [offsets.get(row), offsets.get(row + 1)].map(widened);
+                checked_range(start, end, self.n_items)
+            }
             ListBounds::Large(offsets) => {
-                let [start, end] = [offsets[row], offsets[row + 1]].map(i64::from_ne_bytes);
+                let [start, end] = [offsets.get(row), offsets.get(row + 1)].map(i64::from_ne_bytes);
                 checked_range(start, end, self.n_items)
             }
             ListBounds::FixedSize { start, size } => {
@@ -70,13 +73,13 @@ impl<'a> TextArray<'a> {
     /// # Errors
     ///
     /// A problem and, if it concerns one word of a list, the index of that word.
-    pub(crate) fn get(&self, row: usize) -> Result<Text<'a>, (Option<usize>, Problem)> {
+    pub(crate) fn get(&self, row: usize) -> Result<RowText<'a>, (Option<usize>, Problem)> {
         match self {
-            TextArray::Strings(strings) => strings.get(row).map(Text::Raw).map_err(|problem| (None, problem)),
+            TextArray::Strings(strings) => strings.get(row).map(RowText::Raw).map_err(|problem| (None, problem)),
             TextArray::Words(lists, words) => {
                 let range = lists.get(row).map_err(|problem| (None, problem))?;
                 let word = |(i, item)| words.get(item).map_err(|problem| (Some(i), problem));
-                range.enumerate().map(word).collect::<Result<_, _>>().map(Text::Words)
+                range.enumerate().map(word).collect::<Result<_, _>>().map(RowText::Words)
             }
         }
     }

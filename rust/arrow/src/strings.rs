@@ -2,6 +2,7 @@
 
 use crate::array_slice::{ArraySlice, NullMask, checked_range, widened};
 use crate::column_type::{IndexType, StringLayout, StringType};
+use crate::foreign::Items;
 use crate::problem::Problem;
 
 /// The strings of an array.
@@ -12,9 +13,9 @@ pub(crate) struct StringArray<'a> {
 
 /// The bytes of the strings, with what is needed to find those of a row.
 enum StringData<'a> {
-    Utf8 { offsets: &'a [[u8; 4]], bytes: &'a [u8] },
-    LargeUtf8 { offsets: &'a [[u8; 8]], bytes: &'a [u8] },
-    View { views: &'a [[u8; 16]], buffers: Vec<&'a [u8]> },
+    Utf8 { offsets: Items<'a, 4>, bytes: Items<'a, 1> },
+    LargeUtf8 { offsets: Items<'a, 8>, bytes: Items<'a, 1> },
+    View { views: Items<'a, 16>, buffers: Vec<Items<'a, 1>> },
     Dictionary { indices: DictionaryIndices<'a>, values: Box<StringArray<'a>>, n_values: usize },
     Null,
 }
@@ -41,12 +42,12 @@ impl<'a> StringArray<'a> {
             StringLayout::Null => return Ok(StringArray { nulls: NullMask::NONE, data: StringData::Null }),
             StringLayout::Utf8 => {
                 let offsets = array.offsets()?;
-                let last = offsets.last().map_or(0, |&offset| widened(offset));
+                let last = offsets.last().map_or(0, widened);
                 StringData::Utf8 { offsets, bytes: array.string_data(last)? }
             }
             StringLayout::LargeUtf8 => {
                 let offsets = array.offsets()?;
-                let last = offsets.last().map_or(0, |&offset| i64::from_ne_bytes(offset));
+                let last = offsets.last().map_or(0, i64::from_ne_bytes);
                 StringData::LargeUtf8 { offsets, bytes: array.string_data(last)? }
             }
             StringLayout::View => StringData::View { views: array.views()?, buffers: array.view_data()? },
@@ -54,23 +55,24 @@ impl<'a> StringArray<'a> {
         Ok(StringArray { nulls: array.null_mask()?, data })
     }
 
-    /// Returns the string of a row, which must be below the array's length.
+    /// Returns the string of a row, which must be below the array's length. Whether it is UTF-8 has not been checked.
     ///
     /// # Errors
     ///
-    /// [`Problem::Null`], [`Problem::NotUtf8`], or [`Problem::Malformed`] if the string is not inside its buffer or the
-    /// dictionary has no such index.
-    pub(crate) fn get(&self, row: usize) -> Result<&'a str, Problem> {
+    /// [`Problem::Null`], or [`Problem::Malformed`] if the string is not inside its buffer or the dictionary has no such
+    /// index.
+    pub(crate) fn get(&self, row: usize) -> Result<Items<'a, 1>, Problem> {
         self.nulls.check(row)?;
-        let bytes = match &self.data {
+        Ok(match &self.data {
             StringData::Utf8 { offsets, bytes } => {
-                &bytes[checked_range(widened(offsets[row]), widened(offsets[row + 1]), bytes.len())?]
+                let [start, end] = [offsets.get(row), offsets.get(row + 1)].map(widened);
+                bytes.bytes(checked_range(start, end, bytes.len())?)
             }
             StringData::LargeUtf8 { offsets, bytes } => {
-                let [start, end] = [offsets[row], offsets[row + 1]].map(i64::from_ne_bytes);
-                &bytes[checked_range(start, end, bytes.len())?]
+                let [start, end] = [offsets.get(row), offsets.get(row + 1)].map(i64::from_ne_bytes);
+                bytes.bytes(checked_range(start, end, bytes.len())?)
             }
-            StringData::View { views, buffers } => view_bytes(&views[row], buffers)?,
+            StringData::View { views, buffers } => view_bytes(*views, row, buffers)?,
             StringData::Dictionary { indices, values, n_values } => {
                 let index = indices.get(row);
                 let found = usize::try_from(index).ok().filter(|index| index < n_values);
@@ -78,36 +80,32 @@ impl<'a> StringArray<'a> {
                 return values.get(found.ok_or_else(missing)?);
             }
             StringData::Null => return Err(Problem::Null),
-        };
-        // The fast validation does not say where the error is; the standard library's does.
-        simdutf8::basic::from_utf8(bytes).map_err(|_| {
-            let valid_up_to = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
-            Problem::NotUtf8 { valid_up_to }
         })
     }
 }
 
 /// Returns the bytes of a view: 32 bits of length, then the string itself if it has up to 12 bytes, else four bytes of
 /// prefix, the index of a buffer and the position in it.
-fn view_bytes<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> Result<&'a [u8], Problem> {
+fn view_bytes<'a>(views: Items<'a, 16>, row: usize, buffers: &[Items<'a, 1>]) -> Result<Items<'a, 1>, Problem> {
     const MAX_INLINE: i64 = 12;
+    let view = views.get(row);
     let number = |at: usize| widened([view[at], view[at + 1], view[at + 2], view[at + 3]]);
     let len = number(0);
     if (0..=MAX_INLINE).contains(&len) {
-        return Ok(&view[4..4 + len as usize]);
+        return Ok(views.bytes_of(row, 4, len as usize));
     }
     let (index, start) = (number(8), number(12));
     let buffer = usize::try_from(index).ok().and_then(|index| buffers.get(index));
     let missing = || Problem::Malformed(format!("it is in buffer {index} of {}", buffers.len()));
     let buffer = buffer.ok_or_else(missing)?;
     // Both are 32-bit numbers: the sum does not overflow.
-    Ok(&buffer[checked_range(start, start + len, buffer.len())?])
+    Ok(buffer.bytes(checked_range(start, start + len, buffer.len())?))
 }
 
 /// The indices of an array into its dictionary.
 struct DictionaryIndices<'a> {
     /// `kind.bytes` bytes for each row.
-    bytes: &'a [u8],
+    bytes: Items<'a, 1>,
     kind: IndexType,
 }
 
@@ -119,12 +117,10 @@ impl<'a> DictionaryIndices<'a> {
     /// Returns the index of a row. An unsigned 64-bit one above `i64::MAX` becomes negative: no dictionary has it either way.
     fn get(&self, row: usize) -> i64 {
         let width = self.kind.bytes;
-        let bytes = &self.bytes[row * width..(row + 1) * width];
         let mut extended = [0; 8];
-        if cfg!(target_endian = "big") {
-            extended[8 - width..].copy_from_slice(bytes);
-        } else {
-            extended[..width].copy_from_slice(bytes);
+        let from = if cfg!(target_endian = "big") { 8 - width } else { 0 };
+        for (i, byte) in extended[from..from + width].iter_mut().enumerate() {
+            [*byte] = self.bytes.get(row * width + i);
         }
         let number = i64::from_ne_bytes(extended);
         let unused_bits = 64 - 8 * width as u32;

@@ -8,6 +8,7 @@ use pyo3::{ffi, intern};
 use wordpiece::{BatchRows, Columns};
 
 use crate::error;
+use crate::text::Utf8String;
 
 /// The rows of a batch as arrays. A column that was not requested is None.
 ///
@@ -136,10 +137,10 @@ fn flat<T: Element + Copy>(py: Python<'_>, buffer: Vec<T>) -> Py<PyArray1<T>> {
 }
 
 /// Returns the columns with these names, which are the names of the attributes of [`Rows`].
-pub fn columns(names: &[String]) -> PyResult<Columns> {
+pub fn columns(names: &[Utf8String]) -> PyResult<Columns> {
     let mut columns = Columns::default();
     for name in names {
-        let column = match name.as_str() {
+        let column = match &**name {
             "type_ids" => &mut columns.type_ids,
             "attention_mask" => &mut columns.attention_mask,
             "special_tokens_mask" => &mut columns.special_tokens_mask,
@@ -148,7 +149,7 @@ pub fn columns(names: &[String]) -> PyResult<Columns> {
             "sequence_ids" => &mut columns.sequence_ids,
             "overflow_to_sample" => &mut columns.windows,
             "n_tokens" => &mut columns.n_tokens,
-            _ => return Err(error::input(format!("unknown column {name:?}"))),
+            _ => return Err(error::input(format!("unknown column {:?}", &**name))),
         };
         *column = true;
     }

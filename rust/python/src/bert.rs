@@ -74,7 +74,7 @@ pub fn special_tokens(by_role: &Bound<'_, PyDict>) -> PyResult<SpecialTokens> {
     for role in Role::ALL {
         if let Some(token) = by_role.get_item(role.name())? {
             let token = convert::string(&token, Location::argument(role.name()), "a token is a str")?;
-            special_tokens.set(role, token.to_str()?);
+            special_tokens.set(role, token.get(by_role.py()));
         }
     }
     Ok(special_tokens)

@@ -20,6 +20,7 @@ use crate::new_arrays::zeros;
 use crate::stored_arrays::{
     BorrowedNumbers, DenseArrays, Int8Arrays, NormWithEps, StoredArray, by_rows, int8_arrays, norm_of, stored_array,
 };
+use crate::text::{self, Utf8, Utf8String};
 use crate::threads;
 
 /// One dense layer, or several with the same input that are computed as one, packed.
@@ -43,16 +44,17 @@ impl PackedDense {
     #[pyo3(signature = (names, layers, dtype, instruction_set=None, factors=None, *, observed=false))]
     fn new(
         py: Python<'_>,
-        names: Vec<String>,
+        names: Vec<Utf8String>,
         layers: Vec<DenseArrays<'_>>,
-        dtype: String,
-        instruction_set: Option<String>,
+        dtype: Utf8String,
+        instruction_set: Option<Utf8String>,
         factors: Option<PyReadonlyArray1<'_, f32>>,
         observed: bool,
     ) -> PyResult<PackedDense> {
         guarded(|| {
             let rows = layers.iter().map(|layer| layer.1.len());
-            let parts: Vec<_> = names.into_iter().zip(rows).collect();
+            let parts: Vec<_> = text::strings(names).into_iter().zip(rows).collect();
+            let (dtype, instruction_set) = (dtype.0, instruction_set.map(|name| name.0));
             let (dense, columns) = match &factors {
                 Some(factors) => (int8_dense(py, &layers, factors.as_slice()?)?, factors.len()),
                 None => {
@@ -71,7 +73,7 @@ impl PackedDense {
         &self,
         py: Python<'py>,
         x: PyReadonlyArray2<'py, f32>,
-        activation: &str,
+        activation: Utf8<'_>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
@@ -80,7 +82,7 @@ impl PackedDense {
                 let (shape, parts) = (x.shape(), self.parts.len());
                 return Err(error::input(format!("a product of {shape:?} with {parts} layers of {columns} inputs")));
             }
-            let (rows, activation) = (x.shape()[0], activation_of(activation)?);
+            let (rows, activation) = (x.shape()[0], activation_of(&activation)?);
             let (instruction_set, tiles) = kernels_for(self.made_for.1.as_deref())?;
             let y = zeros::<Ix2>(py, [rows, n], rows, "the outputs of a dense layer")?;
             {
@@ -115,7 +117,8 @@ impl PackedDense {
 
     /// Return the weight [out, in] of this name; 16-bit numbers as uint16 bits, int8 numbers as a tuple with their
     /// scales and columns.
-    fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn weight<'py>(&self, py: Python<'py>, name: Utf8<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let name = &*name;
         guarded(|| {
             let part = self.each().find(|(_, other, _)| *other == name);
             let (first, _, rows) = part.ok_or_else(|| error::input(format!("unknown weight {name:?}")))?;
@@ -211,7 +214,7 @@ fn int8_dense(py: Python<'_>, layers: &[DenseArrays<'_>], factors: &[f32]) -> Py
 #[pyo3(signature = (weight, factors))]
 pub fn quantize<'py>(
     py: Python<'py>,
-    weight: (Bound<'py, PyAny>, String),
+    weight: (Bound<'py, PyAny>, Utf8String),
     factors: PyReadonlyArray1<'_, f32>,
 ) -> PyResult<Option<Int8Arrays<'py>>> {
     guarded(|| {
@@ -257,8 +260,8 @@ impl PackedBottleneck {
         feed_forward: Vec<(PyRef<'_, PackedDense>, DenseNormArgument<'_>)>,
         back: Option<DenseNormArgument<'_>>,
         hidden: usize,
-        queries_from: &str,
-        values_from: &str,
+        queries_from: Utf8<'_>,
+        values_from: Utf8<'_>,
     ) -> PyResult<PackedBottleneck> {
         guarded(|| {
             let intermediate = feed_forward.first().map_or(0, |(_, outer)| outer.0.columns);
@@ -266,8 +269,8 @@ impl PackedBottleneck {
             let layer = BottleneckLayer {
                 input: narrow.as_ref().map(dense_norm).transpose()?,
                 shared: shared.as_ref().map(dense_norm).transpose()?,
-                queries_from: source_of(queries_from)?,
-                values_from: source_of(values_from)?,
+                queries_from: source_of(&queries_from)?,
+                values_from: source_of(&values_from)?,
                 query_key: query_key.dense(),
                 value: value.dense(),
                 output: dense_norm(&output)?,

@@ -1,15 +1,14 @@
 //! Conversion of arguments to the types of the core: texts, words, tokens and ids.
 //!
 //! Strings are borrowed, not copied. Python caches the UTF-8 of a `str` inside the object, and the references held here keep
-//! the `str` alive even if another thread empties the list that it came from. A `str` with a lone surrogate has no UTF-8;
-//! only [`string`] refuses it.
+//! the `str` alive even if another thread empties the list that it came from. A `str` with what is no character has no text:
+//! `text` checks each.
 //!
 //! Every error is an `InputError` that names the location of the value, shows the value, and says what was expected.
 
 use std::sync::Arc;
 
 use pyo3::Borrowed;
-use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple, PyType,
@@ -19,6 +18,7 @@ use wordpiece::{Input, Text, prefetch};
 use crate::arrow::{self, ColumnArgument};
 use crate::error;
 use crate::location::Location;
+use crate::text::{self, CheckedStr};
 
 /// Returns the exception for a value of the wrong kind: where it is, what it is and what was expected.
 fn refuse(location: Location, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
@@ -31,37 +31,24 @@ fn described(value: &Bound<'_, PyAny>) -> String {
     if value.is_none() {
         return "None".to_owned();
     }
-    let kind = value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
-    match value.repr() {
-        Ok(repr) => {
-            let repr = repr.to_string_lossy().into_owned();
+    let kind = value.get_type().name().map_or_else(|_| "object".to_owned(), |name| text::lossy(&name));
+    match text::repr(value) {
+        Some(repr) => {
             let short: String = repr.chars().take(MAX_CHARS).collect();
             format!("{kind} {short}{}", if short.len() < repr.len() { "…" } else { "" })
         }
-        Err(_) => kind,
+        None => kind,
     }
 }
 
-/// Returns the value as a `str` whose UTF-8 can be borrowed: `to_str` of it succeeds.
+/// Returns the value as a `str` that has a text.
 ///
 /// # Errors
 ///
-/// `InputError` if the value is not a `str`, with the sentence `expected`, or if it has a lone surrogate.
-pub fn string<'py>(value: &Bound<'py, PyAny>, location: Location, expected: &str) -> PyResult<Bound<'py, PyString>> {
-    let text = value.cast::<PyString>().map_err(|_| refuse(location, value, expected))?;
-    match text.to_str() {
-        Ok(_) => Ok(text.clone()),
-        Err(cause) if cause.is_instance_of::<PyUnicodeEncodeError>(value.py()) => {
-            let at: usize = cause.value(value.py()).getattr("start")?.extract()?;
-            let found = value.get_item(at)?.repr()?;
-            Err(error::input(format!(
-                "{location} has a lone surrogate, {}, at position {at}, which is not a character: clean the text, for \
-                 example with text.encode(\"utf-8\", \"replace\").decode()",
-                found.to_string_lossy()
-            )))
-        }
-        Err(cause) => Err(cause),
-    }
+/// `InputError` if the value is not a `str`, with the sentence `expected`, or if something in it is not a character.
+pub fn string(value: &Bound<'_, PyAny>, location: Location, expected: &str) -> PyResult<CheckedStr> {
+    let string = value.cast::<PyString>().map_err(|_| refuse(location, value, expected))?;
+    CheckedStr::new(string, location)
 }
 
 /// Returns the items of a sequence as a list: of a list, a tuple, or an array of NumPy, pandas, polars or pyarrow.
@@ -119,9 +106,9 @@ fn is_indivisible(value: &Bound<'_, PyAny>) -> bool {
 /// One text, as references to Python strings.
 pub enum HeldText {
     /// A text that the tokenizer splits.
-    Raw(Py<PyString>),
+    Raw(CheckedStr),
     /// The words of a text that the user has split.
-    Words(Vec<Py<PyString>>),
+    Words(Vec<CheckedStr>),
 }
 
 impl HeldText {
@@ -136,43 +123,59 @@ impl HeldText {
             (true, false) => "text input must be a str, or a pair of them: (text, pair)",
             (true, true) => "text input must be a str",
         };
-        Ok(HeldText::Raw(string(value, location, expected)?.unbind()))
+        string(value, location, expected).map(HeldText::Raw)
     }
 
     fn words(value: &Bound<'_, PyAny>, location: Location) -> PyResult<HeldText> {
         let expected = "with is_split_into_words=True a text is a list of words, each a str";
         let Some(words) = listed(value)? else { return Err(refuse(location, value, expected)) };
-        let word = |(i, word)| Ok(string(&word, location.element("word", i), expected)?.unbind());
+        let word = |(i, word)| string(&word, location.element("word", i), expected);
         words.iter().enumerate().map(word).collect::<PyResult<Vec<_>>>().map(HeldText::Words)
     }
 
     /// Returns the text that the core consumes, borrowed.
-    fn text(&self, py: Python<'_>) -> PyResult<Text<'_>> {
-        Ok(match self {
-            HeldText::Raw(text) => Text::Raw(text.to_str(py)?),
-            HeldText::Words(words) => Text::Words(words.iter().map(|word| word.to_str(py)).collect::<PyResult<_>>()?),
-        })
+    fn text(&self, py: Python<'_>) -> Text<'_> {
+        match self {
+            HeldText::Raw(text) => Text::Raw(text.get(py)),
+            HeldText::Words(words) => Text::Words(words.iter().map(|word| word.get(py)).collect()),
+        }
     }
 }
 
 /// The input for one row of output, kept alive by references.
 pub enum HeldInput {
-    /// A text or a pair of texts, as references to Python strings.
-    Texts { first: HeldText, second: Option<HeldText> },
+    /// A text or a pair of texts.
+    Texts(HeldTexts),
     /// A row of a column, by its index.
     Row(Arc<ColumnArgument>, usize),
 }
 
 impl HeldInput {
+    /// Returns the input that the core consumes, borrowed; that of a column is copied to `copies`.
+    pub fn input<'a>(&'a self, py: Python<'_>, copies: &'a mut Vec<u8>) -> PyResult<Input<'a>> {
+        match self {
+            HeldInput::Texts(texts) => Ok(texts.input(py)),
+            HeldInput::Row(column, row) => column.input(*row, copies),
+        }
+    }
+}
+
+/// A text or a pair of texts, as references to Python strings.
+pub struct HeldTexts {
+    first: HeldText,
+    second: Option<HeldText>,
+}
+
+impl HeldTexts {
     /// Reads the arguments `text` and `pair` of a call for one row.
-    pub fn new(text: &Bound<'_, PyAny>, pair: Option<&Bound<'_, PyAny>>, split: bool) -> PyResult<HeldInput> {
+    pub fn new(text: &Bound<'_, PyAny>, pair: Option<&Bound<'_, PyAny>>, split: bool) -> PyResult<HeldTexts> {
         let first = HeldText::read(text, split, Location::argument("text"))?;
         let second = pair.map(|pair| HeldText::read(pair, split, Location::argument("pair"))).transpose()?;
-        Ok(HeldInput::Texts { first, second })
+        Ok(HeldTexts { first, second })
     }
 
     /// Reads item `index` of a batch: a text or a pair of texts.
-    fn read(value: &Bound<'_, PyAny>, split: bool, index: usize) -> PyResult<HeldInput> {
+    fn read(value: &Bound<'_, PyAny>, split: bool, index: usize) -> PyResult<HeldTexts> {
         let location = Location::item("item", index);
         if !value.is_instance_of::<PyString>()
             && let Some(both) = listed(value)?
@@ -185,20 +188,14 @@ impl HeldInput {
             }
             let first = HeldText::read(&both.get_item(0)?, split, location)?;
             let second = HeldText::read(&both.get_item(1)?, split, location.second())?;
-            return Ok(HeldInput::Texts { first, second: Some(second) });
+            return Ok(HeldTexts { first, second: Some(second) });
         }
-        Ok(HeldInput::Texts { first: HeldText::read(value, split, location)?, second: None })
+        Ok(HeldTexts { first: HeldText::read(value, split, location)?, second: None })
     }
 
     /// Returns the input that the core consumes, borrowed.
-    pub fn input(&self, py: Python<'_>) -> PyResult<Input<'_>> {
-        match self {
-            HeldInput::Texts { first, second } => {
-                let second = second.as_ref().map(|text| text.text(py)).transpose()?;
-                Ok(Input { first: first.text(py)?, second })
-            }
-            HeldInput::Row(column, row) => column.input(*row),
-        }
+    pub fn input(&self, py: Python<'_>) -> Input<'_> {
+        Input { first: self.first.text(py), second: self.second.as_ref().map(|text| text.text(py)) }
     }
 }
 
@@ -231,7 +228,7 @@ impl<'py> BatchArgument<'py> {
             return Err(refuse(Location::argument(name), value, expected));
         }
         let column = match ColumnArgument::import(value, name, split, !single)? {
-            None if !split => ColumnArgument::from_numpy_strings(value, name),
+            None if !split => ColumnArgument::from_numpy_strings(value, name)?,
             column => column,
         };
         if let Some(column) = column {
@@ -246,23 +243,6 @@ impl<'py> BatchArgument<'py> {
         }
     }
 
-    /// Reads the items, each a text or a pair.
-    pub fn items(&self, split: bool) -> PyResult<Vec<HeldInput>> {
-        match self {
-            BatchArgument::List(list) => {
-                let read = |(i, value): (usize, Bound<'py, PyAny>)| {
-                    if i % ITEMS_PER_SIGNAL_CHECK == 0 {
-                        value.py().check_signals()?;
-                    }
-                    HeldInput::read(&value, split, i)
-                };
-                list.iter().enumerate().map(read).collect()
-            }
-            BatchArgument::Column(column) => {
-                Ok((0..column.len()).map(|row| HeldInput::Row(Arc::clone(column), row)).collect())
-            }
-        }
-    }
 
     /// Reads the items, each a text. They are the first or the second texts of pairs; `location` words that for messages.
     pub fn texts(&self, split: bool, location: fn(usize) -> Location) -> PyResult<TextSequence<'_>> {
@@ -276,6 +256,17 @@ impl<'py> BatchArgument<'py> {
     }
 }
 
+/// Reads the items of a list, each a text or a pair.
+pub fn items(list: &Bound<'_, PyTuple>, split: bool) -> PyResult<Vec<HeldTexts>> {
+    let read = |(i, value): (usize, Bound<'_, PyAny>)| {
+        if i % ITEMS_PER_SIGNAL_CHECK == 0 {
+            value.py().check_signals()?;
+        }
+        HeldTexts::read(&value, split, i)
+    };
+    list.iter().enumerate().map(read).collect()
+}
+
 /// One text for each row of a batch, kept alive by references.
 pub enum TextSequence<'a> {
     /// Texts as references to Python strings.
@@ -285,16 +276,16 @@ pub enum TextSequence<'a> {
 }
 
 impl TextSequence<'_> {
-    /// Returns the texts that the core consumes, borrowed.
-    pub fn texts(&self, py: Python<'_>) -> PyResult<Vec<Text<'_>>> {
+    /// Returns the texts that the core consumes, borrowed; those of a column are copied to `copies`.
+    pub fn texts<'a>(&'a self, py: Python<'_>, copies: &'a mut Vec<u8>) -> PyResult<Vec<Text<'a>>> {
         match self {
-            TextSequence::List(texts) => texts.iter().map(|text| text.text(py)).collect(),
-            TextSequence::Column(column, location) => py.detach(|| column.texts(*location)),
+            TextSequence::List(texts) => Ok(texts.iter().map(|text| text.text(py)).collect()),
+            TextSequence::Column(column, location) => py.detach(|| column.texts(copies, *location)),
         }
     }
 }
 
-/// Returns the pairs of first and second texts, borrowed.
+/// Returns the pairs of first and second texts, borrowed; those of columns are copied to `copies`.
 ///
 /// # Errors
 ///
@@ -303,8 +294,10 @@ pub fn zipped<'a>(
     py: Python<'_>,
     texts: &'a TextSequence<'_>,
     pairs: &'a TextSequence<'_>,
+    copies: &'a mut [Vec<u8>; 2],
 ) -> PyResult<Vec<Input<'a>>> {
-    let (texts, pairs) = (texts.texts(py)?, pairs.texts(py)?);
+    let [first, second] = copies;
+    let (texts, pairs) = (texts.texts(py, first)?, pairs.texts(py, second)?);
     check_lengths(texts.len(), pairs.len())?;
     Ok(texts.into_iter().zip(pairs).map(|(first, second)| Input { first, second: Some(second) }).collect())
 }
@@ -332,16 +325,12 @@ fn check_lengths(n: usize, m: usize) -> PyResult<()> {
 /// Returns the texts of a tuple of `str`, borrowed; `None` if an item is not a `str` with a UTF-8 form.
 ///
 /// This is the fast path: most batches are lists of `str`. Borrowing from one copy of the references costs a fraction of
-/// reading the items one by one. On `None` the caller reads the items with [`BatchArgument::items`], which reports what is
+/// reading the items one by one. On `None` the caller reads the items with [`items`], which reports what is
 /// wrong with them.
 pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<&'a str>> {
-    fn text<'a>(item: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
-        let string = item.cast::<PyString>().ok()?;
-        let text = string.to_str().ok()?;
-        // SAFETY: the UTF-8 belongs to the str object and never changes, and a tuple never changes and keeps its items
-        // alive. The tuple is borrowed for `'a`, so the bytes live that long; PyO3's signature ties them to `string`, which
-        // is only our local reference to the object.
-        Some(unsafe { std::mem::transmute::<&str, &'a str>(text) })
+    fn text_of<'a>(item: Borrowed<'a, '_, PyAny>) -> Option<&'a str> {
+        // A tuple never changes and keeps its items alive: for `'a`, as it is borrowed.
+        text::plain(item.cast::<PyString>().ok()?)
     }
     // Each str is a separate object, often far from the previous one: reading one waits for memory unless it was
     // prefetched.
@@ -352,7 +341,7 @@ pub fn plain<'a>(list: &'a Bound<'_, PyTuple>) -> Option<Vec<&'a str>> {
         if let Some(item) = ahead.next() {
             prefetch(item.as_ptr());
         }
-        texts.push(text(item)?);
+        texts.push(text_of(item)?);
     }
     Some(texts)
 }

@@ -11,13 +11,14 @@ use wordpiece_kernels::{InstructionSet, PANEL, panels};
 
 use crate::names::activation_of;
 use crate::stored_arrays::{NormArrays, by_rows};
+use crate::text::Utf8String;
 
 /// The projected relative positions of a layer, Kʳ and Qʳ [2K, N·d], of which a model may have one.
 type TermArrays<'py> = (Option<PyReadonlyArray2<'py, f32>>, Option<PyReadonlyArray2<'py, f32>>);
 
 /// A convolution: weight [H, width · H], by neighbour from the first to the last; bias [H], the name of an activation, and
 /// the norm after it.
-type ConvolutionArrays<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>, String, NormArrays<'py>);
+type ConvolutionArrays<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>, Utf8String, NormArrays<'py>);
 
 /// K, M (0 without buckets), by how much scores are scaled down besides d, the relative positions of each layer (none for a
 /// model without terms of positions), and the convolution.

@@ -17,7 +17,9 @@ use crate::error::guarded;
 use crate::interrupt::detached;
 use crate::names::activation_of;
 use crate::new_arrays::zeros;
+use crate::offsets;
 use crate::stored_arrays::by_rows;
+use crate::text::Utf8;
 use crate::threads;
 use crate::training_arrays::{
     Array, ArrayMut, BatchArrays, DisentangledArraysMut, EmbeddingArraysMut, LayerArraysMut, PairMut, ParameterArrays,
@@ -37,22 +39,24 @@ impl EncoderTraining {
     /// `instruction_set`, the best one of this CPU computes.
     #[new]
     #[pyo3(signature = (*, hidden, embedding, heads, intermediate, activation, eps, norm_first, gated,
-        dtype="float32", instruction_set=None))]
+        dtype=None, instruction_set=None))]
     #[allow(clippy::too_many_arguments, reason = "a Python signature: the sizes of an encoder by name")]
     fn new(
         hidden: usize,
         embedding: usize,
         heads: usize,
         intermediate: usize,
-        activation: &str,
+        activation: Utf8<'_>,
         eps: f32,
         norm_first: bool,
         gated: bool,
-        dtype: &str,
-        instruction_set: Option<&str>,
+        dtype: Option<Utf8<'_>>,
+        instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<EncoderTraining> {
         guarded(|| {
-            let (activation, products) = (activation_of(activation)?, products_for(dtype, instruction_set)?);
+            let instruction_set = instruction_set.as_deref();
+            let products = products_for(dtype.as_deref().unwrap_or("float32"), instruction_set)?;
+            let activation = activation_of(&activation)?;
             let config =
                 TrainingConfig { hidden, embedding, heads, intermediate, activation, eps, products, norm_first, gated };
             Ok(EncoderTraining {
@@ -86,10 +90,10 @@ impl EncoderTraining {
                 let mut borrowed = x.readwrite();
                 let to = borrowed.as_slice_mut()?;
                 let parameters = parameters_of(&parameters)?;
-                let sizes = |array: &PyReadonlyArray1<'_, i64>| -> PyResult<Vec<usize>> {
-                    Ok(array.as_slice()?.iter().map(|n| *n as usize).collect())
-                };
-                let (offsets, keys) = (sizes(&offsets)?, sizes(&keys)?);
+                let keys = keys.as_slice()?.iter();
+                let rows = offsets::rows("offsets", &offsets, types.len())?;
+                let keys: Vec<usize> = keys.zip(&rows).map(|(keys, row)| offsets::keys(*keys, row.len())).collect();
+                let offsets = offsets::ends(&rows);
                 let batch = Batch {
                     offsets: &offsets,
                     keys: &keys,
@@ -184,7 +188,7 @@ pub fn linear_backward<'py>(
     x: PyReadonlyArray2<'_, f32>,
     weight: PyReadonlyArray2<'_, f32>,
     threads: Option<usize>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, Bound<'py, numpy::PyArray1<f32>>)> {
     guarded(|| {
         let (rows, inputs, outputs) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
@@ -192,7 +196,7 @@ pub fn linear_backward<'py>(
         let dw = zeros::<Ix2>(py, [outputs, inputs], outputs, "the gradient of a weight")?;
         let db = zeros::<numpy::Ix1>(py, [outputs], outputs, "the gradient of a bias")?;
         {
-            let execution = execution_for(instruction_set, threads)?;
+            let execution = execution_for(instruction_set.as_deref(), threads)?;
             let (mut to_x, mut to_weight, mut to_bias) = (dx.readwrite(), dw.readwrite(), db.readwrite());
             let to = LinearGradients {
                 x: to_x.as_slice_mut()?,
@@ -215,11 +219,11 @@ pub fn cross_entropy(
     mut logits: ArrayMut<'_>,
     labels: PyReadonlyArray1<'_, i64>,
     threads: Option<usize>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<f64> {
     guarded(|| {
         let labels: Vec<usize> = labels.as_slice()?.iter().map(|label| *label as usize).collect();
-        let (execution, logits) = (execution_for(instruction_set, threads)?, slice_mut(&mut logits)?);
+        let (execution, logits) = (execution_for(instruction_set.as_deref(), threads)?, slice_mut(&mut logits)?);
         detached(py, || training::cross_entropy(execution, logits, &labels))
     })
 }

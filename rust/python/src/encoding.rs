@@ -89,7 +89,8 @@ impl Encoding {
     fn whole(&self, py: Python<'_>) -> PyResult<(&Arc<wordpiece::Encoding>, &wordpiece::Encoding)> {
         let Some(Windows { source, item, row }) = &self.more else { return Ok((&self.root, self.row())) };
         if row.get().is_none() {
-            let input = item.input(py)?;
+            let mut copies = Vec::new();
+            let input = item.input(py, &mut copies)?;
             let found = py.detach(|| source.tokenizer.encode(&input, &source.options)).map_err(to_py)?;
             // Two threads may compute the same row at once; no lock is held, and one of the equal results is kept.
             let _ = row.set(Arc::new(found));

@@ -7,6 +7,7 @@ use wordpiece_kernels::gemm::{Products, byte_products_name};
 use wordpiece_parallel::cpu;
 
 use crate::error::{self, guarded};
+use crate::text::Utf8;
 use crate::{instruction_sets, threads};
 
 /// Returns how dense layers multiply numbers of the type `dtype` with an instruction set, by default the best one.
@@ -29,8 +30,12 @@ pub fn products_for(dtype: &str, instruction_set: Option<&str>) -> PyResult<Prod
 /// are faster than those of float32, and the reason.
 #[pyfunction]
 #[pyo3(signature = (dtype, instruction_set=None))]
-pub fn describe_products(dtype: &str, instruction_set: Option<&str>) -> PyResult<(String, String, bool, String)> {
+pub fn describe_products(
+    dtype: Utf8<'_>,
+    instruction_set: Option<Utf8<'_>>,
+) -> PyResult<(String, String, bool, String)> {
     guarded(|| {
+        let (dtype, instruction_set) = (&*dtype, instruction_set.as_deref());
         if dtype == "int8" {
             let (set, tiles) = kernels_for(instruction_set)?;
             let name = byte_products_name(set, tiles);

@@ -3,6 +3,7 @@
 //! The core words its errors without knowing the caller's language. Where the remedy is an argument of a Python function,
 //! [`python_remedy`] replaces the core's.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::exceptions::PyOSError;
@@ -10,6 +11,8 @@ use pyo3::prelude::*;
 use wordpiece::files::TextProblem;
 use wordpiece::train::TrainingError;
 use wordpiece::{Error, ErrorKind};
+
+use crate::location::Location;
 
 mod classes {
     pyo3::import_exception!(wordpiece_bert.errors, InputError);
@@ -25,12 +28,19 @@ mod classes {
 /// `FileNotFoundError`, `PermissionError` and so on.
 pub fn to_py(error: Error) -> PyErr {
     if let Error::FileUnreadable { file, code: Some(code), message } = error {
-        return PyOSError::new_err((code, message, file));
+        return PyOSError::new_err((code, valid(message), valid(file)));
     }
-    let message = match python_remedy(error.innermost()) {
+    if let Error::AtIndex { index, error } = &error
+        && let Error::InputNotUtf8 { is_second, word, valid_up_to } = **error
+    {
+        let item = Location::item("item", *index);
+        let text = if is_second { item.second() } else { item };
+        return input(not_utf8(word.map_or(text, |word| text.element("word", word)), valid_up_to));
+    }
+    let message = valid(match python_remedy(error.innermost()) {
         Some(remedy) => format!("{}; {remedy}", error.problem()),
         None => error.to_string(),
-    };
+    });
     match error.kind() {
         ErrorKind::Vocab => classes::VocabError::new_err(message),
         ErrorKind::Format => classes::TokenizerFormatError::new_err(message),
@@ -76,7 +86,31 @@ fn python_remedy(error: &Error) -> Option<String> {
 
 /// Returns the exception for an argument that cannot be used.
 pub fn input(message: String) -> PyErr {
-    classes::InputError::new_err(message)
+    classes::InputError::new_err(valid(message))
+}
+
+/// Returns the message for a string of a column that is not UTF-8.
+pub fn not_utf8(at: Location, valid_up_to: usize) -> String {
+    format!("{at} is not valid UTF-8 from byte {valid_up_to} on: repair the column")
+}
+
+/// Returns a message that a `str` can be made of, whatever a mistake in unsafe code has put into it.
+///
+/// PyO3 makes the `str` when the exception is raised, outside of [`guarded`]: if that fails, the process aborts.
+pub fn valid(message: String) -> String {
+    String::from_utf8(message.into_bytes())
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Returns the message of a panic.
+pub fn panic_message(panic: Box<dyn Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(message) => valid(*message),
+        Err(panic) => {
+            let message = panic.downcast_ref::<&str>().copied().unwrap_or("panic without a message");
+            String::from_utf8_lossy(message.as_bytes()).into_owned()
+        }
+    }
 }
 
 /// Runs the work of a call and turns a panic, which is a bug of this package, into an `InternalError`.
@@ -86,16 +120,9 @@ pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     // Unwind safety: a tokenizer never changes, and the core discards the scratch buffers of a thread that panics, so no
     // half-finished state survives the panic.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Err(classes::InternalError::new_err(format!(
             "a bug in wordpiece_bert, please report it with the call that raised it: {}",
-            text.unwrap_or("panic without a message")
+            panic_message(panic)
         )))
     })
-}
-
-/// Panics while the interpreter is released, so that the tests can check the resulting exception.
-#[pyfunction]
-pub fn _panic(py: Python<'_>, message: String) -> PyResult<()> {
-    guarded(|| py.detach(|| panic!("{message}")))
 }

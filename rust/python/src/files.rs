@@ -20,6 +20,7 @@ use crate::batch::{self, Rows};
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::options::Options;
+use crate::text::{self, Utf8, Utf8String};
 use crate::threads;
 use crate::tokenizer::Tokenizer;
 
@@ -51,34 +52,36 @@ impl TextReader {
     ///
     /// With `second_is_id`, the second field or column is the id of a document, a whole number or a string.
     #[new]
-    #[pyo3(signature = (files, separator, fields, errors, block_texts, second_is_id=false, *, columns=vec![], table="csv"))]
+    #[pyo3(signature = (files, separator, fields, errors, block_texts, second_is_id=false, *, columns=vec![], table=None))]
     #[expect(clippy::too_many_arguments)]
     fn new(
         files: Vec<Option<PathBuf>>,
-        separator: Option<String>,
-        fields: Vec<String>,
-        errors: &str,
+        separator: Option<Utf8String>,
+        fields: Vec<Utf8String>,
+        errors: Utf8<'_>,
         block_texts: Option<usize>,
         second_is_id: bool,
-        columns: Vec<String>,
-        table: &str,
+        columns: Vec<Utf8String>,
+        table: Option<Utf8<'_>>,
     ) -> PyResult<TextReader> {
-        let fields = fields.iter().map(|field| FieldPath::new(field)).collect::<Result<Vec<_>, _>>().map_err(to_py)?;
-        let mut fields = fields.into_iter();
-        let mut columns = columns.into_iter();
-        let format = if table == "tsv" { TableFormat::Tsv } else { TableFormat::Csv };
-        let layout = match (fields.next(), columns.next(), separator) {
-            (Some(first), _, _) => TextLayout::JsonLines(first, fields.next()),
-            (None, Some(first), _) => TextLayout::Table(format, first, columns.collect()),
-            (None, None, Some(separator)) => TextLayout::Separator(separator),
-            (None, None, None) => TextLayout::WholeFile,
-        };
-        let on_error = on_error(errors)?;
-        let mut options = ReadOptions { layout, on_error, second_is_id, ..ReadOptions::default() };
-        options.block_texts = block_texts.unwrap_or(options.block_texts);
-        let sources = files.into_iter().map(|file| file.map_or_else(TextSource::stdin, TextSource::path)).collect();
-        let reader = files::TextReader::new(sources, options).map_err(to_py)?;
-        Ok(TextReader { ahead: Mutex::new(ReadAhead::start(reader).map_err(to_py)?) })
+        guarded(|| {
+            let fields = fields.iter().map(|field| FieldPath::new(field)).collect::<Result<Vec<_>, _>>().map_err(to_py)?;
+            let mut fields = fields.into_iter();
+            let mut columns = text::strings(columns).into_iter();
+            let format = if table.as_deref() == Some("tsv") { TableFormat::Tsv } else { TableFormat::Csv };
+            let layout = match (fields.next(), columns.next(), separator) {
+                (Some(first), _, _) => TextLayout::JsonLines(first, fields.next()),
+                (None, Some(first), _) => TextLayout::Table(format, first, columns.collect()),
+                (None, None, Some(separator)) => TextLayout::Separator(separator.0),
+                (None, None, None) => TextLayout::WholeFile,
+            };
+            let on_error = on_error(&errors)?;
+            let mut options = ReadOptions { layout, on_error, second_is_id, ..ReadOptions::default() };
+            options.block_texts = block_texts.unwrap_or(options.block_texts);
+            let sources = files.into_iter().map(|file| file.map_or_else(TextSource::stdin, TextSource::path)).collect();
+            let reader = files::TextReader::new(sources, options).map_err(to_py)?;
+            Ok(TextReader { ahead: Mutex::new(ReadAhead::start(reader).map_err(to_py)?) })
+        })
     }
 
     /// Wait for the next block and return it, None at the end. Signals are checked while waiting.
@@ -142,10 +145,10 @@ impl TextBlock {
     #[staticmethod]
     fn from_arrow(
         py: Python<'_>,
-        name: &str,
+        name: Utf8<'_>,
         first_row: u64,
         columns: Vec<ArrowColumn<'_>>,
-        errors: &str,
+        errors: Utf8<'_>,
     ) -> PyResult<TextBlock> {
         guarded(|| {
             let mut borrowed = Vec::new();
@@ -156,9 +159,9 @@ impl TextBlock {
             }
             let borrowed: Vec<_> =
                 borrowed.iter().map(|(data, ends, valid)| (*data, *ends, valid.as_deref())).collect();
-            let on_error = on_error(errors)?;
+            let on_error = on_error(&errors)?;
             let block =
-                py.detach(|| files::TextBlock::from_arrow(name, first_row, &borrowed, on_error)).map_err(to_py)?;
+                py.detach(|| files::TextBlock::from_arrow(&name, first_row, &borrowed, on_error)).map_err(to_py)?;
             Ok(TextBlock::new(block))
         })
     }
@@ -252,7 +255,7 @@ impl TextBlock {
         py: Python<'_>,
         tokenizer: &Tokenizer,
         options: &Options,
-        columns: Vec<String>,
+        columns: Vec<Utf8String>,
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rows> {
         guarded(|| {

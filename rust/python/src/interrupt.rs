@@ -5,7 +5,9 @@
 //! Work reads and writes slices of NumPy arrays that were borrowed before. What holds meanwhile, and what does not:
 //!
 //! - The memory stays where it is: the borrow holds a reference to the array, and NumPy neither frees nor resizes an array
-//!   that others refer to. The length and the layout were checked when it was borrowed, and are those of the slice.
+//!   that others refer to, unless its `resize` is called with refcheck=False. Whoever does that while a call runs frees what the
+//!   call reads, as with any function of NumPy that releases the interpreter. The length and the layout were checked when it
+//!   was borrowed, and are those of the slice.
 //! - No other extension that uses the `numpy` crate borrows an array that overlaps, if one of the two borrows is for writing.
 //! - Nothing keeps Python code on another thread, or another process that maps the same file, from writing to an array that
 //!   is read here. By Rust's rules that is a data race, which no check of ours can exclude, as with any function of NumPy that

@@ -31,7 +31,9 @@ use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::names::{activation_of, pooling_of};
 use crate::new_arrays::zeros;
+use crate::offsets;
 use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormArrays, NormWithEps, by_rows, norm_of};
+use crate::text::{Utf8, Utf8String};
 use crate::threads;
 
 /// The packed weights of one layer.
@@ -126,8 +128,8 @@ struct EmbeddingTable {
 }
 
 impl EmbeddingTable {
-    fn new((array, dtype): (Py<PyAny>, String)) -> EmbeddingTable {
-        EmbeddingTable { array, dtype }
+    fn new((array, dtype): (Py<PyAny>, Utf8String)) -> EmbeddingTable {
+        EmbeddingTable { array, dtype: dtype.0 }
     }
 
     fn borrow<'py>(&self, py: Python<'py>) -> PyResult<BorrowedNumbers<'py>> {
@@ -165,9 +167,9 @@ impl BertEncoder {
     fn new(
         layers: Vec<PyRef<'_, PackedLayer>>,
         bottlenecks: Vec<PyRef<'_, PackedBottleneck>>,
-        words: (Py<PyAny>, String),
-        positions: Option<(Py<PyAny>, String)>,
-        types: Option<(Py<PyAny>, String)>,
+        words: (Py<PyAny>, Utf8String),
+        positions: Option<(Py<PyAny>, Utf8String)>,
+        types: Option<(Py<PyAny>, Utf8String)>,
         transformation: Option<PyRef<'_, PackedDense>>,
         embedding_norm: Option<NormWithEps<'_>>,
         projection: Option<DenseArrays<'_>>,
@@ -177,13 +179,13 @@ impl BertEncoder {
         layer_positions: Vec<(Option<usize>, Option<usize>)>,
         embedding: usize,
         heads: usize,
-        activation: &str,
+        activation: Utf8<'_>,
         eps: f32,
         norm_first: bool,
         rms_norm: bool,
         slopes: Option<PyReadonlyArray1<'_, f32>>,
         disentangled: Option<DisentangledArrays<'_>>,
-        instruction_set: Option<&str>,
+        instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<BertEncoder> {
         guarded(|| {
             let [hidden, attention, intermediate] = match (layers.first(), bottlenecks.first()) {
@@ -197,7 +199,7 @@ impl BertEncoder {
                 heads,
                 head_size: attention / heads.max(1),
                 intermediate,
-                activation: activation_of(activation)?,
+                activation: activation_of(&activation)?,
                 eps,
                 rms_norm,
                 norm_first,
@@ -217,7 +219,7 @@ impl BertEncoder {
                 (None, Some(slopes)) => Some(RelativeBiasTable::Slopes(slopes.as_slice()?.to_vec())),
                 (None, None) => None,
             };
-            let (instruction_set, tiles) = kernels_for(instruction_set)?;
+            let (instruction_set, tiles) = kernels_for(instruction_set.as_deref())?;
             let core = Encoder {
                 config,
                 instruction_set,
@@ -281,6 +283,7 @@ impl BertEncoder {
     ) -> PyResult<ForwardResult<'py>> {
         guarded(|| {
             let (batch, config) = (keys.len(), &self.core.config);
+            let tokens = vectors.as_ref().map_or(ids.len(), |vectors| vectors.shape()[0]);
             let shape = [batch, length, config.hidden];
             let new_states =
                 states.iter().map(|_| zeros::<Ix3>(py, shape, batch, "hidden states")).collect::<PyResult<Vec<_>>>()?;
@@ -290,13 +293,12 @@ impl BertEncoder {
                 .map(|_| zeros::<Ix4>(py, shape, batch, "attention weights"))
                 .collect::<PyResult<Vec<_>>>()?;
             {
-                let offsets = row_offsets.as_slice()?;
-                let mut sequences: Vec<Sequence<'_>> = offsets
-                    .windows(2)
+                let mut sequences: Vec<Sequence<'_>> = offsets::rows("row_offsets", &row_offsets, tokens)?
+                    .into_iter()
                     .zip(keys.as_slice()?)
-                    .map(|(ends, keys)| Sequence {
-                        tokens: ends[0] as usize..ends[1] as usize,
-                        keys: *keys as usize,
+                    .map(|(tokens, keys)| Sequence {
+                        keys: offsets::keys(*keys, tokens.len()),
+                        tokens,
                         states: Vec::new(),
                         attentions: Vec::new(),
                         length,
@@ -343,32 +345,29 @@ impl BertEncoder {
         position_ids: PyReadonlyArray1<'_, u32>,
         neighbours: PyReadonlyArray1<'_, u32>,
         row_offsets: PyReadonlyArray1<'_, i64>,
-        modes: Vec<String>,
+        modes: Vec<Utf8String>,
         skip: usize,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
             let modes = modes.iter().map(|mode| pooling_of(mode)).collect::<PyResult<Vec<Pooling>>>()?;
-            let offsets = row_offsets.as_slice()?;
+            let offsets = offsets::rows("row_offsets", &row_offsets, ids.len())?;
             let width = modes.len() * self.core.config.hidden;
-            let rows = offsets.len().max(1) - 1;
+            let rows = offsets.len();
             let vectors = zeros::<Ix2>(py, [rows, width], rows, "sentence vectors")?;
             {
                 let mut borrowed = vectors.readwrite();
                 let rows = borrowed.as_slice_mut()?.chunks_mut(width.max(1));
                 let sequences = offsets
-                    .windows(2)
+                    .into_iter()
                     .zip(rows)
-                    .map(|(ends, to)| {
-                        let tokens = ends[0] as usize..ends[1] as usize;
-                        Sequence {
-                            keys: tokens.len(),
-                            states: Vec::new(),
-                            attentions: Vec::new(),
-                            length: tokens.len(),
-                            tokens,
-                            pooled: Some(PooledOutput { modes: &modes, skip, to }),
-                        }
+                    .map(|(tokens, to)| Sequence {
+                        keys: tokens.len(),
+                        states: Vec::new(),
+                        attentions: Vec::new(),
+                        length: tokens.len(),
+                        tokens,
+                        pooled: Some(PooledOutput { modes: &modes, skip, to }),
                     })
                     .collect();
                 let (ids, position_ids) = (ids.as_slice()?, position_ids.as_slice()?);
@@ -428,14 +427,14 @@ pub fn dense<'py>(
     x: PyReadonlyArray2<'_, f32>,
     weight: PyReadonlyArray2<'_, f32>,
     bias: PyReadonlyArray1<'_, f32>,
-    activation: &str,
+    activation: Utf8<'_>,
     threads: Option<usize>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
         let (rows, k, n) = (x.shape()[0], weight.shape()[1], weight.shape()[0]);
-        let activation = activation_of(activation)?;
-        let (instruction_set, tiles) = kernels_for(instruction_set)?;
+        let activation = activation_of(&activation)?;
+        let (instruction_set, tiles) = kernels_for(instruction_set.as_deref())?;
         let y = zeros::<Ix2>(py, [rows, n], rows, "the outputs of a dense layer")?;
         {
             let mut borrowed = y.readwrite();

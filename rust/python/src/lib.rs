@@ -1,6 +1,7 @@
 //! The Python binding of the crates `wordpiece` and `wordpiece_kernels`; no other code knows both languages.
 //!
-//! - Texts in: `convert` and `arrow`, with `location` for error messages; `files` reads them from files.
+//! - Texts in: `text` checks each `str`; `convert` and `arrow`, with `location` for error messages; `files` reads them from
+//!   files.
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
 //! - Models and training: `kernels`, with `bottleneck` for the layers of MobileBERT and `stored_arrays` for weights,
@@ -8,7 +9,7 @@
 //!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, `search` and `training`; `pretraining` makes
 //!   and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
-//!   raises the exceptions of `wordpiece_bert.errors`.
+//!   raises the exceptions of `wordpiece_bert.errors`; `panics` is for its tests.
 //!
 //! The interpreter is released while a core crate works. The module does not rely on the GIL: its classes are immutable or
 //! synchronise themselves. Nothing here is public; the package `python/wordpiece_bert` is what users import.
@@ -31,12 +32,15 @@ mod location;
 mod maxsim;
 mod names;
 mod new_arrays;
+mod offsets;
 mod options;
+mod panics;
 mod pretraining;
 mod search;
 mod sparse;
 mod static_embeddings;
 mod stored_arrays;
+mod text;
 mod threads;
 mod token_states;
 mod tokenizer;
@@ -69,10 +73,9 @@ mod _core {
         py.import("numpy")?;
         // The numpy crate panics if the Python code that it runs here raises, as Ctrl-C does. A later import tries again.
         catch_unwind(|| Python::attach(|py| drop(PyArray1::<u8>::zeros(py, 0, false).readonly()))).map_err(|panic| {
-            match panic.downcast_ref::<String>() {
-                Some(message) if message.contains("KeyboardInterrupt") => PyKeyboardInterrupt::new_err(()),
-                Some(message) => PyImportError::new_err(message.clone()),
-                None => PyImportError::new_err("NumPy's C API cannot be used"),
+            match crate::error::panic_message(panic) {
+                message if message.contains("KeyboardInterrupt") => PyKeyboardInterrupt::new_err(()),
+                message => PyImportError::new_err(format!("NumPy's C API cannot be used: {message}")),
             }
         })
     }
@@ -92,7 +95,7 @@ mod _core {
     #[pymodule_export]
     use super::engine::{describe_products, kernel_instruction_sets, num_threads};
     #[pymodule_export]
-    use super::error::_panic;
+    use super::panics::_panic;
     #[pymodule_export]
     use super::files::{TextBlock, TextReader};
     #[pymodule_export]

@@ -13,7 +13,9 @@ use crate::engine::kernels_for;
 use crate::error::guarded;
 use crate::interrupt::detached;
 use crate::new_arrays::zeros;
+use crate::offsets;
 use crate::stored_arrays::by_rows;
+use crate::text::Utf8;
 use crate::threads;
 
 /// Token vectors float32 [tokens, d], and where each text begins, int64 [n + 1].
@@ -27,13 +29,13 @@ pub fn maxsim<'py>(
     queries: Tokens<'_>,
     documents: Tokens<'_>,
     threads: Option<usize>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
-        let [n, m] = [&queries, &documents].map(|tokens| tokens.1.len() - 1);
+        let [n, m] = [&queries, &documents].map(|tokens| tokens.1.len().max(1) - 1);
         let scores = zeros::<Ix2>(py, [n, m], n, "scores")?;
         let mut borrowed = scores.readwrite();
-        score(py, [&queries, &documents], threads, instruction_set, borrowed.as_slice_mut()?, kernels::maxsim)?;
+        score(py, [&queries, &documents], threads, instruction_set.as_deref(), borrowed.as_slice_mut()?, kernels::maxsim)?;
         drop(borrowed);
         Ok(scores)
     })
@@ -47,16 +49,16 @@ pub fn maxsim_pairwise<'py>(
     queries: Tokens<'_>,
     documents: Tokens<'_>,
     threads: Option<usize>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Bound<'py, PyArray1<f32>>> {
     guarded(|| {
-        let scores = PyArray1::<f32>::zeros(py, queries.1.len() - 1, false);
+        let scores = PyArray1::<f32>::zeros(py, queries.1.len().max(1) - 1, false);
         let mut borrowed = scores.readwrite();
         score(
             py,
             [&queries, &documents],
             threads,
-            instruction_set,
+            instruction_set.as_deref(),
             borrowed.as_slice_mut()?,
             kernels::maxsim_pairwise,
         )?;
@@ -85,5 +87,5 @@ fn score(
 }
 
 fn offsets_of(tokens: &Tokens<'_>) -> PyResult<Vec<usize>> {
-    Ok(tokens.1.as_slice()?.iter().map(|offset| *offset as usize).collect())
+    Ok(offsets::ends(&offsets::rows("offsets", &tokens.1, tokens.0.shape()[0])?))
 }

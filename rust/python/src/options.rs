@@ -9,6 +9,7 @@ use wordpiece::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy
 use wordpiece::{EncodeOptions, OffsetUnit};
 
 use crate::error;
+use crate::text::Utf8String;
 
 const STRATEGIES: [(&str, TruncationStrategy); 3] = [
     ("longest_first", TruncationStrategy::LongestFirst),
@@ -32,8 +33,8 @@ fn named<T: Copy>(words: &[(&str, T)], word: &str) -> PyResult<T> {
 }
 
 /// Returns the word that a table gives a value.
-fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> String {
-    words.iter().find(|(_, known)| known == value).map_or(String::new(), |(name, _)| (*name).to_owned())
+fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> Utf8String {
+    Utf8String(words.iter().find(|(_, known)| known == value).map_or(String::new(), |(name, _)| (*name).to_owned()))
 }
 
 /// Truncation as a dictionary. Lengths are in tokens.
@@ -42,8 +43,8 @@ fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> String {
 pub struct TruncationSettings {
     max_length: usize,
     stride: usize,
-    strategy: String,
-    direction: String,
+    strategy: Utf8String,
+    direction: Utf8String,
 }
 
 impl From<&Truncation> for TruncationSettings {
@@ -75,9 +76,9 @@ pub struct PaddingSettings {
     length: Option<usize>,
     pad_to_multiple_of: Option<usize>,
     pad_id: u32,
-    pad_token: String,
+    pad_token: Utf8String,
     pad_type_id: u32,
-    direction: String,
+    direction: Utf8String,
 }
 
 impl From<&Padding> for PaddingSettings {
@@ -89,7 +90,7 @@ impl From<&Padding> for PaddingSettings {
             },
             pad_to_multiple_of: padding.multiple_of,
             pad_id: padding.id,
-            pad_token: padding.token.clone(),
+            pad_token: Utf8String(padding.token.clone()),
             pad_type_id: padding.type_id,
             direction: name_of(&SIDES, &padding.side),
         }
@@ -103,7 +104,7 @@ impl PaddingSettings {
             multiple_of: self.pad_to_multiple_of,
             id: self.pad_id,
             type_id: self.pad_type_id,
-            token: self.pad_token,
+            token: self.pad_token.0,
             side: named(&SIDES, &self.direction)?,
         })
     }

@@ -13,6 +13,7 @@ use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::stored_arrays::by_rows;
+use crate::text::Utf8;
 use crate::threads;
 
 /// The rows found, int64 [n, k], and their scores, float64 [n, k]; k is the lower of `top_k` and the size of the collection.
@@ -25,13 +26,13 @@ pub fn search_floats<'py>(
     py: Python<'py>,
     queries: PyReadonlyArray2<'py, f32>,
     collection: PyReadonlyArray2<'py, f32>,
-    metric: &str,
+    metric: Utf8<'_>,
     top_k: usize,
     threads: Option<&Bound<'_, PyAny>>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Found<'py>> {
     guarded(|| {
-        let metric = match metric {
+        let metric = match &*metric {
             "dot" => Metric::Dot,
             "cosine" => Metric::Cosine,
             "euclidean" => Metric::Euclidean,
@@ -39,7 +40,7 @@ pub fn search_floats<'py>(
             other => return Err(error::input(format!("no metric {other:?}"))),
         };
         let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
-        let execution = execution(size_of_val(rows), queries.shape()[0], threads, instruction_set)?;
+        let execution = execution(size_of_val(rows), queries.shape()[0], threads, instruction_set.as_deref())?;
         let top_k = top_k.min(collection.shape()[0]);
         let found = detached(py, || floats::search(execution, asked, rows, width, metric, top_k))?;
         arrays(py, found, top_k)
@@ -54,11 +55,11 @@ pub fn search_packed_bits<'py>(
     collection: PyReadonlyArray2<'py, u8>,
     top_k: usize,
     threads: Option<&Bound<'_, PyAny>>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Found<'py>> {
     guarded(|| {
         let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
-        let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set)?;
+        let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set.as_deref())?;
         let top_k = top_k.min(collection.shape()[0]);
         let found = detached(py, || bits::search(execution, asked, rows, width, top_k))?;
         arrays(py, found, top_k)
@@ -75,11 +76,11 @@ pub fn search_small_integers<'py>(
     are_signed: bool,
     top_k: usize,
     threads: Option<&Bound<'_, PyAny>>,
-    instruction_set: Option<&str>,
+    instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Found<'py>> {
     guarded(|| {
         let (asked, rows, width) = (by_rows(&queries)?, by_rows(&collection)?, queries.shape()[1]);
-        let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set)?;
+        let execution = execution(rows.len(), queries.shape()[0], threads, instruction_set.as_deref())?;
         let top_k = top_k.min(collection.shape()[0]);
         let found = detached(py, || bytes::search(execution, asked, rows, width, are_signed, top_k))?;
         arrays(py, found, top_k)

@@ -3,7 +3,7 @@
 //! Arrays are validated by the Python side, which is the only caller: a wrong shape is a panic here, reported as an
 //! InternalError.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::sparse::{SparseOptions, SparseRows, TokenPooling, VocabularyHead as Core};
@@ -14,7 +14,9 @@ use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::names::activation_of;
+use crate::offsets;
 use crate::stored_arrays::{NormWithEps, by_rows, norm_of};
+use crate::text::Utf8;
 use crate::threads;
 
 /// Rows of a sparse matrix: indptr int64 [n + 1], indices int32, values float32.
@@ -37,14 +39,14 @@ impl VocabularyHead {
     #[pyo3(signature = (dense, activation, norm, decoder, instruction_set=None))]
     fn new(
         dense: PyRef<'_, PackedDense>,
-        activation: &str,
+        activation: Utf8<'_>,
         norm: NormWithEps<'_>,
         decoder: PyRef<'_, PackedDense>,
-        instruction_set: Option<&str>,
+        instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<VocabularyHead> {
         guarded(|| {
-            let (activation, norm) = (activation_of(activation)?, norm_of(&norm)?);
-            let (instruction_set, tiles) = kernels_for(instruction_set)?;
+            let (activation, norm) = (activation_of(&activation)?, norm_of(&norm)?);
+            let (instruction_set, tiles) = kernels_for(instruction_set.as_deref())?;
             let vocabulary = decoder.sizes().1;
             let core = Core::from_layers(dense.dense(), activation, norm, decoder.dense(), vocabulary);
             Ok(VocabularyHead { core, instruction_set, tiles })
@@ -61,18 +63,18 @@ impl VocabularyHead {
         py: Python<'py>,
         x: PyReadonlyArray2<'_, f32>,
         row_offsets: PyReadonlyArray1<'_, i64>,
-        pooling: &str,
+        pooling: Utf8<'_>,
         twice: bool,
         max_values: Option<usize>,
         threads: Option<usize>,
     ) -> PyResult<Csr<'py>> {
         guarded(|| {
-            let pooling = match pooling {
+            let pooling = match &*pooling {
                 "max" => TokenPooling::Max,
                 "sum" => TokenPooling::Sum,
-                _ => return Err(error::input(format!("unknown pooling {pooling:?}"))),
+                _ => return Err(error::input(format!("unknown pooling {:?}", &*pooling))),
             };
-            let offsets: Vec<usize> = row_offsets.as_slice()?.iter().map(|end| *end as usize).collect();
+            let offsets = offsets::ends(&offsets::rows("row_offsets", &row_offsets, x.shape()[0])?);
             let (x, options) = (by_rows(&x)?, SparseOptions { pooling, twice, max_values });
             let rows = detached(py, || {
                 let execution = Execution {

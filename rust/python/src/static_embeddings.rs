@@ -24,6 +24,7 @@ use crate::location::Location;
 use crate::new_arrays::zeros;
 use crate::options::Options;
 use crate::stored_arrays::by_rows;
+use crate::text::Utf8;
 use crate::threads;
 use crate::tokenizer::Tokenizer;
 
@@ -121,10 +122,10 @@ impl StaticEmbeddings {
         dropped: Option<u32>,
         least_length: Option<f32>,
         threads: Option<&Bound<'_, PyAny>>,
-        instruction_set: Option<&str>,
+        instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<Vectors<'py>> {
         guarded(|| {
-            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(instruction_set)?.0);
+            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(instruction_set.as_deref())?.0);
             let mean = MeanOptions { dropped, least_length };
             let call = Call { tokenizer, options, max_chars, mean, set, threads };
             let batch = BatchArgument::new(texts, "texts", false, true)?;
@@ -135,7 +136,8 @@ impl StaticEmbeddings {
                 return self.vectors(py, inputs, call)?.map_err(to_py);
             }
             let texts = batch.texts(false, |i| Location::item("item", i))?;
-            let inputs = texts.texts(py)?.into_iter().map(|first| Input { first, second: None }).collect();
+            let mut copies = Vec::new();
+            let inputs = texts.texts(py, &mut copies)?.into_iter().map(|first| Input { first, second: None }).collect();
             self.vectors(py, inputs, call)?.map_err(to_py)
         })
     }

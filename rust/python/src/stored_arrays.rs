@@ -9,10 +9,11 @@ use wordpiece_kernels::gemm::{QuantizedWeight, UnpackedWeights, groups};
 use wordpiece_kernels::numbers::Numbers;
 
 use crate::error;
+use crate::text::Utf8String;
 
 /// The numbers of a table or weight and the name of their type: float32; float16 or bfloat16 as uint16 bits; or int8 as a
 /// tuple of int8 numbers [rows, columns], float32 scales [rows, groups] and the float32 columns that are not quantized.
-pub type StoredArray<'py> = (Bound<'py, PyAny>, String);
+pub type StoredArray<'py> = (Bound<'py, PyAny>, Utf8String);
 
 /// A dense layer of a checkpoint: weight [out, in] and bias [out].
 pub type DenseArrays<'py> = (StoredArray<'py>, PyReadonlyArray1<'py, f32>);
@@ -38,11 +39,12 @@ pub fn norm_of((weight, bias, eps): &NormWithEps<'_>) -> PyResult<Norm> {
 ///
 /// If there are not rows·columns of them.
 pub fn stored_array(py: Python<'_>, weights: UnpackedWeights, shape: [usize; 2]) -> PyResult<StoredArray<'_>> {
+    let name = |name: &str| Utf8String(name.to_owned());
     Ok(match weights {
-        UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float32".into()),
-        UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "float16".into()),
-        UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), "bfloat16".into()),
-        UnpackedWeights::Int8(x) => (int8_arrays(py, x, shape)?.into_pyobject(py)?.into_any(), "int8".into()),
+        UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), name("float32")),
+        UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), name("float16")),
+        UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), name("bfloat16")),
+        UnpackedWeights::Int8(x) => (int8_arrays(py, x, shape)?.into_pyobject(py)?.into_any(), name("int8")),
     })
 }
 

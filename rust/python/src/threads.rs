@@ -11,6 +11,7 @@ use wordpiece::BatchItem;
 use wordpiece_parallel::{Workers, allowed_processors, available_processors, thread_pool};
 
 use crate::error;
+use crate::text;
 
 /// A batch with fewer bytes of text is encoded on the calling thread: waking others would take longer.
 const MIN_SHARED_BYTES: usize = 32 << 10;
@@ -64,7 +65,7 @@ pub fn checked(name: &str, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
         }
         _ => Err(error::input(format!(
             "{name} must be a whole number from 1 to {MAX_THREADS}, or None for as many as this process may use, not {}",
-            given.repr()?
+            text::repr(given).unwrap_or_default()
         ))),
     }
 }

@@ -8,6 +8,7 @@ use wordpiece_kernels::encoder::{Sequence, TokenColumns};
 use crate::error::guarded;
 use crate::kernels::BertEncoder;
 use crate::new_arrays::zeros;
+use crate::offsets;
 use crate::stored_arrays::by_rows;
 
 /// Run an encoder over rows of ids: the last hidden state of every token, float32 [tokens, H].
@@ -30,20 +31,19 @@ pub fn token_states<'py>(
     vectors: Option<PyReadonlyArray2<'_, f32>>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
-        let (offsets, keys) = (row_offsets.as_slice()?, keys.as_slice()?);
-        let ids = ids.as_slice()?;
+        let (ids, keys) = (ids.as_slice()?, keys.as_slice()?);
+        let rows = offsets::rows("row_offsets", &row_offsets, ids.len())?;
         let (hidden, last) = (encoder.hidden(), encoder.layers());
         let states = zeros::<Ix2>(py, [ids.len(), hidden], keys.len(), "token vectors")?;
         {
             let mut borrowed = states.readwrite();
             let mut rest = borrowed.as_slice_mut()?;
             let mut sequences = Vec::with_capacity(keys.len());
-            for (ends, keys) in offsets.windows(2).zip(keys) {
-                let tokens = ends[0] as usize..ends[1] as usize;
+            for (tokens, keys) in rows.into_iter().zip(keys) {
                 let (to, others) = rest.split_at_mut(tokens.len() * hidden);
                 rest = others;
                 sequences.push(Sequence {
-                    keys: *keys as usize,
+                    keys: offsets::keys(*keys, tokens.len()),
                     states: vec![(last, to)],
                     attentions: Vec::new(),
                     length: tokens.len(),

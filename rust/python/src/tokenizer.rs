@@ -15,12 +15,13 @@ use wordpiece::{AddedToken, BatchItem, Columns, Definition, InstructionSet, Numb
 
 use crate::batch::{self, Rows};
 use crate::bert::{self, BertNormalizer};
-use crate::convert::{self, BatchArgument, HeldInput};
+use crate::convert::{self, BatchArgument, HeldInput, HeldTexts};
 use crate::encoding::{Encoding, WindowSource};
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::location::Location;
 use crate::options::{Options, PaddingSettings, TruncationSettings};
+use crate::text::{self, Utf8, Utf8String};
 use crate::{instruction_sets, threads, vocab};
 
 /// A single input of fewer bytes is encoded without releasing the interpreter. Getting it back may mean waiting for a
@@ -74,6 +75,18 @@ impl Tokenizer {
         Ok(Tokenizer { core: Arc::new(wordpiece::Tokenizer::new(definition).map_err(to_py)?) })
     }
 
+    /// Encodes items with everything that is known about each, with the interpreter detached.
+    fn encodings_of(
+        &self,
+        py: Python<'_>,
+        items: &[impl BatchItem],
+        options: &Options,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<wordpiece::Encoding>> {
+        let encode = || self.core.encodings(items, &options.core, threads::pool_for_texts(threads, items));
+        detached(py, encode)?.map_err(to_py)
+    }
+
     /// Returns the definition of the tokenizer.
     pub fn definition(&self) -> &Definition {
         self.core.definition()
@@ -83,7 +96,8 @@ impl Tokenizer {
 /// Converts the fields of an added token, which is the `i`th of several.
 fn added_token((i, fields): (usize, TokenFields<Bound<'_, PyAny>>)) -> PyResult<AddedToken> {
     let (content, single_word, lstrip, rstrip, normalized, special) = fields;
-    let content = convert::string(&content, Location::item("token", i), "a token is a str")?.to_str()?.to_owned();
+    let token = convert::string(&content, Location::item("token", i), "a token is a str")?;
+    let content = token.get(content.py()).to_owned();
     Ok(AddedToken { content, single_word, lstrip, rstrip, normalized, special })
 }
 
@@ -95,7 +109,7 @@ fn parse(
 ) -> PyResult<Tokenizer> {
     guarded(|| {
         let text = convert::string(text, Location::argument("text"), "a tokenizer.json is text: a str")?;
-        let text = text.to_str()?;
+        let text = text.get(py);
         detached(py, || Tokenizer::new(read(text).map_err(to_py)?))?
     })
 }
@@ -137,7 +151,7 @@ impl Tokenizer {
             let options = BertOptions {
                 special_tokens,
                 normalizer: (*normalizer).into(),
-                continuing_subword_prefix: prefix.to_str()?.to_owned(),
+                continuing_subword_prefix: prefix.get(continuing_subword_prefix.py()).to_owned(),
                 max_input_chars_per_word,
             };
             Ok((Tokenizer::new(Definition::bert_with_options(vocab, &options))?, warnings))
@@ -212,13 +226,14 @@ impl Tokenizer {
     /// Return a tokenizer with BERT's template around `cls` and `sep`, in place of its post-processor.
     fn with_bert_template(&self, cls: &Bound<'_, PyAny>, sep: &Bound<'_, PyAny>) -> PyResult<Tokenizer> {
         guarded(|| {
+            let py = cls.py();
             let cls = convert::string(cls, Location::argument("cls"), "a token is a str")?;
             let sep = convert::string(sep, Location::argument("sep"), "a token is a str")?;
             let with_id = |token| match self.core.token_to_id(token) {
                 Some(id) => Ok((token, id)),
                 None => Err(error::input(format!("the template's token {token:?} is not a token of this tokenizer"))),
             };
-            let (cls, sep) = (with_id(cls.to_str()?)?, with_id(sep.to_str()?)?);
+            let (cls, sep) = (with_id(cls.get(py))?, with_id(sep.get(py))?);
             Tokenizer::new(self.definition().with_bert_template(cls, sep))
         })
     }
@@ -240,8 +255,10 @@ impl Tokenizer {
     ///
     /// `special_tokens` maps names of roles to the tokens that the folder states.
     fn bert_options(&self, special_tokens: &Bound<'_, PyDict>) -> PyResult<Option<BertNormalizer>> {
-        let special_tokens = bert::special_tokens(special_tokens)?;
-        Ok(self.definition().bert_options(&special_tokens).map(|options| options.normalizer.into()))
+        guarded(|| {
+            let special_tokens = bert::special_tokens(special_tokens)?;
+            Ok(self.definition().bert_options(&special_tokens).map(|options| options.normalizer.into()))
+        })
     }
 
     /// The token that a word without pieces becomes.
@@ -303,10 +320,10 @@ impl Tokenizer {
     /// Return a tokenizer that uses another instruction set, or with None the general path, for tests and benchmarks.
     ///
     /// A tokenizer without a fast path stays without one.
-    fn with_instruction_set(&self, name: Option<&str>) -> PyResult<Tokenizer> {
+    fn with_instruction_set(&self, name: Option<Utf8<'_>>) -> PyResult<Tokenizer> {
         guarded(|| {
             let available = wordpiece::Tokenizer::instruction_sets();
-            let instruction_set = name.map(|name| instruction_sets::by_name(&available, name)).transpose()?;
+            let instruction_set = name.map(|name| instruction_sets::by_name(&available, &name)).transpose()?;
             let core = wordpiece::Tokenizer::clone(&self.core).with_instruction_set(instruction_set);
             Ok(Tokenizer { core: Arc::new(core) })
         })
@@ -349,15 +366,17 @@ impl Tokenizer {
         add_special_tokens: bool,
         truncation: Option<TruncationSettings>,
         padding: Option<PaddingSettings>,
-        offset_unit: &str,
+        offset_unit: Utf8<'_>,
         encode_special_tokens: bool,
     ) -> PyResult<Options> {
-        let options = Options::build(add_special_tokens, truncation, padding, offset_unit, encode_special_tokens)?;
-        if let Some(truncation) = &options.core.truncation {
-            let added = if add_special_tokens { self.core.special_tokens_added(false) } else { 0 };
-            truncation.check(added).map_err(to_py)?;
-        }
-        Ok(options)
+        guarded(|| {
+            let options = Options::build(add_special_tokens, truncation, padding, &offset_unit, encode_special_tokens)?;
+            if let Some(truncation) = &options.core.truncation {
+                let added = if add_special_tokens { self.core.special_tokens_added(false) } else { 0 };
+                truncation.check(added).map_err(to_py)?;
+            }
+            Ok(options)
+        })
     }
 
     /// Encode one text, or a pair.
@@ -370,12 +389,12 @@ impl Tokenizer {
         options: &Options,
     ) -> PyResult<Encoding> {
         guarded(|| {
-            let item = HeldInput::new(text, pair, split)?;
-            let input = item.input(py)?;
+            let item = HeldTexts::new(text, pair, split)?;
+            let input = item.input(py);
             let encode = || self.core.encode(&input, &options.core);
             let row = if input.len() < DETACH_BYTES { encode() } else { detached(py, encode)? }.map_err(to_py)?;
             let more = row.truncated.then(|| WindowSource::new(&self.core, &options.core, row.len()));
-            Ok(Encoding::new(row, more.map(|source| source.of(item))))
+            Ok(Encoding::new(row, more.map(|source| source.of(HeldInput::Texts(item)))))
         })
     }
 
@@ -388,8 +407,8 @@ impl Tokenizer {
         options: &Options,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         guarded(|| {
-            let item = HeldInput::new(text, pair, false)?;
-            let input = item.input(py)?;
+            let item = HeldTexts::new(text, pair, false)?;
+            let input = item.input(py);
             let encode = || self.core.encode_ids(&input, &options.core);
             let ids = if input.len() < DETACH_BYTES { encode() } else { detached(py, encode)? };
             ids.map(|ids| PyArray1::from_vec(py, ids)).map_err(to_py)
@@ -408,20 +427,18 @@ impl Tokenizer {
         guarded(|| {
             let threads = threads::checked("threads", threads)?;
             let batch = BatchArgument::new(texts, "text", split, false)?;
-            let of_column = match &batch {
-                BatchArgument::Column(column) => Some(detached(py, || column.inputs())??),
-                BatchArgument::List(_) => None,
+            let (rows, items): (_, Vec<HeldInput>) = match &batch {
+                BatchArgument::Column(column) => {
+                    let rows = detached(py, || column.rows())??;
+                    let held = (0..column.len()).map(|row| HeldInput::Row(Arc::clone(column), row));
+                    (self.encodings_of(py, &rows, options, threads)?, held.collect())
+                }
+                BatchArgument::List(list) => {
+                    let items = convert::items(list, split)?;
+                    let inputs: Vec<_> = items.iter().map(|item| item.input(py)).collect();
+                    (self.encodings_of(py, &inputs, options, threads)?, items.into_iter().map(HeldInput::Texts).collect())
+                }
             };
-            let items = batch.items(split)?;
-            let inputs = match of_column {
-                Some(inputs) => inputs,
-                None => items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?,
-            };
-            let rows = detached(py, || {
-                let pool = threads::pool_for_texts(threads, &inputs);
-                self.core.encodings(&inputs, &options.core, pool)
-            })?;
-            let rows = rows.map_err(to_py)?;
             // With padding to the longest row, all rows have the length of the first.
             let source = rows.first().map(|row| WindowSource::new(&self.core, &options.core, row.len()));
             let more = |item, truncated| source.as_ref().filter(|_| truncated).map(|source| source.of(item));
@@ -446,7 +463,7 @@ impl Tokenizer {
         pairs: Option<&Bound<'_, PyAny>>,
         split: bool,
         options: &Options,
-        columns: Vec<String>,
+        columns: Vec<Utf8String>,
         wide: bool,
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Rows> {
@@ -461,16 +478,17 @@ impl Tokenizer {
                 }
                 let first = batch.texts(split, |i| Location::item("item", i))?;
                 let second = pairs.texts(split, |i| Location::item("item", i).second())?;
-                return call.rows(py, &convert::zipped(py, &first, &second)?);
+                let mut copies = [Vec::new(), Vec::new()];
+                return call.rows(py, &convert::zipped(py, &first, &second, &mut copies)?);
             }
             match &batch {
-                BatchArgument::Column(column) => call.rows(py, &detached(py, || column.inputs())??),
+                BatchArgument::Column(column) => call.rows(py, &detached(py, || column.rows())??),
                 BatchArgument::List(list) => {
                     if !split && let Some(texts) = convert::plain(list) {
                         return call.rows(py, &texts);
                     }
-                    let items = batch.items(split)?;
-                    let inputs = items.iter().map(|item| item.input(py)).collect::<PyResult<Vec<_>>>()?;
+                    let items = convert::items(list, split)?;
+                    let inputs: Vec<_> = items.iter().map(|item| item.input(py)).collect();
                     call.rows(py, &inputs)
                 }
             }
@@ -480,7 +498,7 @@ impl Tokenizer {
     /// Return whether an argument is one text rather than a batch.
     #[staticmethod]
     fn is_single(text: &Bound<'_, PyAny>, split: bool) -> PyResult<bool> {
-        convert::is_single(text, split)
+        guarded(|| convert::is_single(text, split))
     }
 
     /// Turn ids into text.
@@ -522,20 +540,22 @@ impl Tokenizer {
     /// Return the normalized form of a text, and the words that it is split into.
     fn words(&self, text: &Bound<'_, PyAny>) -> PyResult<(String, Vec<String>)> {
         guarded(|| {
-            let text = convert::string(text, Location::argument("text"), "a text is a str")?;
-            self.definition().words(text.to_str()?).map_err(to_py)
+            let checked = convert::string(text, Location::argument("text"), "a text is a str")?;
+            self.definition().words(checked.get(text.py())).map_err(to_py)
         })
     }
 
     /// Join tokens into text, as the decoder does.
-    fn join_tokens(&self, tokens: Vec<String>) -> PyResult<String> {
-        guarded(|| self.definition().join_tokens(tokens, false).map_err(to_py))
+    fn join_tokens(&self, tokens: Vec<Utf8String>) -> PyResult<String> {
+        guarded(|| self.definition().join_tokens(text::strings(tokens), false).map_err(to_py))
     }
 
     /// Return the id of a token, added ones included.
     fn token_to_id(&self, token: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
-        let token = convert::string(token, Location::argument("token"), "a token is a str")?;
-        Ok(self.core.token_to_id(token.to_str()?))
+        guarded(|| {
+            let checked = convert::string(token, Location::argument("token"), "a token is a str")?;
+            Ok(self.core.token_to_id(checked.get(token.py())))
+        })
     }
 
     /// Return the token of an id, added ones included.

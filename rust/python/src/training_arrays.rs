@@ -10,6 +10,7 @@ use wordpiece_kernels::training::{
 
 use crate::error;
 use crate::names::activation_of;
+use crate::text::Utf8String;
 
 pub type Array<'py> = PyReadonlyArrayDyn<'py, f32>;
 pub type ArrayMut<'py> = PyReadwriteArrayDyn<'py, f32>;
@@ -63,7 +64,7 @@ pub type RelativeArrays<'py> = (usize, usize, [bool; 2], Array<'py>, Option<Pair
 
 /// The convolution of a DeBERTa: weight [H, width · H], by neighbour from the first to the last, and bias; the name of its
 /// activation, and the norm after it.
-pub type ConvolutionArrays<'py> = (Pair<'py>, String, Pair<'py>);
+pub type ConvolutionArrays<'py> = (Pair<'py>, Utf8String, Pair<'py>);
 
 /// How a DeBERTa differs from BERT: by how much scores are scaled down besides d, relative positions, convolution.
 pub type DisentangledArrays<'py> = (usize, Option<RelativeArrays<'py>>, Option<ConvolutionArrays<'py>>);

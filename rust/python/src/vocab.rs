@@ -1,13 +1,14 @@
 //! Conversion of Python objects to a vocabulary.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict};
 use wordpiece::format::vocab_txt;
 use wordpiece::{Error, Vocab};
 
 use crate::convert;
 use crate::error::to_py;
 use crate::location::Location;
+use crate::text::CheckedStr;
 
 /// Reads a vocabulary: the bytes of a vocab.txt, a list of tokens in the order of their ids, or a dict of tokens and ids.
 ///
@@ -18,7 +19,8 @@ pub fn read(vocab: &Bound<'_, PyAny>, strict: bool) -> PyResult<(Vocab, Vec<Stri
         let (vocab, warnings) = vocab_txt::read(file.as_bytes(), strict).map_err(to_py)?;
         return Ok((vocab, warnings.iter().map(ToString::to_string).collect()));
     }
-    let mut tokens: Vec<(Bound<'_, PyString>, u32)> = Vec::new();
+    let py = vocab.py();
+    let mut tokens: Vec<(CheckedStr, u32)> = Vec::new();
     let token = |value: &_, i| convert::string(value, Location::item("vocab item", i), "a token is a str");
     if let Ok(ids) = vocab.cast::<PyDict>() {
         for (i, (key, id)) in ids.iter().enumerate() {
@@ -30,7 +32,7 @@ pub fn read(vocab: &Bound<'_, PyAny>, strict: bool) -> PyResult<(Vocab, Vec<Stri
             tokens.push((token(&value?, i)?, id));
         }
     }
-    let borrowed = tokens.iter().map(|(token, id)| Ok((token.to_str()?, *id))).collect::<PyResult<Vec<_>>>()?;
+    let borrowed: Vec<_> = tokens.iter().map(|(token, id)| (token.get(py), *id)).collect();
     let vocab = Vocab::new(borrowed.iter().copied()).map_err(to_py)?;
     if vocab.len() < borrowed.len() {
         return Err(to_py(first_duplicate(&borrowed)));

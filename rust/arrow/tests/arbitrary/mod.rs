@@ -27,20 +27,25 @@ pub fn read(bytes: &[u8]) -> bool {
     // SAFETY: `array` makes every buffer that it does not omit at least as long as `field`, the array's offset and length,
     // and the offsets and lengths in the buffers imply. Nothing else refers to the buffers.
     let Ok(column) = (unsafe { TextColumn::new(&field.schema(), chunks, requested) }) else { return false };
-    let inputs = column.inputs();
+    let (mut all, mut one) = (Vec::new(), Vec::new());
+    let inputs = column.inputs(&mut all);
     match &inputs {
         Ok(inputs) => {
             assert_eq!(inputs.len(), column.len());
             for (row, input) in inputs.iter().enumerate() {
                 check(input);
-                assert_eq!(texts(&column.input(row).expect("read before")), texts(input));
+                assert_eq!(texts(&column.input(row, &mut one).expect("read before")), texts(input));
             }
-            let by_chunk = (0..n_chunks).flat_map(|chunk| column.chunk_texts(chunk).expect("read before"));
-            assert!(by_chunk.map(|text| words(&text)).eq(inputs.iter().map(|input| words(&input.first))));
+            let by_chunk = (0..n_chunks).flat_map(|chunk| column.chunk_rows(chunk).expect("read before"));
+            let mut rows = by_chunk.zip(inputs);
+            assert!(rows.all(|(row, input)| {
+                let mut copy = Vec::new();
+                row.append_first(&mut copy).is_ok() && copy == words(&input.first).concat().as_bytes()
+            }));
         }
         Err(ReadError { position: Some(position), .. }) => {
             assert!(position.row < column.len());
-            assert_eq!(column.input(position.row).err(), inputs.clone().err());
+            assert_eq!(column.input(position.row, &mut one).err(), inputs.clone().err());
         }
         Err(_) => {}
     }
@@ -65,7 +70,8 @@ pub fn round_trip(strings: &[&str]) {
     // SAFETY: there are `strings.len() + 1` offsets, none above the length of the text.
     let column = unsafe { TextColumn::new(&schema, chunks, RequestedRows { words: false, pairs: true }) };
     let column = column.expect("a column of strings");
-    let read = column.inputs().expect("valid strings");
+    let mut copies = Vec::new();
+    let read = column.inputs(&mut copies).expect("valid strings");
     assert_eq!(read.iter().map(|input| words(&input.first)).collect::<Vec<_>>().concat(), strings);
 }
 

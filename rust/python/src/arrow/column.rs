@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use wordpiece::{Input, Text};
 use wordpiece_arrow::{
-    ArrowArray, ArrowArrayStream, ArrowSchema, ColumnError, ColumnType, Problem, ReadError, RequestedRows, TextColumn,
-    read_stream,
+    ArrowArray, ArrowArrayStream, ArrowSchema, ColumnError, ColumnType, Problem, ReadError, RequestedRows, Row,
+    RowPosition, TextColumn, read_stream,
 };
 
 use crate::arrow::{capsule, numpy_strings};
@@ -72,7 +72,7 @@ impl ColumnArgument {
         };
         let requested = RequestedRows { words: is_split, pairs: allow_pairs };
         // SAFETY: both came from one call of the interface's methods, which requires that the arrays have the type that
-        // the schema describes, with buffers of the prescribed lengths that nobody changes before they are released.
+        // the schema describes, with buffers of the prescribed lengths that nobody frees before they are released.
         let column = unsafe { TextColumn::new(&schema, chunks, requested) };
         let column = column.map_err(|error| match error {
             ColumnError::Type(found) => error::input(type_message(name, &found, requested)),
@@ -82,8 +82,12 @@ impl ColumnArgument {
     }
 
     /// Copies the strings of a NumPy array of fixed-width strings into a column; `None` for anything else.
-    pub fn from_numpy_strings(value: &Bound<'_, PyAny>, name: &'static str) -> Option<ColumnArgument> {
-        Some(ColumnArgument { name, column: numpy_strings::column(value)? })
+    ///
+    /// # Errors
+    ///
+    /// InputError if there is no memory for the copy.
+    pub fn from_numpy_strings(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Option<ColumnArgument>> {
+        Ok(numpy_strings::column(value, name)?.map(|column| ColumnArgument { name, column }))
     }
 
     /// Returns the number of rows.
@@ -96,24 +100,30 @@ impl ColumnArgument {
         self.column.n_chunks()
     }
 
-    /// Returns the first texts of the rows of one chunk. Panics if there is no such chunk.
-    pub fn chunk_texts(&self, chunk: usize) -> PyResult<Vec<Text<'_>>> {
-        self.column.chunk_texts(chunk).map_err(|error| to_py(self.name, error, item))
+    /// Returns the rows of one chunk. Panics if there is no such chunk.
+    pub fn chunk_rows(&self, chunk: usize) -> PyResult<Vec<Row<'_>>> {
+        self.column.chunk_rows(chunk).map_err(|error| to_py(self.name, error, item))
     }
 
-    /// Returns all rows, borrowed from the producer's memory.
-    pub fn inputs(&self) -> PyResult<Vec<Input<'_>>> {
-        self.column.inputs().map_err(|error| to_py(self.name, error, item))
+    /// Returns all rows, in the producer's memory.
+    pub fn rows(&self) -> PyResult<Vec<Row<'_>>> {
+        self.column.rows().map_err(|error| to_py(self.name, error, item))
     }
 
-    /// Returns one row. Panics if there is no such row.
-    pub fn input(&self, row: usize) -> PyResult<Input<'_>> {
-        self.column.input(row).map_err(|error| to_py(self.name, error, item))
+    /// Returns a copy of one row. Panics if there is no such row.
+    pub fn input<'b>(&self, row: usize, copies: &'b mut Vec<u8>) -> PyResult<Input<'b>> {
+        self.column.input(row, copies).map_err(|error| to_py(self.name, error, item))
     }
 
-    /// Returns the texts of a column without pairs; errors are at `location`, given the row.
-    pub fn texts(&self, location: fn(usize) -> Location) -> PyResult<Vec<Text<'_>>> {
-        self.column.texts().map_err(|error| to_py(self.name, error, location))
+    /// Returns copies of the texts of a column without pairs; errors are at `location`, given the row.
+    pub fn texts<'b>(&self, copies: &'b mut Vec<u8>, location: fn(usize) -> Location) -> PyResult<Vec<Text<'b>>> {
+        self.column.texts(copies).map_err(|error| to_py(self.name, error, location))
+    }
+
+    /// Returns the exception for a problem with a row.
+    pub fn refuse(&self, row: usize, problem: Problem) -> PyErr {
+        let position = Some(RowPosition { row, is_second: false, word: None });
+        to_py(self.name, ReadError { position, problem }, item)
     }
 }
 
@@ -122,7 +132,8 @@ impl ColumnArgument {
 pub fn _column_texts(py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Py<PyString>>>> {
     guarded(|| {
         let Some(column) = ColumnArgument::import(texts, "texts", false, false)? else { return Ok(None) };
-        let strings = column.texts(item)?.into_iter().map(|text| match text {
+        let mut copies = Vec::new();
+        let strings = column.texts(&mut copies, item)?.into_iter().map(|text| match text {
             Text::Raw(text) => PyString::new(py, text).unbind(),
             Text::Words(_) => unreachable!("no lists of words were requested"),
         });
@@ -168,9 +179,7 @@ fn to_py(name: &'static str, error: ReadError, location: fn(usize) -> Location) 
     });
     error::input(match error.problem {
         Problem::Null => format!("{at} is null: fill nulls first (fill_null, fillna), or drop them"),
-        Problem::NotUtf8 { valid_up_to } => {
-            format!("{at} is not valid UTF-8 from byte {valid_up_to} on: repair the column")
-        }
+        Problem::NotUtf8 { valid_up_to } => error::not_utf8(at, valid_up_to),
         Problem::NotAPair { texts } => format!(
             "{at} is a list of {texts} texts; a pair has two texts; for a list of words: is_split_into_words=True"
         ),

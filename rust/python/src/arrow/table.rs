@@ -8,9 +8,10 @@ use wordpiece_arrow::export::{self, Buffer, Field, SharedBuffer};
 
 use crate::arrow::capsule;
 use crate::error::{self, guarded};
+use crate::text::Utf8String;
 
 /// Arrays, with the names of the columns that they become.
-type NamedArrays<'py> = Vec<(String, Bound<'py, PyAny>)>;
+type NamedArrays<'py> = Vec<(Utf8String, Bound<'py, PyAny>)>;
 
 /// An array of one of the kinds that a batch has: C-contiguous and aligned.
 enum BatchArray<'py> {
@@ -34,13 +35,26 @@ impl<'py> BatchArray<'py> {
     /// `InputError` if it is none of the kinds, not C-contiguous, or not aligned: readers of Arrow data may refuse or, worse,
     /// dereference buffers that are not.
     fn new(name: &str, array: &Bound<'py, PyAny>) -> PyResult<BatchArray<'py>> {
+        // The shape of an array can be assigned to. A view of our own keeps the one that is checked.
+        let ndarray = array.py().get_type::<PyUntypedArray>();
+        let array = &match array.is_instance(&ndarray)? {
+            true => ndarray.call_method1("view", (array, &ndarray))?,
+            false => array.clone(),
+        };
         let is_readable =
             array.cast::<PyUntypedArray>().is_ok_and(|array| array.is_c_contiguous() && array.is_aligned());
         if is_readable {
             if let Ok(array) = array.cast() {
                 return Ok(BatchArray::Ids(array.clone()));
             }
-            if let Ok(array) = array.cast() {
+            if let Ok(array) = array.cast::<PyArray2<i64>>() {
+                // The type of the column says that there are two for each token, and its reader believes that.
+                if array.shape()[1] != 2 {
+                    return Err(error::input(format!(
+                        "{name} is an array of int64 {:?}, but starts and ends of tokens are [tokens, 2]",
+                        array.shape()
+                    )));
+                }
                 return Ok(BatchArray::Spans(array.clone()));
             }
             if let Ok(array) = array.cast() {
@@ -89,7 +103,7 @@ impl<'py> BatchArray<'py> {
     }
 
     /// Returns the column: of arrays with an item for each token, lists delimited by `row_offsets`.
-    fn to_arrow(&self, row_offsets: &Bound<'py, PyArray1<i64>>) -> PyResult<ArrowArray> {
+    fn to_arrow(&self, row_offsets: &[i64]) -> PyResult<ArrowArray> {
         let values = match self {
             BatchArray::Ids(ids) => export::array(ids.len(), 0, vec![Buffer::Absent, shared(ids)], Vec::new()),
             BatchArray::Spans(spans) => {
@@ -109,7 +123,8 @@ impl<'py> BatchArray<'py> {
                 return Ok(export::array(self.len(), 0, vec![Buffer::Absent, Buffer::Bytes(flags)], Vec::new()));
             }
         };
-        Ok(export::array(row_offsets.len() - 1, 0, vec![Buffer::Absent, shared(row_offsets)], vec![values]))
+        let offsets = Buffer::Int64(row_offsets.to_vec());
+        Ok(export::array(row_offsets.len() - 1, 0, vec![Buffer::Absent, offsets], vec![values]))
     }
 }
 
@@ -128,9 +143,11 @@ impl Drop for ObjectOwner {
 /// Returns the memory of a contiguous array, not copied, and keeps the array alive.
 fn shared<T: Element, D: numpy::ndarray::Dimension>(array: &Bound<'_, numpy::PyArray<T, D>>) -> Buffer {
     let owner = ObjectOwner(Some(array.as_any().clone().unbind()));
-    // SAFETY: the memory belongs to the array or to an object that it refers to, so it lives as long as `owner`; NumPy does
-    // not resize an array that others refer to. It has all `array.len()` items, as the array is contiguous. That nobody
-    // writes to it is what the documentation of the batch asks of the users of its arrays; this process does not read it.
+    // SAFETY: the memory belongs to the array or to an object that it refers to, so it lives as long as `owner`, unless
+    // someone calls the `resize` of its owner with refcheck=False: NumPy leaves that to its caller. It has all `array.len()`
+    // items, as the array is contiguous and our own view, whose shape does not change. That nobody writes to it is what the
+    // documentation of the batch asks of the users of its arrays: a reader would see other numbers, but look at no other
+    // memory because of them, as they are neither offsets nor sizes.
     Buffer::Shared(unsafe { SharedBuffer::new(array.data().cast_const().cast(), Box::new(owner)) })
 }
 
@@ -143,24 +160,22 @@ fn bitmap(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
     bits
 }
 
-/// Returns the offsets of rows: rows + 1 numbers that are not negative and never decrease.
-fn checked_row_offsets<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+/// Returns the offsets of rows: rows + 1 numbers that are not negative and never decrease. They are copied before they are
+/// checked, as the array may be written to: by them a reader finds its way in other memory.
+fn checked_row_offsets(array: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let wrong =
         || error::input("row_offsets must be a contiguous array int64 [rows + 1] that never decreases".to_owned());
     let array = array.cast::<PyArray1<i64>>().map_err(|_| wrong())?;
-    {
-        let offsets = array.try_readonly()?;
-        let offsets = offsets.as_slice().map_err(|_| wrong())?;
-        if offsets.first().is_none_or(|&first| first < 0) || !offsets.is_sorted() {
-            return Err(wrong());
-        }
+    let offsets = array.try_readonly()?.as_slice().map_err(|_| wrong())?.to_vec();
+    if offsets.first().is_none_or(|&first| first < 0) || !offsets.is_sorted() {
+        return Err(wrong());
     }
-    Ok(array.clone())
+    Ok(offsets)
 }
 
 /// The columns of a batch, checked to have as many items as `row_offsets` requires.
 struct BatchTable<'py> {
-    row_offsets: Bound<'py, PyArray1<i64>>,
+    row_offsets: Vec<i64>,
     columns: Vec<(String, BatchArray<'py>)>,
 }
 
@@ -168,14 +183,14 @@ impl<'py> BatchTable<'py> {
     fn new(arrays: NamedArrays<'py>, row_offsets: &Bound<'py, PyAny>) -> PyResult<BatchTable<'py>> {
         let row_offsets = checked_row_offsets(row_offsets)?;
         let rows = row_offsets.len() - 1;
-        let tokens = row_offsets.try_readonly()?.as_slice()?[rows];
-        let column = |(name, array): (String, Bound<'py, PyAny>)| {
+        let tokens = row_offsets[rows];
+        let column = |(name, array): (Utf8String, Bound<'py, PyAny>)| {
             let column = BatchArray::new(&name, &array)?;
             let (n, needed) = (column.len(), if column.is_per_row() { rows } else { tokens as usize });
             if n < needed || (column.is_per_row() && n > needed) {
-                return Err(error::input(format!("{name} has {n} items, but row_offsets requires {needed}")));
+                return Err(error::input(format!("{} has {n} items, but row_offsets requires {needed}", &*name)));
             }
-            Ok((name, column))
+            Ok((name.0, column))
         };
         Ok(BatchTable { columns: arrays.into_iter().map(column).collect::<PyResult<_>>()?, row_offsets })
     }

@@ -18,6 +18,7 @@ use super::numbers::{Numbers, readonly};
 use super::slot::Slot;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
+use crate::text::{Utf8, Utf8String};
 use crate::threads;
 
 /// Makes the rows of one pass over one shard of a token store, block by block.
@@ -65,7 +66,7 @@ impl ExampleBuilder {
         sentence_offsets: Bound<'_, PyArray1<i64>>,
         document_offsets: Bound<'_, PyArray1<i64>>,
         document_ids: Bound<'_, PyArray1<u64>>,
-        objective: &str,
+        objective: Utf8<'_>,
         max_length: usize,
         short_seq_prob: f64,
         min_sentences: usize,
@@ -78,7 +79,7 @@ impl ExampleBuilder {
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<ExampleBuilder> {
         guarded(|| {
-            let objective = objective_of(objective)?;
+            let objective = objective_of(&objective)?;
             let least = if matches!(objective, Objective::Nsp | Objective::Sop) { 5 } else { 3 };
             if max_length < least {
                 return Err(error::input(format!("max_length is {max_length}, but rows need at least {least} tokens")));
@@ -285,8 +286,8 @@ impl MdsEncoder {
     /// Begin a shard. `pair_label` is the name of the column of labels of pairs.
     #[new]
     #[pyo3(signature = (*, narrow_ids, pair_label, masks, packed, size_limit))]
-    fn new(narrow_ids: bool, pair_label: Option<String>, masks: bool, packed: bool, size_limit: usize) -> MdsEncoder {
-        MdsEncoder(Slot::new(CoreMdsEncoder::new(MdsLayout { narrow_ids, pair_label, masks, packed, size_limit })))
+    fn new(narrow_ids: bool, pair_label: Option<Utf8String>, masks: bool, packed: bool, size_limit: usize) -> MdsEncoder {
+        MdsEncoder(Slot::new(CoreMdsEncoder::new(MdsLayout { narrow_ids, pair_label: pair_label.map(|text| text.0), masks, packed, size_limit })))
     }
 
     /// Append rows; return the number of samples and the content of each shard that has become complete.
@@ -303,7 +304,8 @@ impl MdsEncoder {
     }
 
     /// Return ``index.json`` for shards of these names, samples and sizes in bytes.
-    fn index(&self, py: Python<'_>, shards: Vec<(String, u64, u64)>) -> PyResult<String> {
+    fn index(&self, py: Python<'_>, shards: Vec<(Utf8String, u64, u64)>) -> PyResult<String> {
+        let shards: Vec<_> = shards.into_iter().map(|(name, samples, bytes)| (name.0, samples, bytes)).collect();
         guarded(|| self.0.call(py, |encoder| Ok(encoder.index(&shards))))
     }
 }
@@ -346,10 +348,10 @@ pub fn pack_sequences(lengths: Vec<u32>, room: usize, max_sequences: Option<usiz
 
 /// Return the sentences of a line, cut by the rule of `sentences="split"`.
 #[pyfunction]
-pub fn split_sentences(line: &str, abbreviations: Option<Vec<String>>) -> Vec<String> {
+pub fn split_sentences(line: Utf8<'_>, abbreviations: Option<Vec<Utf8String>>) -> Vec<String> {
     let splitter = match &abbreviations {
-        Some(list) => wordpiece::pretraining::SentenceSplitter::new(list.iter().map(String::as_str)),
+        Some(list) => wordpiece::pretraining::SentenceSplitter::new(list.iter().map(|text| &**text)),
         None => wordpiece::pretraining::SentenceSplitter::default(),
     };
-    splitter.split(line).map(str::to_owned).collect()
+    splitter.split(&line).map(str::to_owned).collect()
 }

@@ -10,6 +10,7 @@ use wordpiece::pretraining::random::{EpochOrder, Key, text_id};
 
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
+use crate::text::Utf8;
 use crate::tokenizer::Tokenizer;
 
 thread_local! {
@@ -75,8 +76,8 @@ pub fn epoch_order(
 
 /// Return the number of a document whose id is a text.
 #[pyfunction]
-pub fn text_document_id(text: &str) -> u64 {
-    text_id(text)
+pub fn text_document_id(text: Utf8<'_>) -> u64 {
+    text_id(&text)
 }
 
 /// The rules by which tokens are masked; what `wordpiece_bert.pretraining.Masking` wraps.
@@ -97,7 +98,7 @@ impl MaskingRules {
         special_ids: Vec<u32>,
         mask_id: u32,
         probability: f64,
-        unit: &str,
+        unit: Utf8<'_>,
         max_predictions: Option<usize>,
         masked: f64,
         random: f64,
@@ -105,11 +106,11 @@ impl MaskingRules {
         max_span_length: usize,
     ) -> PyResult<MaskingRules> {
         guarded(|| {
-            let unit = match unit {
+            let unit = match &*unit {
                 "tokens" => MaskUnit::Tokens,
                 "words" => MaskUnit::Words,
                 "spans" => MaskUnit::Spans,
-                _ => return Err(error::input(format!("unit must be 'tokens', 'words' or 'spans', not {unit:?}"))),
+                _ => return Err(error::input(format!("unit must be 'tokens', 'words' or 'spans', not {:?}", &*unit))),
             };
             let options = MaskingOptions {
                 probability,

@@ -11,6 +11,7 @@ use wordpiece::pretraining::{DocumentRule, SentenceSplitter};
 use super::slot::Slot;
 use crate::error::{self, guarded};
 use crate::files::TextBlock;
+use crate::text::{Utf8, Utf8String};
 use crate::threads;
 use crate::tokenizer::Tokenizer;
 
@@ -80,28 +81,28 @@ impl TokenStoreBuilder {
     fn new(
         tokenizer: &Tokenizer,
         file_numbers: Vec<u64>,
-        documents: &str,
+        documents: Utf8<'_>,
         split: bool,
-        abbreviations: Option<Vec<String>>,
-        dtype: Option<&str>,
+        abbreviations: Option<Vec<Utf8String>>,
+        dtype: Option<Utf8<'_>>,
         shard_tokens: u64,
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<TokenStoreBuilder> {
         guarded(|| {
-            let documents = match documents {
+            let documents = match &*documents {
                 "blank-line" => DocumentRule::BlankLine,
                 "line" => DocumentRule::Line,
                 "file" => DocumentRule::File,
                 "value" => DocumentRule::Value,
                 _ => {
-                    let message = format!("documents must be 'blank-line', 'line' or 'file', not {documents:?}");
+                    let message = format!("documents must be 'blank-line', 'line' or 'file', not {:?}", &*documents);
                     return Err(error::input(message));
                 }
             };
             let definition = tokenizer.definition();
             let added = definition.registered_tokens().into_iter().map(|(id, _)| id).max();
             let largest = definition.vocab.max_id().max(added).unwrap_or(0);
-            let dtype = match dtype {
+            let dtype = match dtype.as_deref() {
                 None | Some("uint16") if largest < NARROW_IDS => "uint16",
                 None | Some("uint32") => "uint32",
                 Some("uint16") => {
@@ -114,7 +115,7 @@ impl TokenStoreBuilder {
                 }
             };
             let splitter = split.then(|| match &abbreviations {
-                Some(list) => SentenceSplitter::new(list.iter().map(String::as_str)),
+                Some(list) => SentenceSplitter::new(list.iter().map(|text| &**text)),
                 None => SentenceSplitter::default(),
             });
             let threads = threads::checked("threads", threads)?;

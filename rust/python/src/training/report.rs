@@ -54,10 +54,10 @@ impl Reporter {
         guarded(|| {
             let expected = "texts are an iterable of str";
             let text = |(i, text): (usize, &Bound<'_, PyAny>)| {
-                Ok(convert::string(text, Location::item("item", first + i), expected)?.unbind())
+                convert::string(text, Location::item("item", first + i), expected)
             };
             let texts = texts.iter().enumerate().map(text).collect::<PyResult<Vec<_>>>()?;
-            let texts = texts.iter().map(|text| text.to_str(py)).collect::<PyResult<Vec<_>>>()?;
+            let texts: Vec<&str> = texts.iter().map(|text| text.get(py)).collect();
             py.detach(|| self.core.lock().expect(NOT_POISONED).add(&texts).map_err(to_py))
         })
     }

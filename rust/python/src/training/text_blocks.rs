@@ -6,7 +6,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use wordpiece::train::{BlockSource, ByteBlock, TrainingError};
-use wordpiece::{Error, Text};
+use wordpiece::Error;
+use wordpiece_arrow::Row;
 
 use crate::arrow::ColumnArgument;
 use crate::convert;
@@ -30,13 +31,14 @@ fn clear(block: &mut ByteBlock) {
     (block.texts, block.size) = (0, 0);
 }
 
-/// Appends a text to a block; returns whether the block is full.
-fn push(block: &mut ByteBlock, text: &str) -> bool {
-    block.bytes.extend_from_slice(text.as_bytes());
+/// Appends a text to a block, which `append` appends to its bytes; returns whether the block is full.
+fn push<E>(block: &mut ByteBlock, append: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<bool, E> {
+    let start = block.bytes.len();
+    append(&mut block.bytes)?;
+    block.size += (block.bytes.len() - start) as u64;
     block.bytes.push(b'\n');
     block.texts += 1;
-    block.size += text.len() as u64;
-    block.bytes.len() >= BLOCK_BYTES
+    Ok(block.bytes.len() >= BLOCK_BYTES)
 }
 
 /// The texts of an iterable.
@@ -58,7 +60,7 @@ impl IterableTexts {
         for item in self.items.bind(py).clone() {
             let text = convert::string(&item?, Location::item("item", self.index), expected)?;
             self.index += 1;
-            if push(block, text.to_str()?) {
+            if push(block, |bytes| PyResult::Ok(bytes.extend_from_slice(text.get(py).as_bytes())))? {
                 break;
             }
         }
@@ -97,15 +99,17 @@ pub struct ColumnTexts<'a> {
     column: &'a ColumnArgument,
     /// The index of the next chunk.
     chunk: usize,
-    /// The remaining texts of the present chunk.
-    texts: std::vec::IntoIter<Text<'a>>,
+    /// The remaining rows of the present chunk.
+    rows: std::vec::IntoIter<Row<'a>>,
+    /// The number of rows that have been read.
+    done: usize,
     raised: Option<PyErr>,
 }
 
 impl<'a> ColumnTexts<'a> {
     /// Begins at the first text. The column must have strings, not lists of words.
     pub fn new(column: &'a ColumnArgument) -> ColumnTexts<'a> {
-        ColumnTexts { column, chunk: 0, texts: Vec::new().into_iter(), raised: None }
+        ColumnTexts { column, chunk: 0, rows: Vec::new().into_iter(), done: 0, raised: None }
     }
 }
 
@@ -118,17 +122,21 @@ impl BlockSource for ColumnTexts<'_> {
     ) -> wordpiece::Result<bool> {
         clear(block);
         loop {
-            if let Some(text) = self.texts.next() {
-                let Text::Raw(text) = text else { unreachable!("the column was imported as one of strings") };
-                if push(block, text) {
+            if let Some(row) = self.rows.next() {
+                let is_full = push(block, |bytes| row.append_first(bytes)).map_err(|problem| {
+                    self.raised = Some(self.column.refuse(self.done, problem));
+                    STOPPED
+                })?;
+                self.done += 1;
+                if is_full {
                     return Ok(true);
                 }
             } else if self.chunk < self.column.n_chunks() {
-                let texts = self.column.chunk_texts(self.chunk).map_err(|raised| {
+                let rows = self.column.chunk_rows(self.chunk).map_err(|raised| {
                     self.raised = Some(raised);
                     STOPPED
                 })?;
-                self.texts = texts.into_iter();
+                self.rows = rows.into_iter();
                 self.chunk += 1;
             } else {
                 return Ok(block.texts > 0);

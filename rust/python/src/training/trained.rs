@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use wordpiece::train::{self, Learner, MergeOptions, Stop, TopDownOptions, TrainOptions};
 
 use crate::error::input;
+use crate::text::{Utf8String, strings};
 
 /// A trained vocabulary and how it came about; see `wordpiece::train::Trained` for the fields.
 #[pyclass(frozen, get_all, module = "wordpiece_bert._core")]
@@ -50,8 +51,8 @@ impl From<train::Trained> for Trained {
 #[pyo3(from_item_all)]
 pub struct TargetFields {
     vocab_size: usize,
-    special_tokens: Vec<String>,
-    base: Option<Vec<String>>,
+    special_tokens: Vec<Utf8String>,
+    base: Option<Vec<Utf8String>>,
     fill_unused: bool,
 }
 
@@ -61,13 +62,13 @@ pub struct TargetFields {
 struct MergeFields {
     min_frequency: u64,
     limit_alphabet: Option<usize>,
-    initial_alphabet: Vec<String>,
+    initial_alphabet: Vec<Utf8String>,
 }
 
 impl From<MergeFields> for MergeOptions {
     fn from(fields: MergeFields) -> MergeOptions {
         let MergeFields { min_frequency, limit_alphabet, initial_alphabet } = fields;
-        MergeOptions { min_frequency, limit_alphabet, initial_alphabet }
+        MergeOptions { min_frequency, limit_alphabet, initial_alphabet: strings(initial_alphabet) }
     }
 }
 
@@ -120,5 +121,6 @@ pub fn train_options(
 ) -> PyResult<TrainOptions> {
     let TargetFields { vocab_size, special_tokens, base, fill_unused } = target;
     let learner = learner(algorithm, options)?;
+    let (special_tokens, base) = (strings(special_tokens), base.map(strings));
     Ok(TrainOptions { vocab_size, special_tokens, base, fill_unused, learner, threads })
 }

@@ -15,6 +15,7 @@ use super::text_blocks::{ColumnTexts, IterableTexts, PythonBlocks};
 use super::trained::{TargetFields, Trained, train_options};
 use crate::arrow::ColumnArgument;
 use crate::error::{guarded, input, to_py};
+use crate::text::{Utf8, Utf8String};
 use crate::threads;
 
 /// The bytes of all words, the end of each word in them, and the counts.
@@ -60,14 +61,14 @@ struct CountFields {
     strip_accents: Option<bool>,
     clean_text: bool,
     tokenize_chinese_chars: bool,
-    errors: String,
+    errors: Utf8String,
     max_distinct_words: Option<usize>,
 }
 
 fn count_options(fields: CountFields, threads: Option<&Bound<'_, PyAny>>) -> PyResult<CountOptions> {
     let CountFields { lowercase, strip_accents, clean_text, tokenize_chinese_chars, errors, max_distinct_words } =
         fields;
-    let invalid_bytes = match errors.as_str() {
+    let invalid_bytes = match &*errors {
         "strict" => InvalidBytes::Refuse,
         "replace" => InvalidBytes::Replace,
         "skip" => InvalidBytes::SkipLine,
@@ -193,8 +194,8 @@ impl WordCounts {
     }
 
     /// Return the count of a word, 0 if it does not occur.
-    fn get(&self, word: &str) -> u64 {
-        self.core.get(word)
+    fn get(&self, word: Utf8<'_>) -> u64 {
+        self.core.get(&word)
     }
 
     /// Return the number of distinct words.
@@ -237,14 +238,14 @@ impl WordCounts {
         &self,
         py: Python<'_>,
         target: TargetFields,
-        algorithm: &str,
+        algorithm: Utf8<'_>,
         options: &Bound<'_, PyAny>,
         threads: Option<&Bound<'_, PyAny>>,
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Trained> {
         guarded(|| {
             let threads = threads::number(threads::checked("threads", threads)?);
-            let options = train_options(target, algorithm, options, threads)?;
+            let options = train_options(target, &algorithm, options, threads)?;
             let trained = run_observed(py, observer, |observer| train::train(&self.core, &options, observer));
             Ok(trained?.into())
         })

@@ -15,7 +15,7 @@ use crate::inputs::pieces::Pieces;
 use crate::inputs::trim::trim_offsets;
 use crate::memory;
 use crate::scratch::EncodeScratch;
-use crate::tokenizer::{EncodeOptions, Input, PlainLayout, RequestedFields, Tokenizer};
+use crate::tokenizer::{BatchItem, EncodeOptions, Input, PlainLayout, RequestedFields, Tokenizer};
 use crate::vocab::Vocab;
 
 /// The rows of a run of inputs, without padding. The attention mask follows from their lengths.
@@ -165,22 +165,26 @@ impl<'a> ChunkEncoder<'a> {
         ChunkEncoder { tokenizer, options, columns, plain, fields }
     }
 
-    /// Encodes a run of inputs, the first of which has index `first` in the batch.
+    /// Encodes a run of items, the first of which has index `first` in the batch, after the rows of a chunk.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first item that has one, with its index in the batch.
+    pub fn encode_items<I: BatchItem>(
+        &self,
+        first: usize,
+        items: &[I],
+        scratch: &mut EncodeScratch,
+        chunk: &mut RowChunk,
+    ) -> Result<()> {
+        I::with_inputs(items, first, |inputs| self.encode_into(first, inputs, scratch, chunk))
+    }
+
+    /// Encodes a run of inputs, the first of which has index `first` in the batch, after the rows of a chunk.
     ///
     /// # Errors
     ///
     /// The error of the first input that has one, with its index in the batch.
-    pub fn encode(&self, first: usize, inputs: &[Input<'_>], scratch: &mut EncodeScratch) -> Result<RowChunk> {
-        let mut chunk = RowChunk::default();
-        self.encode_into(first, inputs, scratch, &mut chunk)?;
-        Ok(chunk)
-    }
-
-    /// As [`ChunkEncoder::encode`], into a chunk without rows, whose lists may have capacity.
-    ///
-    /// # Errors
-    ///
-    /// As [`ChunkEncoder::encode`].
     pub fn encode_into(
         &self,
         first: usize,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use wordpiece_parallel::{ScratchGuard, Workers, checkpoint, try_map_with};
 
-use super::chunk::ChunkEncoder;
+use super::chunk::{ChunkEncoder, RowChunk};
 use super::columns::{BatchRows, Columns, Number};
 use super::concat::concatenate;
 use super::in_place::TokenArrays;
@@ -56,9 +56,13 @@ impl Tokenizer {
         {
             return arrays.fill(&encoder, inputs, divide(inputs, run_bytes(inputs, pool)), workers);
         }
-        let chunks = map_runs(self, inputs, pool, |first, inputs, scratch| {
-            encoder.encode(first, inputs, scratch).map(|chunk| vec![chunk])
-        })?;
+        let chunks = match pool {
+            None => vec![encoder.only_chunk(inputs)?],
+            Some(_) => map_runs(self, inputs, pool, |first, inputs, scratch| {
+                let mut chunk = RowChunk::default();
+                encoder.encode_into(first, inputs, scratch, &mut chunk).map(|()| vec![chunk])
+            })?,
+        };
         let longest = chunks.iter().map(|chunk| chunk.longest).max().unwrap_or(0);
         let target = match &options.padding {
             Some(padding) => Some((padding.target(longest)?, padding)),
@@ -118,9 +122,10 @@ impl Tokenizer {
             (run, part)
         });
         let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, (run, part): (Range<usize>, &mut [T])| {
-            let rows = encoder.encode(run.start, &BatchItem::inputs(&inputs[run]), scratch)?.rows;
-            write(&rows.ids, &rows.row_offsets, part);
-            Ok(rows.truncated)
+            let mut chunk = RowChunk::default();
+            encoder.encode_items(run.start, &inputs[run], scratch, &mut chunk)?;
+            write(&chunk.rows.ids, &chunk.rows.row_offsets, part);
+            Ok(chunk.rows.truncated)
         };
         let truncated = try_map_with(parts.collect(), pool, || self.scratch(), encode)?;
         Ok(truncated.concat())
@@ -163,16 +168,30 @@ fn map_runs<T: Send, I: BatchItem>(
     pool: Option<Workers>,
     f: impl Fn(usize, &[Input<'_>], &mut EncodeScratch) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
-    let Some(pool) = pool else { return f(0, &I::inputs(inputs), &mut tokenizer.scratch()) };
-    let runs = divide(inputs, run_bytes(inputs, Some(pool)));
     let encode = |scratch: &mut ScratchGuard<'_, EncodeScratch>, run: Range<usize>| {
-        f(run.start, &I::inputs(&inputs[run]), scratch)
+        I::with_inputs(&inputs[run.clone()], run.start, |inputs| f(run.start, inputs, scratch))
     };
+    if pool.is_none() && !I::COPIES {
+        return encode(&mut tokenizer.scratch(), 0..inputs.len());
+    }
+    let runs = divide(inputs, run_bytes(inputs, pool));
     let mut all = Vec::with_capacity(inputs.len());
-    for mut results in try_map_with(runs, Some(pool), || tokenizer.scratch(), encode)? {
+    for mut results in try_map_with(runs, pool, || tokenizer.scratch(), encode)? {
         all.append(&mut results);
     }
     Ok(all)
+}
+
+impl ChunkEncoder<'_> {
+    /// Encodes all items of a batch on this thread.
+    fn only_chunk<I: BatchItem>(&self, items: &[I]) -> Result<RowChunk> {
+        let (mut scratch, mut chunk) = (self.tokenizer.scratch(), RowChunk::default());
+        let runs = if I::COPIES { divide(items, MAX_RUN_BYTES) } else { vec![0..items.len()] };
+        for run in runs {
+            self.encode_items(run.start, &items[run], &mut scratch, &mut chunk)?;
+        }
+        Ok(chunk)
+    }
 }
 
 /// Returns how many bytes of text a run should have.

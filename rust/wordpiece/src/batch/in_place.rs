@@ -96,7 +96,7 @@ impl<N: Number> TokenArrays<N> {
         let encode = |(scratch, spare): &mut (ScratchGuard<'_, EncodeScratch>, Vec<RowChunk>),
                       (number, run): (usize, Range<usize>)| {
             let mut chunk = spare.pop().unwrap_or_default();
-            encoder.encode_into(run.start, &BatchItem::inputs(&inputs[run]), scratch, &mut chunk)?;
+            encoder.encode_items(run.start, &inputs[run], scratch, &mut chunk)?;
             let ready = {
                 let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
                 progress.place(number, chunk, encoder.columns)

@@ -132,6 +132,11 @@ impl Error {
                 )
             }
             UnknownId { id, vocab_size } => format!("id {id} has no token; the vocabulary has {vocab_size} tokens"),
+            InputNotUtf8 { is_second, word, valid_up_to } => {
+                let text = if *is_second { "the second text" } else { "the text" };
+                let word = word.map_or(String::new(), |word| format!(", word {word}"));
+                format!("{text}{word} is not valid UTF-8 from byte {valid_up_to} on")
+            }
             PatternFailed { pattern, message } => format!("the pattern {pattern:?} failed on this text: {message}"),
             FileUnreadable { file, message, .. } => format!("{file}: {message}"),
             BadText { file, line, offset, problem } => {
@@ -184,6 +189,7 @@ impl Error {
             SecondSequenceNotProvided => "pass a pair of texts",
             ZeroMultiple => "pass a positive number, or none",
             OutOfMemory { .. } => "encode fewer or shorter texts at a time, or truncate them",
+            InputNotUtf8 { .. } => "repair the text",
             BadText { problem, .. } | BadRow { problem, .. } => return problem.remedy(),
             BadFieldPath { .. } => "separate keys by single dots, as in \"meta.title\"",
             EmptySeparator => "choose to read each file as one text, if that is what you want",

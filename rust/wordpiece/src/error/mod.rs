@@ -247,6 +247,15 @@ pub enum Error {
         /// The number of tokens, added ones included.
         vocab_size: usize,
     },
+    /// An input whose bytes are not UTF-8, as those of a column may be.
+    InputNotUtf8 {
+        /// Whether it is the second text of a pair.
+        is_second: bool,
+        /// The index of the word, where the text is a list of words.
+        word: Option<usize>,
+        /// The number of valid bytes at the beginning.
+        valid_up_to: usize,
+    },
     /// The regular-expression engine gave up on a text, for instance because of too much backtracking.
     PatternFailed {
         /// The pattern.
@@ -383,6 +392,7 @@ impl Error {
             | TooLarge { .. }
             | OutOfMemory { .. }
             | UnknownId { .. }
+            | InputNotUtf8 { .. }
             | PatternFailed { .. }
             | FileUnreadable { code: None, .. }
             | BadText { .. }

@@ -1,6 +1,5 @@
 //! A few megabytes of complete texts, and the file and line each comes from.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::tokenizer::Input;
 /// whether each string is valid (not null).
 ///
 /// String `i` is `bytes[ends[i - 1]..ends[i]]`, the first one begins at 0. The ends are not trusted: a string out of
-/// bounds is [`TextProblem::BadOffsets`].
+/// bounds is [`TextProblem::BadOffsets`]. Nor need they be UTF-8: each string is copied, and the copy is checked.
 pub type ArrowColumn<'a> = (&'a [u8], &'a [i64], Option<&'a [bool]>);
 
 /// Texts, or pairs of texts, that were read together.
@@ -65,13 +64,14 @@ impl TextBlock {
     pub fn from_arrow(name: &str, first_row: u64, columns: &[ArrowColumn<'_>], on_error: OnError) -> Result<TextBlock> {
         let mut block = TextBlock { file_names: Arc::from([name.to_owned()]), unit: "row", ..TextBlock::default() };
         let rows = columns.first().map_or(0, |(_, ends, _)| ends.len());
+        let mut copy = Vec::new();
         for i in 0..rows {
             let row = first_row + i as u64 + 1;
             let begin = block.text.len();
             let mut spans = [0..0, 0..0];
             let copied = columns.iter().zip(&mut spans).try_for_each(|(column, span)| {
                 let from = block.text.len();
-                block.text.push_str(&arrow_string(column, i, on_error)?);
+                push_arrow_string(&mut block.text, column, i, on_error, &mut copy)?;
                 *span = from..block.text.len();
                 Ok(())
             });
@@ -224,12 +224,14 @@ impl TextBlock {
     }
 }
 
-/// Returns string `i` of a column.
-fn arrow_string<'a>(
-    column: &ArrowColumn<'a>,
+/// Appends string `i` of a column. `copy` is a scratch buffer.
+fn push_arrow_string(
+    text: &mut String,
+    column: &ArrowColumn<'_>,
     i: usize,
     on_error: OnError,
-) -> std::result::Result<Cow<'a, str>, TextProblem> {
+    copy: &mut Vec<u8>,
+) -> std::result::Result<(), TextProblem> {
     let (bytes, ends, valid) = *column;
     if valid.is_some_and(|valid| valid.get(i) != Some(&true)) {
         return Err(TextProblem::Null);
@@ -239,9 +241,13 @@ fn arrow_string<'a>(
     let start = if i == 0 { Some(0) } else { end_of(i - 1) };
     let range = start.zip(end_of(i));
     let bytes = range.and_then(|(start, end)| bytes.get(start..end)).ok_or(TextProblem::BadOffsets)?;
-    match str::from_utf8(bytes) {
-        Ok(text) => Ok(Cow::Borrowed(text)),
-        Err(_) if on_error == OnError::Replace => Ok(String::from_utf8_lossy(bytes)),
-        Err(error) => Err(TextProblem::NotUtf8 { byte: bytes[error.valid_up_to()], utf16: false }),
+    // First copied, then checked: the memory is another library's, which may write to it.
+    copy.clear();
+    copy.extend_from_slice(bytes);
+    match str::from_utf8(copy) {
+        Ok(copied) => text.push_str(copied),
+        Err(_) if on_error == OnError::Replace => text.push_str(&String::from_utf8_lossy(copy)),
+        Err(error) => return Err(TextProblem::NotUtf8 { byte: copy[error.valid_up_to()], utf16: false }),
     }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! Inputs borrow their texts, so building one allocates at most a list of words.
 
-use std::borrow::Cow;
+use crate::error::Result;
 
 /// A text, or the words of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,8 +67,15 @@ pub trait BatchItem: Sync + Sized {
     /// Returns the length of its texts in bytes.
     fn bytes(&self) -> usize;
 
-    /// Returns the inputs that some items are.
-    fn inputs(items: &[Self]) -> Cow<'_, [Input<'_>]>;
+    /// Whether [`with_inputs`](BatchItem::with_inputs) copies texts. Then it is called for a small part of a batch at a time.
+    const COPIES: bool = false;
+
+    /// Calls `f` with the inputs that some items are, the first of which has index `first` in the batch.
+    ///
+    /// # Errors
+    ///
+    /// That of `f`, or of an item that is not a text, with its index in the batch.
+    fn with_inputs<T>(items: &[Self], first: usize, f: impl FnOnce(&[Input<'_>]) -> Result<T>) -> Result<T>;
 }
 
 impl BatchItem for Input<'_> {
@@ -76,8 +83,8 @@ impl BatchItem for Input<'_> {
         self.len()
     }
 
-    fn inputs(items: &[Self]) -> Cow<'_, [Input<'_>]> {
-        Cow::Borrowed(items)
+    fn with_inputs<T>(items: &[Self], _: usize, f: impl FnOnce(&[Input<'_>]) -> Result<T>) -> Result<T> {
+        f(items)
     }
 }
 
@@ -86,7 +93,7 @@ impl BatchItem for &str {
         self.len()
     }
 
-    fn inputs(items: &[Self]) -> Cow<'_, [Input<'_>]> {
-        Cow::Owned(items.iter().map(|text| Input::single(text)).collect())
+    fn with_inputs<T>(items: &[Self], _: usize, f: impl FnOnce(&[Input<'_>]) -> Result<T>) -> Result<T> {
+        f(&items.iter().map(|text| Input::single(text)).collect::<Vec<_>>())
     }
 }
