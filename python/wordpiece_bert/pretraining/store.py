@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, write_text
 from wordpiece_bert._internal.file_locks import only_writer
+from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.errors import InputError
@@ -67,6 +67,7 @@ class StoreShard:
         self._folder = folder
         self._files: JsonObject = entry["files"]
         self._dtype = dtype
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
         where = folder / INDEX
         self.tokens = whole(where, entry, "tokens")
         self.sentences = whole(where, entry, "sentences")
@@ -76,31 +77,37 @@ class StoreShard:
                 f"{where}: a shard must have the files {', '.join(ARRAYS)}, not {', '.join(self._files):.80}"
             )
 
-    @cached_property
+    @property
     def ids(self) -> npt.NDArray[Any]:
         """The ids of all sentences, one after the other: uint16 or uint32 [tokens]."""
-        return open_array(self._folder, self._files["ids"], self._dtype, self.tokens)
+        return self._array("ids", self._dtype, self.tokens)
 
-    @cached_property
+    @property
     def sentence_offsets(self) -> npt.NDArray[np.int64]:
         """Where each sentence begins in `ids`, and the end of the last: int64 [sentences + 1]."""
-        return open_array(self._folder, self._files["sentence_offsets"], np.int64, self.sentences + 1)
+        return self._array("sentence_offsets", np.int64, self.sentences + 1)
 
-    @cached_property
+    @property
     def document_offsets(self) -> npt.NDArray[np.int64]:
         """The first sentence of each document, and the number of sentences: int64 [documents + 1]."""
-        return open_array(self._folder, self._files["document_offsets"], np.int64, self.documents + 1)
+        return self._array("document_offsets", np.int64, self.documents + 1)
 
-    @cached_property
+    @property
     def document_ids(self) -> npt.NDArray[np.uint64]:
         """The id of each document: uint64 [documents]."""
-        return open_array(self._folder, self._files["document_ids"], np.uint64, self.documents)
+        return self._array("document_ids", np.uint64, self.documents)
+
+    def _array(self, name: str, dtype: npt.DTypeLike, length: int) -> npt.NDArray[Any]:
+        """Return an array, mapped when it is first used; later, if its file is still as long."""
+        if (found := self._arrays.get(name)) is not None:
+            require_whole(found)
+            return found
+        return self._arrays.setdefault(name, open_array(self._folder, self._files[name], dtype, length))
 
     def release(self) -> None:
         """Let the system have the memory of the pages that were read; reading them again brings them back."""
-        for name in ARRAYS:
-            if name in self.__dict__:
-                release_pages(self.__dict__[name])
+        for array in self._arrays.values():
+            release_pages(array)
 
     def document(self, number: int) -> list[npt.NDArray[Any]]:
         """Return the sentences of a document of this shard, as arrays of ids."""
@@ -123,8 +130,9 @@ class TokenStore:
     """A tokenized corpus in a folder, as `build_token_store` and `merge_token_stores` write it.
 
     Opening checks the sizes of all files; the arrays are mapped into memory when they are used. A store is pickled as
-    its path. While it is in use, its files must not be cut or overwritten: the system ends a process that reads a
-    mapped page that the file no longer has (SIGBUS), and no error can be raised. Removing the folder is safe.
+    its path. While it is in use, its files must not be cut or overwritten. A file that was shortened is an `InputError` at
+    the next use; one that is shortened while its array is read ends the process, as the system does that (SIGBUS) where a
+    mapped page is read that the file no longer has. Removing the folder is safe.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 //! Rows in the producer's memory, and copies of their texts, which are UTF-8.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use wordpiece::{BatchItem, Error, Input, Text};
@@ -129,6 +130,14 @@ impl Row<'_> {
     }
 }
 
+/// A buffer of more bytes is freed after its use.
+const MAX_KEPT_BYTES: usize = 1 << 18;
+
+thread_local! {
+    /// The memory for the copies of this thread, which is used again: fresh memory costs more than copying to it.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 impl BatchItem for Row<'_> {
     const COPIES: bool = true;
 
@@ -142,12 +151,18 @@ impl BatchItem for Row<'_> {
         f: impl FnOnce(&[Input<'_>]) -> wordpiece::Result<T>,
     ) -> wordpiece::Result<T> {
         let bytes = items.iter().map(BatchItem::bytes).fold(0, usize::saturating_add);
-        let mut buffer = Vec::new();
+        let mut buffer = BUFFER.take();
+        buffer.clear();
         let rows = items.len();
-        buffer.try_reserve_exact(bytes).map_err(|_| Error::OutOfMemory { rows, length: 0, bytes })?;
+        buffer.try_reserve(bytes).map_err(|_| Error::OutOfMemory { rows, length: 0, bytes })?;
         let inputs = copied(items, &mut buffer).map_err(|NotUtf8 { row, is_second, word, valid_up_to }| {
             Error::InputNotUtf8 { is_second, word, valid_up_to }.at_index(first + row)
         })?;
-        f(&inputs)
+        let result = f(&inputs);
+        drop(inputs);
+        if buffer.capacity() <= MAX_KEPT_BYTES {
+            BUFFER.set(buffer);
+        }
+        result
     }
 }

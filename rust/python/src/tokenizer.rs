@@ -360,6 +360,12 @@ impl Tokenizer {
         definition.vocab.id(&definition.unk_token)
     }
 
+    /// The largest id of the vocabulary, without added tokens; None if it is empty.
+    #[getter]
+    fn largest_id(&self) -> Option<u32> {
+        self.core.definition().vocab.max_id()
+    }
+
     /// Return the options of a call; an InputError if truncation leaves no room for a single text.
     fn options(
         &self,

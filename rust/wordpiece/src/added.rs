@@ -123,9 +123,9 @@ pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken], fixed: &BTreeMap<
         let id = known.or_else(|| fixed.get(content).copied()).unwrap_or_else(|| {
             let is_taken = |id: u32| vocab.token(id).is_some() || taken.contains(&id);
             if is_taken(next) {
-                next = largest.checked_add(1).unwrap_or(next);
+                next = if largest < Vocab::LAST_ID { largest + 1 } else { next };
             }
-            while is_taken(next) {
+            while is_taken(next) || next > Vocab::LAST_ID {
                 next = next.wrapping_add(1);
             }
             let id = next;
@@ -146,7 +146,7 @@ pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken], fixed: &BTreeMap<
 /// # Errors
 ///
 /// [`Error::AddedTokenId`] for a token that has another id in the vocabulary or before in the list, and
-/// [`Error::DuplicateId`] for two added tokens with one id.
+/// [`Error::DuplicateId`] for two added tokens with one id, and [`Error::IdTooLarge`].
 pub(crate) fn fixed_ids(vocab: &Vocab, tokens: &[AddedToken], ids: &[u32]) -> Result<BTreeMap<String, u32>> {
     let mut by_content: HashMap<&str, u32> = HashMap::new();
     let mut by_id: HashMap<u32, &str> = HashMap::new();
@@ -155,6 +155,9 @@ pub(crate) fn fixed_ids(vocab: &Vocab, tokens: &[AddedToken], ids: &[u32]) -> Re
         let known = vocab.id(content).or_else(|| by_content.get(content).copied());
         if let Some(assigned) = known.filter(|&known| known != id) {
             return Err(Error::AddedTokenId { content: content.to_owned(), stored: id, assigned });
+        }
+        if id > Vocab::LAST_ID {
+            return Err(Error::IdTooLarge { id, token: content.to_owned() });
         }
         let first = *by_id.entry(id).or_insert(content);
         if first != content {
@@ -472,7 +475,7 @@ mod tests {
     fn no_id_is_assigned_twice() {
         assert_eq!(assigned(&[("a", 2), ("b", 3), ("c", 4)], &["x", "y", "z"]), [5, 6, 7]);
         assert_eq!(assigned(&[("a", 0), ("b", 4)], &["x", "y", "z", "w"]), [2, 3, 5, 6]);
-        assert_eq!(assigned(&[("a", 1), ("b", u32::MAX)], &["x", "y", "z"]), [2, 3, 4]);
-        assert_eq!(assigned(&[("a", 2), ("b", u32::MAX)], &["x", "y"]), [3, 4]);
+        assert_eq!(assigned(&[("a", 1), ("b", Vocab::LAST_ID)], &["x", "y", "z"]), [2, 3, 4]);
+        assert_eq!(assigned(&[("a", 2), ("b", Vocab::LAST_ID)], &["x", "y"]), [3, 4]);
     }
 }

@@ -1,12 +1,15 @@
 //! Patterns of `tokenizer.json`: literal strings and regular expressions.
 //!
 //! Used by the `Replace` normalizer and the `Split` pre-tokenizer, never by BERT's own components. Expressions are compiled
-//! once, when a file is read. Searching a literal is linear; Oniguruma backtracks, so an expression can take much longer,
-//! until it exceeds Oniguruma's limit and the search fails with [`Error::PatternFailed`]. Without the feature `regex`, an
-//! expression is an [`Error::BadPattern`], and the crate needs no C compiler.
+//! once, when a file is read. Searching a literal is linear; Oniguruma backtracks, so an expression can take time that is
+//! quadratic in the length of the text, or worse. Its steps are limited by the length of the text ([`most_steps`]): a search
+//! that needs more fails with [`Error::PatternFailed`]. Without the feature `regex`, an expression is an
+//! [`Error::BadPattern`], and the crate needs no C compiler.
 
 #[cfg(feature = "regex")]
 use onig::{MatchParam, Regex, RegexOptions, Region, SearchOptions, Syntax};
+#[cfg(feature = "regex")]
+use onig_sys::{ONIGERR_RETRY_LIMIT_IN_MATCH_OVER, ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER};
 
 use crate::error::{Error, Result};
 
@@ -57,7 +60,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::PatternFailed`] if Oniguruma gives up, for example because of its limit on backtracking.
+    /// Returns [`Error::PatternFailed`] if Oniguruma gives up, above all because it goes back too often.
     pub(crate) fn find_all(&self, text: &str, found: &mut Vec<(usize, usize)>) -> Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -69,8 +72,9 @@ impl Pattern {
         let failed = |message| Error::PatternFailed { pattern: self.source.clone(), message };
         let mut from = 0;
         let mut last_end = None;
+        let mut budget = StepBudget::new(text);
         while from <= text.len() {
-            let Some((start, end)) = regex.find(text, from).map_err(failed)? else { break };
+            let Some((start, end)) = regex.find(text, from, &mut budget).map_err(failed)? else { break };
             // After an empty match, continue at the next character; otherwise the search would not advance.
             from = if start == end { end + text[end..].chars().next().map_or(1, char::len_utf8) } else { end };
             if start == end && last_end == Some(end) {
@@ -83,7 +87,34 @@ impl Pattern {
     }
 }
 
-/// A compiled regular expression. What fails is Oniguruma's message.
+/// Returns how often Oniguruma may go back in all searches of a text of `bytes` bytes: some hundred milliseconds for 100 KB.
+///
+/// Expressions for natural text need a few steps for each byte.
+const fn most_steps(bytes: usize) -> usize {
+    10_000_000_usize.saturating_add(bytes.saturating_mul(100))
+}
+
+/// The steps that are left for the searches of a text.
+///
+/// Oniguruma takes a limit for a search, but does not tell how many steps it took. So a search begins with a low limit, and is
+/// repeated with a higher one if that is exceeded. Limits that were exceeded count, and the one that was enough; but not the
+/// lowest, of which there is at most one for each byte.
+struct StepBudget {
+    left: usize,
+    /// The limit for the whole text, for the message.
+    most: usize,
+}
+
+impl StepBudget {
+    const LOWEST: usize = 1 << 12;
+
+    fn new(text: &str) -> StepBudget {
+        let most = most_steps(text.len());
+        StepBudget { left: most, most }
+    }
+}
+
+/// A compiled regular expression. What fails is a message.
 #[cfg(feature = "regex")]
 #[derive(Debug)]
 struct Expression(Regex);
@@ -96,12 +127,51 @@ impl Expression {
     }
 
     /// Returns the byte range of the first match at or after `from`.
-    fn find(&self, text: &str, from: usize) -> std::result::Result<Option<(usize, usize)>, String> {
+    fn find(
+        &self,
+        text: &str,
+        from: usize,
+        budget: &mut StepBudget,
+    ) -> std::result::Result<Option<(usize, usize)>, String> {
         let mut region = Region::new();
-        let (options, limits) = (SearchOptions::SEARCH_OPTION_NONE, MatchParam::default());
-        let at = self.0.search_with_param(text, from, text.len(), options, Some(&mut region), limits);
-        Ok(at.map_err(|error| error.description().to_owned())?.and_then(|_| region.pos(0)))
+        let mut steps = StepBudget::LOWEST;
+        loop {
+            let (options, limits) = (SearchOptions::SEARCH_OPTION_NONE, limited(steps));
+            let found = self.0.search_with_param(text, from, text.len(), options, Some(&mut region), limits);
+            if steps > StepBudget::LOWEST {
+                budget.left -= steps;
+            }
+            match found {
+                Ok(at) => return Ok(at.and_then(|_| region.pos(0))),
+                Err(error) if is_over(error.code()) && budget.left > 0 => {
+                    steps = steps.saturating_mul(2).min(budget.left);
+                    region.clear();
+                }
+                Err(error) if is_over(error.code()) => {
+                    return Err(format!("it takes more than {} steps for {} bytes", budget.most, text.len()));
+                }
+                Err(error) => return Err(error.description().to_owned()),
+            }
+        }
     }
+}
+
+/// Returns parameters by which a search takes at most so many steps.
+#[cfg(feature = "regex")]
+fn limited(steps: usize) -> MatchParam {
+    let mut limits = MatchParam::default();
+    // The limit for each place at which a match may begin is part of the one for the search.
+    limits.set_retry_limit_in_match(0);
+    let steps = std::ffi::c_ulong::try_from(steps).unwrap_or(std::ffi::c_ulong::MAX);
+    // SAFETY: the parameters are initialised, and borrowed by nothing else.
+    unsafe { onig_sys::onig_set_retry_limit_in_search_of_match_param(limits.as_raw(), steps) };
+    limits
+}
+
+/// Returns whether an error of Oniguruma says that the steps were not enough.
+#[cfg(feature = "regex")]
+fn is_over(code: i32) -> bool {
+    [ONIGERR_RETRY_LIMIT_IN_MATCH_OVER, ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER].contains(&code)
 }
 
 /// There is no expression without the feature.
@@ -115,7 +185,7 @@ impl Expression {
         Err("the crate was built without regular expressions (feature `regex`)".to_owned())
     }
 
-    fn find(&self, _: &str, _: usize) -> std::result::Result<Option<(usize, usize)>, String> {
+    fn find(&self, _: &str, _: usize, _: &mut StepBudget) -> std::result::Result<Option<(usize, usize)>, String> {
         match *self {}
     }
 }
@@ -160,5 +230,34 @@ mod tests {
     #[cfg_attr(miri, ignore = "calls Oniguruma, which is C")]
     fn a_bad_expression_is_an_error() {
         assert!(matches!(Pattern::regex("a("), Err(Error::BadPattern { pattern, .. }) if pattern == "a("));
+    }
+
+    /// The first goes back in one search, from each letter to the end; the second in as many searches as there are letters.
+    #[test]
+    #[cfg(feature = "regex")]
+    #[cfg_attr(miri, ignore = "calls Oniguruma, which is C")]
+    fn an_expression_that_takes_quadratic_time_is_an_error_in_linear_time() {
+        let text = "a".repeat(100_000);
+        for source in ["(?=(a+)+b)a", "(?=(a+)+b)a|a"] {
+            let started = std::time::Instant::now();
+            let failed = Pattern::regex(source).unwrap().find_all(&text, &mut Vec::new());
+            assert!(
+                matches!(&failed, Err(Error::PatternFailed { pattern, message })
+                    if pattern == source && message == "it takes more than 20000000 steps for 100000 bytes"),
+                "{failed:?}"
+            );
+            assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+        }
+    }
+
+    /// Searches that need more than the lowest limit, and many of them.
+    #[test]
+    #[cfg(feature = "regex")]
+    #[cfg_attr(miri, ignore = "calls Oniguruma, which is C")]
+    fn an_expression_may_take_many_steps_for_each_match() {
+        let text = ("a".repeat(200) + "b ").repeat(100);
+        assert_eq!(found(&Pattern::regex("a+(?<!a)b|b").unwrap(), &text).len(), 100);
+        let spaces = " ".repeat(50_000) + "x";
+        assert_eq!(found(&Pattern::regex(r"\s+(?!\S)|\s+").unwrap(), &spaces), [(0, 49_999), (49_999, 50_000)]);
     }
 }

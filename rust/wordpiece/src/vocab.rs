@@ -57,14 +57,17 @@ impl PartialEq for Vocab {
 }
 
 impl Vocab {
+    /// The largest id that a token may have: the number of ids up to it fits 32 bits, and so does a number for "none".
+    pub const LAST_ID: u32 = u32::MAX - 1;
+
     /// Builds a vocabulary from tokens and their ids, in any order.
     ///
     /// A token that is given twice keeps its last id, as a repeated JSON key does.
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateId`] if two tokens have one id, and [`Error::VocabTooLarge`] if the tokens have more than 2 GiB of
-    /// text.
+    /// [`Error::DuplicateId`] if two tokens have one id, [`Error::IdTooLarge`] if one has an id above [`Vocab::LAST_ID`], and
+    /// [`Error::VocabTooLarge`] if the tokens have more than 2 GiB of text.
     pub fn new<'a>(tokens: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Vocab> {
         let tokens = tokens.into_iter();
         let hasher = DefaultHashBuilder::default();
@@ -100,6 +103,11 @@ impl Vocab {
         if let Some(pair) = entries.windows(2).find(|pair| pair[0].id == pair[1].id) {
             let token = |e: VocabEntry| text[e.start as usize..e.end as usize].to_owned();
             return Err(Error::DuplicateId { id: pair[0].id, first: token(pair[0]), second: token(pair[1]) });
+        }
+        if let Some(&last) = entries.last()
+            && last.id > Vocab::LAST_ID
+        {
+            return Err(Error::IdTooLarge { id: last.id, token: text[last.start as usize..last.end as usize].to_owned() });
         }
         let dense = entries.last().is_none_or(|e| e.id as usize == entries.len() - 1);
         Ok(Vocab { text, entries, by_token, hasher, dense })
@@ -155,6 +163,14 @@ mod tests {
         assert_eq!(vocab.token(4_000_000_000), Some("b"));
         assert_eq!(vocab.token(3), None);
         assert_eq!((vocab.len(), vocab.max_id()), (3, Some(4_000_000_000)));
+    }
+
+    #[test]
+    fn the_number_of_ids_must_fit_32_bits() {
+        assert_eq!(Vocab::new([("a", Vocab::LAST_ID)]).unwrap().id("a"), Some(4_294_967_294));
+        let error = Vocab::new([("a", u32::MAX), ("b", 0)]).unwrap_err();
+        assert!(matches!(&error, Error::IdTooLarge { id: u32::MAX, token } if token == "a"), "{error}");
+        assert!(error.to_string().contains("4294967295; the largest id is 4294967294"), "{error}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.arrays import first_non_finite
 from wordpiece_bert._internal.checks import checked_flag
+from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors, as_multi_vectors
@@ -155,6 +156,7 @@ def _check_widths(queries: MultiVectors, documents: MultiVectors) -> None:
 
 
 def _arrays(vectors: MultiVectors) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    require_whole(vectors.vectors)
     return np.ascontiguousarray(vectors.vectors), np.ascontiguousarray(vectors.offsets)
 
 

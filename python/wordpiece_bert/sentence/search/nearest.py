@@ -10,6 +10,7 @@ import numpy.typing as npt
 from wordpiece_bert import _core
 from wordpiece_bert._internal.arrays import as_float32, first_non_finite
 from wordpiece_bert._internal.highest import highest
+from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import normalized
 
@@ -52,7 +53,8 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
     Raises
     ------
     InputError
-        The vectors differ in length, have no numbers, or a query is not finite.
+        The vectors differ in length, have no numbers, or a query is not finite; or the collection is mapped from a file that
+        was shortened.
     """
     if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
         raise InputError(
@@ -60,6 +62,7 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
             f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
         )
     check_queries(queries)
+    require_whole(collection)
     if metric == "cosine":
         queries = normalized(queries)
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.highest import highest
+from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.quantization import quantize_embeddings
 from wordpiece_bert.sentence.search.nearest import by_groups, check_queries
@@ -36,6 +37,7 @@ def quantized_search(
     The arguments are those of `semantic_search`; the precision is not ``"float32"``.
     """
     check_queries(queries)
+    require_whole(corpus)
     width = queries.shape[1]
     is_binary = precision in ("binary", "ubinary")
     expected = -(-width // 8) if is_binary else width

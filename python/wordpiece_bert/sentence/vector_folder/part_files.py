@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
+from wordpiece_bert._internal.mapped_files import require_size
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.errors import InputError
@@ -173,7 +174,8 @@ class MappedPart:
         self._pyarrow = pyarrow = import_pyarrow("reading a folder of vectors")
         with path.open("rb") as file:
             try:
-                self._bytes = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._bytes = np.frombuffer(self._map, np.uint8)
                 self._file = pyarrow.parquet.ParquetFile(
                     pyarrow.BufferReader(pyarrow.py_buffer(self._bytes)), pre_buffer=False
                 )
@@ -196,14 +198,20 @@ class MappedPart:
 
     def table(self, columns: list[str]) -> Any:
         """Read columns of all rows, as a pyarrow Table."""
+        self._require_whole()
         with self._naming_damage():
             return self._file.read(columns=columns, use_threads=False)
 
     def group(self, number: int, columns: list[str] | None = None) -> Any:
         """Read columns of a row group, as a pyarrow Table."""
+        self._require_whole()
         # Without pyarrow's threads, which are slower for a few columns, and can be alive when the process ends.
         with self._naming_damage():
             return self._file.read_row_group(number, columns=columns, use_threads=False)
+
+    def _require_whole(self) -> None:
+        """Refuse a file that has been shortened, before it is read."""
+        require_size(self._map, self.size, self.path)
 
     @contextmanager
     def _naming_damage(self) -> Iterator[None]:
@@ -230,8 +238,9 @@ class MappedPart:
         Raises
         ------
         InputError
-            They are not stored as `PartWriter` does.
+            They are not stored as `PartWriter` does, or the file was shortened.
         """
+        self._require_whole()
         group = self._file.metadata.row_group(number)
         chunks = (group.column(i) for i in range(group.num_columns))
         chunk = next((one for one in chunks if one.path_in_schema.split(".")[0] == column), None)

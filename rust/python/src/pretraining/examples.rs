@@ -13,6 +13,7 @@ use wordpiece::pretraining::rows::{
     ExampleBuilder as CoreBuilder, Objective, Packing, RowBlock, RowOptions, StoreShard,
 };
 
+use super::mapped::MappedFiles;
 use super::masking::MaskingRules;
 use super::numbers::{Numbers, readonly};
 use super::slot::Slot;
@@ -29,6 +30,7 @@ pub struct ExampleBuilder {
     sentence_offsets: Py<PyArray1<i64>>,
     document_offsets: Py<PyArray1<i64>>,
     document_ids: Py<PyArray1<u64>>,
+    files: MappedFiles,
     masking: Option<Arc<Masking>>,
     threads: Option<usize>,
 }
@@ -102,7 +104,9 @@ impl ExampleBuilder {
                 sep_id,
             };
             let packing = packing.map(|(length, window, max_sequences)| Packing { length, window, max_sequences });
+            let arrays = [ids, sentence_offsets.as_any(), document_offsets.as_any(), document_ids.as_any()];
             let builder = ExampleBuilder {
+                files: MappedFiles::of(py, &arrays.map(Bound::clone))?,
                 builder: Mutex::new(CoreBuilder::new(options, packing)),
                 ids: Numbers::new("ids", ids)?,
                 sentence_offsets: sentence_offsets.unbind(),
@@ -162,6 +166,7 @@ impl ExampleBuilder {
         py: Python<'_>,
         work: impl FnOnce(wordpiece::pretraining::collate::Column<'_>, &[i64], &[i64], &[u64]) -> T + Send,
     ) -> PyResult<T> {
+        self.files.check(py)?;
         let ids = self.ids.read(py)?;
         let sentences = readonly(py, &self.sentence_offsets)?;
         let documents = readonly(py, &self.document_offsets)?;

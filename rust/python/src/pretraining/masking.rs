@@ -122,6 +122,11 @@ impl MaskingRules {
                 max_span_length,
             };
             let classes = TokenClasses::of(tokenizer.definition(), special_ids);
+            // The rules have a byte for each id up to the largest.
+            let largest = tokenizer.definition().vocab.max_id().unwrap_or(0);
+            Vec::<u8>::new().try_reserve_exact(largest as usize + 1).map_err(|_| {
+                error::input(format!("the tokenizer has ids up to {largest}, for which there is not enough memory"))
+            })?;
             Ok(MaskingRules { core: Arc::new(masking::Masking::new(&classes, mask_id, options)) })
         })
     }

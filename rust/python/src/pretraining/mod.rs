@@ -4,6 +4,7 @@
 //! example folders, usually memory maps, are borrowed for the duration of a call and never copied.
 
 mod examples;
+mod mapped;
 mod masking;
 mod numbers;
 mod reader;

@@ -9,6 +9,7 @@ use wordpiece::Error;
 use wordpiece::pretraining::collate::{Batch, BatchLayout, Row, Shard};
 use wordpiece::pretraining::masking::{EpochKeys, Masking, RowKeys};
 
+use super::mapped::MappedFiles;
 use super::masking::{MaskingRules, SCRATCH};
 use super::numbers::{Numbers, ReadonlyNumbers, readonly};
 use crate::error::{self, guarded, to_py};
@@ -23,6 +24,7 @@ pub struct ExampleShard {
     pair_labels: Option<Py<PyArray1<u8>>>,
     masks: Option<(Py<PyArray1<i64>>, Numbers, Numbers)>,
     sequences: Option<(Py<PyArray1<i64>>, Numbers)>,
+    files: MappedFiles,
 }
 
 /// masked_offsets, masked_positions and masked_ids.
@@ -71,7 +73,17 @@ impl ExampleShard {
         sequences: Option<(Bound<'_, PyArray1<i64>>, Bound<'_, PyAny>)>,
     ) -> PyResult<ExampleShard> {
         guarded(|| {
+            let mut arrays = vec![input_ids.clone(), row_offsets.clone().into_any()];
+            arrays.extend(second_starts.cloned());
+            arrays.extend(pair_labels.iter().map(|labels| labels.clone().into_any()));
+            for (offsets, places, ids) in &masks {
+                arrays.extend([offsets.clone().into_any(), places.clone(), ids.clone()]);
+            }
+            for (offsets, lengths) in &sequences {
+                arrays.extend([offsets.clone().into_any(), lengths.clone()]);
+            }
             Ok(ExampleShard {
+                files: MappedFiles::of(input_ids.py(), &arrays)?,
                 ids: Numbers::new("input_ids", input_ids)?,
                 row_offsets: row_offsets.unbind(),
                 second_starts: second_starts.map(|list| Numbers::new("second_starts", list)).transpose()?,
@@ -95,6 +107,7 @@ impl ExampleShard {
 
 impl ExampleShard {
     fn read<'py>(&self, py: Python<'py>) -> PyResult<ReadonlyShard<'py>> {
+        self.files.check(py)?;
         Ok(ReadonlyShard {
             ids: self.ids.read(py)?,
             row_offsets: readonly(py, &self.row_offsets)?,

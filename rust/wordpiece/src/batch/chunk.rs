@@ -116,10 +116,10 @@ impl RowChunk {
 impl BatchRows {
     /// Reserves what the rows of some inputs will hardly exceed: a token for every two bytes. English has one for five
     /// bytes, source code one for three. Memory that is never written costs nothing; a list that grows is copied.
-    fn reserve(&mut self, inputs: &[Input<'_>], options: &EncodeOptions, columns: &Columns) -> Result<()> {
+    fn reserve(&mut self, inputs: &[impl BatchItem], options: &EncodeOptions, columns: &Columns) -> Result<()> {
         let truncation = options.truncation.filter(|_| !columns.windows);
         let max = truncation.map_or(usize::MAX, |truncation| truncation.max_length.saturating_mul(inputs.len()));
-        let n = (inputs.iter().map(Input::len).sum::<usize>() / 2).min(max);
+        let n = (inputs.iter().map(BatchItem::bytes).sum::<usize>() / 2).min(max);
         let rows = inputs.len();
         let length = n.div_ceil(rows.max(1));
         memory::try_reserve(&mut self.ids, n, rows, length)?;
@@ -177,10 +177,21 @@ impl<'a> ChunkEncoder<'a> {
         scratch: &mut EncodeScratch,
         chunk: &mut RowChunk,
     ) -> Result<()> {
+        self.reserve(items, chunk)?;
         I::with_inputs(items, first, |inputs| self.encode_into(first, inputs, scratch, chunk))
     }
 
-    /// Encodes a run of inputs, the first of which has index `first` in the batch, after the rows of a chunk.
+    /// Reserves memory for the rows of some items.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if it cannot be allocated.
+    pub fn reserve(&self, items: &[impl BatchItem], chunk: &mut RowChunk) -> Result<()> {
+        chunk.rows.reserve(items, self.options, self.columns)
+    }
+
+    /// Encodes a run of inputs, the first of which has index `first` in the batch, after the rows of a chunk. Memory for them
+    /// should have been reserved.
     ///
     /// # Errors
     ///
@@ -192,7 +203,6 @@ impl<'a> ChunkEncoder<'a> {
         scratch: &mut EncodeScratch,
         chunk: &mut RowChunk,
     ) -> Result<()> {
-        chunk.rows.reserve(inputs, self.options, self.columns)?;
         let mut i = 0;
         while i < inputs.len() {
             checkpoint();

@@ -20,6 +20,9 @@ const MIN_RUN_BYTES: usize = 1 << 12;
 /// A run has at most this many bytes of text (or one input), so that all threads end at about the same time.
 const MAX_RUN_BYTES: usize = 1 << 16;
 
+/// On one thread, texts that are copied are encoded in runs of so many bytes: they stay in the first-level cache.
+const COPIED_BYTES: usize = 1 << 14;
+
 /// Between these bounds, each thread gets about this many runs: in the end it waits for a part of one.
 const RUNS_PER_THREAD: usize = 16;
 
@@ -60,7 +63,7 @@ impl Tokenizer {
             None => vec![encoder.only_chunk(inputs)?],
             Some(_) => map_runs(self, inputs, pool, |first, inputs, scratch| {
                 let mut chunk = RowChunk::default();
-                encoder.encode_into(first, inputs, scratch, &mut chunk).map(|()| vec![chunk])
+                encoder.encode_items(first, inputs, scratch, &mut chunk).map(|()| vec![chunk])
             })?,
         };
         let longest = chunks.iter().map(|chunk| chunk.longest).max().unwrap_or(0);
@@ -186,9 +189,11 @@ impl ChunkEncoder<'_> {
     /// Encodes all items of a batch on this thread.
     fn only_chunk<I: BatchItem>(&self, items: &[I]) -> Result<RowChunk> {
         let (mut scratch, mut chunk) = (self.tokenizer.scratch(), RowChunk::default());
-        let runs = if I::COPIES { divide(items, MAX_RUN_BYTES) } else { vec![0..items.len()] };
+        let runs = if I::COPIES { divide(items, COPIED_BYTES) } else { vec![0..items.len()] };
+        self.reserve(items, &mut chunk)?;
         for run in runs {
-            self.encode_items(run.start, &items[run], &mut scratch, &mut chunk)?;
+            let first = run.start;
+            I::with_inputs(&items[run], first, |inputs| self.encode_into(first, inputs, &mut scratch, &mut chunk))?;
         }
         Ok(chunk)
     }

@@ -61,6 +61,9 @@ impl Error {
                 "the unknown token {unk_token:?} is not in the vocabulary, whose first token {first:?} begins with a byte \
                  order mark (U+FEFF)"
             ),
+            IdTooLarge { id, token } => {
+                format!("the token {token:?} has the id {id}; the largest id is {}", crate::vocab::Vocab::LAST_ID)
+            }
             DuplicateId { id, first, second } => format!("id {id} is given to two tokens, {first:?} and {second:?}"),
             DuplicateToken { token, first, second, unit } => {
                 format!("token {token:?} is in the vocabulary twice, at {unit} {first} and {unit} {second}")
@@ -165,6 +168,7 @@ impl Error {
             EmptyVocab => "add at least the unknown token",
             MissingUnk { marked_token: Some(_), .. } => "save the file without the mark, or add the unknown token",
             MissingUnk { .. } => "add it, or name another unknown token",
+            IdTooLarge { .. } => "give it a smaller id",
             DuplicateId { .. } => "give each token an id that no other has",
             DuplicateToken { .. } => "remove one of the two",
             BlankLine { .. } => "remove it, unless later tokens rely on its id",

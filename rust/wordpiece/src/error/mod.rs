@@ -55,6 +55,13 @@ pub enum Error {
         /// The other token.
         second: String,
     },
+    /// The id of a token is above [`Vocab::LAST_ID`](crate::Vocab::LAST_ID).
+    IdTooLarge {
+        /// The id.
+        id: u32,
+        /// The token.
+        token: String,
+    },
     /// A list of tokens, or a `vocab.txt` read strictly, has a token twice.
     DuplicateToken {
         /// The token.
@@ -365,6 +372,7 @@ impl Error {
             EmptyVocab
             | MissingUnk { .. }
             | DuplicateId { .. }
+            | IdTooLarge { .. }
             | DuplicateToken { .. }
             | BlankLine { .. }
             | TrailingSpace { .. }
