@@ -308,9 +308,23 @@ def test_errors_are_caught_as_people_catch_them() -> None:
     assert issubclass(VocabError, wb.WordPieceError)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_panic_is_an_internal_error_and_the_next_call_works(capfd: pytest.CaptureFixture[str]) -> None:
+#: Where a panic is caught: in a call, without the interpreter, where signals are heard, on a thread of the pool and on the
+#: thread that it helps, on a thread of the call's own, and in what hears signals.
+PLACES = ["call", "detached", "interruptible", "helper", "caller", "thread", "poll"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_panic_is_an_internal_error_and_the_next_call_works(place: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InternalError, match=r"a bug in wordpiece_bert, please report it.*: what it said"):
-        _core._panic("what it said")
+        _core._panic(b"what it said", place)
     assert "what it said" in capfd.readouterr().err
     assert tokenizer().encode("cat").tokens == ["[CLS]", "cat", "[SEP]"]
+
+
+@pytest.mark.parametrize("message", [b"\xff\xfe a", b"\xed\xa0\x80", b"cut \xf0\x9f\x98", b"\0 %s {} \n", b""], ids=ascii)
+@pytest.mark.parametrize("place", [*PLACES, "error"])
+def test_a_message_that_is_not_utf8_is_an_exception(place: str, message: bytes) -> None:
+    kind = InputError if place == "error" else InternalError
+    with pytest.raises(kind) as caught:
+        _core._panic(message, place)
+    assert str(caught.value).endswith(message.decode(errors="replace"))

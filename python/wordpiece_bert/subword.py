@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted, read_object
+from wordpiece_bert._tokenizer.model_rows import IdBounds, require_rows
 from wordpiece_bert._tokenizer.parts import input_names, plain_core
 from wordpiece_bert._tokenizer.shared_core import SharedCore, Truncation, blocks
 from wordpiece_bert._tokenizer.word_cache import WordCache
@@ -196,12 +197,20 @@ def tokenizer_of(folder: str | os.PathLike[str], *, word_splitter: WordSplitter 
     ------
     ImportError
         The tokenizer is not WordPiece, and the package ``tokenizers`` is not installed.
+    ConfigError
+        The tokenizer has tokens that the folder's model does not have.
     InputError, ModelNotFoundError, TokenizerFormatError
         As for `Tokenizer.from_pretrained` and `is_subword`.
     """
+    tokenizer: AnyTokenizer
     if word_splitter is None and is_subword(folder):
-        return SubwordTokenizer(folder)
-    return Tokenizer.from_pretrained(folder, word_splitter=word_splitter)
+        tokenizer = SubwordTokenizer(folder)
+    else:
+        tokenizer = Tokenizer.from_pretrained(folder, word_splitter=word_splitter)
+    rows = (read_optional_object(Path(folder) / "config.json") or {}).get("vocab_size")
+    if isinstance(rows, int) and rows > 0:
+        require_rows(tokenizer, rows, folder)
+    return tokenizer
 
 
 def wordpiece(tokenizer: AnyTokenizer, what: str) -> Tokenizer:
@@ -397,6 +406,13 @@ class SubwordTokenizer:
     def get_vocab(self) -> dict[str, int]:
         """Return the ids of all tokens by token, added tokens included."""
         return cast("dict[str, int]", self._core.get_vocab(with_added_tokens=True))
+
+    def _id_bounds(self) -> IdBounds:
+        """Return the largest ids."""
+        vocabulary = self._core.get_vocab(with_added_tokens=False)
+        largest = max(((index, token) for token, index in vocabulary.items()), default=(-1, ""))
+        added = self._core.get_added_tokens_decoder()
+        return IdBounds.of(largest, ((index, token.content) for index, token in added.items()))
 
     @property
     def unknown_id(self) -> int | None:

@@ -1,12 +1,45 @@
 """Packages whose names are imported when they are first used (PEP 562)."""
 
 import importlib
+import os
 import sys
+from _thread import RLock, get_ident
 
 TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+
+#: Held while a name is imported. A fork waits for it: in the child, nobody would release what the import system holds for a
+#: thread that imports in the parent, and the first import of the same module would wait without end.
+_importing = RLock()
+#: The threads that hold it because they fork.
+_forking: list[int] = []
+#: A fork waits so many seconds. Longer, it may be an import that waits for one of the forking thread.
+_LONGEST_WAIT = 10.0
+
+
+def _before_fork() -> None:
+    if _importing.acquire(timeout=_LONGEST_WAIT):
+        _forking.append(get_ident())
+
+
+def _after_fork_in_parent() -> None:
+    if get_ident() in _forking:
+        _forking.remove(get_ident())
+        _importing.release()
+
+
+def _after_fork_in_child() -> None:
+    global _importing
+    _forking.clear()
+    _importing = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )
 
 #: The modules in which a name is looked up that another package does not have, for the message.
 _searched: list[str] = []
@@ -42,6 +75,10 @@ def lazy_names(
 
     def load(name: str) -> object:
         """Import a name when it is first used; later uses find it in the package."""
+        with _importing:
+            return imported(name)
+
+    def imported(name: str) -> object:
         if name in modules:
             value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
             namespace[name] = value
@@ -56,7 +93,7 @@ def lazy_names(
         message = f"module {package!r} has no attribute {name!r}"
         if instead := _instead(package, name):
             message = f"{message}: {instead}"
-            if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
+            if sys._getframe(2).f_globals.get("__name__") == "importlib._bootstrap":
                 # `from package import name`, which would replace the message of an AttributeError by its own.
                 raise ImportError(message, name=package)
         raise AttributeError(message, name=name, obj=sys.modules[package])  # Python suggests names like it

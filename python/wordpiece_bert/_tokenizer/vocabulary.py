@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from wordpiece_bert._tokenizer.base import TokenizerBase
+from wordpiece_bert._tokenizer.model_rows import IdBounds
 from wordpiece_bert.added_token import FLAGS, AddedToken
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES
 
@@ -18,6 +19,12 @@ class VocabularyCalls(TokenizerBase):
     """The methods and attributes for the vocabulary."""
 
     __slots__ = ()
+
+    def _id_bounds(self) -> IdBounds:
+        """Return the largest ids."""
+        largest = self._inner.largest_id
+        vocabulary = (-1, "") if largest is None else (largest, self._inner.id_to_token(largest) or "")
+        return IdBounds.of(vocabulary, ((index, fields[0]) for index, fields in self._inner.added_tokens()))
 
     def token_to_id(self, token: str) -> int | None:
         """Return the id of a token, added tokens included, or None if there is no such token.

@@ -8,7 +8,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,9 +28,35 @@ pub(crate) struct Computation {
     cancellation: Cancellation,
     /// Returns whether there is still a caller to compute for.
     is_wanted: fn() -> bool,
+    /// The process whose threads help the caller at present; 0 if none do.
+    helped_in: AtomicU32,
+}
+
+/// Marks a computation as one that other threads help with.
+pub(crate) struct Helped<'a> {
+    computation: &'a Computation,
+    before: u32,
+}
+
+impl Drop for Helped<'_> {
+    fn drop(&mut self) {
+        self.computation.helped_in.store(self.before, Ordering::Relaxed);
+    }
 }
 
 impl Computation {
+    /// Marks the computation as one that other threads help with, until what is returned is dropped.
+    pub(crate) fn helped(&self) -> Helped<'_> {
+        let before = self.helped_in.swap(process::id(), Ordering::Relaxed);
+        Helped { computation: self, before }
+    }
+
+    /// Whether this process was forked, by the poll, from the one whose threads help the caller. Here they do not exist.
+    fn has_lost_helpers(&self) -> bool {
+        let helped_in = self.helped_in.load(Ordering::Relaxed);
+        helped_in != 0 && helped_in != process::id()
+    }
+
     /// Whether the helpers of the calling thread are to end.
     fn is_over(&self) -> bool {
         self.cancellation.is_cancelled() || !(self.is_wanted)()
@@ -79,7 +107,7 @@ impl Participant<'_> {
         {
             // A poll that panics ends the computation, too, which the other threads would otherwise finish.
             let _guard = CancelOnPanic(cancellation);
-            if !function() {
+            if !function() || self.computation.has_lost_helpers() {
                 cancellation.cancel();
             }
             poll.due.set(Instant::now() + POLL_INTERVAL);
@@ -97,9 +125,12 @@ impl Participant<'_> {
 /// It is then unwound on all threads, and what it borrowed mutably is left as a panic would leave it. The first poll is
 /// 20 ms after the start: a short computation is never polled.
 ///
+/// A `poll` may fork the process. The computation goes on in the parent; in the child it is interrupted if other threads
+/// helped, as they do not exist there.
+///
 /// # Errors
 ///
-/// [`Interrupted`] if `poll` returned false and `work` did not reach its end.
+/// [`Interrupted`] if `poll` returned false, or forked, and `work` did not reach its end.
 ///
 /// # Panics
 ///
@@ -120,7 +151,7 @@ pub fn interruptible<T>(
     poll: &mut dyn FnMut() -> bool,
     work: impl FnOnce() -> T,
 ) -> Result<T, Interrupted> {
-    let computation = Computation { cancellation: Cancellation::default(), is_wanted };
+    let computation = Computation { cancellation: Cancellation::default(), is_wanted, helped_in: AtomicU32::new(0) };
     let poll = Poll { function: RefCell::new(poll), due: Cell::new(Instant::now() + POLL_INTERVAL) };
     let caller = Participant { computation: &computation, poll: Some(poll) };
     // Unwind safety: an interrupted computation leaves what a panic would leave; see the documentation.

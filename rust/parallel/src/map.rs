@@ -61,6 +61,7 @@ pub fn map_with<I: Send, S, R: Send>(
         }
     };
     interrupt::with_computation(|computation| {
+        let _helped = computation.map(interrupt::Computation::helped);
         let help = || {
             processor::leave(caller);
             interrupt::take_part(computation, work);

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::interrupt;
+use crate::interrupt::{self, Interrupted};
 
 /// How long an idle thread spins before it sleeps: about as long as waking it up takes.
 const LINGER: Duration = Duration::from_micros(50);
@@ -117,6 +117,11 @@ impl Pool {
         }
     }
 
+    /// Whether this process was forked from the one that made the pool.
+    fn is_of_parent(&self) -> bool {
+        self.process != process::id()
+    }
+
     /// Runs tasks as they are added, for as long as the process lives.
     fn work(&self) {
         let mut state = lock(&self.state);
@@ -177,7 +182,12 @@ impl Pool {
     /// Takes back a task that was added for `count` workers and waits until those that took part in it have ended.
     ///
     /// Polls every 20 ms. A poll that panics is the last: returns what it panicked with, and does not unwind.
+    ///
+    /// Does not wait in a process that was forked since: it has no workers, and one may have held a lock.
     fn withdraw_and_wait(&self, task: &Arc<Task>, count: usize) -> Option<Payload> {
+        if self.is_of_parent() {
+            return Some(Box::new(Interrupted));
+        }
         let begun = count - self.withdraw(task);
         let have_ended = || task.ended.load(Ordering::Acquire) == begun;
         // Spin first: most workers end at about the same time, and sleeping takes longer.
@@ -187,6 +197,9 @@ impl Pool {
             thread::park_timeout(interrupt::POLL_INTERVAL);
             if panicked.is_none() {
                 panicked = catch_unwind(interrupt::poll).err();
+                if self.is_of_parent() {
+                    return Some(Box::new(Interrupted));
+                }
             }
         }
         panicked
@@ -214,7 +227,8 @@ impl Workers {
 
     /// Runs `work` on at most `limit` of the workers and `caller` on this thread, and returns once all have returned.
     ///
-    /// Workers that are busy do not take part: when `caller` returns, those that have not begun by then never begin.
+    /// Workers that are busy do not take part: when `caller` returns, those that have not begun by then never begin. If this
+    /// is another process than before, forked by a poll, there are no workers: it unwinds with [`Interrupted`].
     ///
     /// # Panics
     ///
@@ -240,7 +254,7 @@ impl Workers {
         let own = catch_unwind(AssertUnwindSafe(caller)).err();
         let polled = self.pool.withdraw_and_wait(&task, count);
         mem::forget(guard);
-        let workers = mem::take(&mut *lock(&task.panics));
+        let workers = if self.pool.is_of_parent() { Vec::new() } else { mem::take(&mut *lock(&task.panics)) };
         let mut panics = own.into_iter().chain(polled).chain(workers);
         let first = panics.next();
         panics.for_each(discard);
@@ -432,6 +446,53 @@ mod tests {
         let panic =
             catch_unwind(AssertUnwindSafe(|| interruptible(|| true, &mut || panic!("of a poll"), call))).unwrap_err();
         assert_eq!(*panic.downcast::<&str>().unwrap(), "of a poll");
+    }
+
+    /// By a poll of the caller, or while it waits for a worker.
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "forks")]
+    fn a_child_that_a_poll_forks_is_interrupted_and_its_parent_goes_on() {
+        const ENDED: libc::c_int = 7;
+        for is_waiting in [false, true] {
+            let workers = thread_pool(2).expect("threads");
+            let (mut child, parent) = (0, std::process::id());
+            let mut fork = || {
+                if child == 0 {
+                    // SAFETY: the child calls nothing but what is tested, which needs no lock of another thread, and `_exit`.
+                    child = unsafe { libc::fork() };
+                }
+                true
+            };
+            let main = thread::current().id();
+            let slow = |(): &mut (), _: usize| {
+                let is_long = (thread::current().id() == main) != is_waiting;
+                for _ in 0..if is_long { 60 } else { 0 } {
+                    checkpoint();
+                    thread::sleep(Duration::from_millis(2));
+                }
+            };
+            let done = interruptible(|| true, &mut fork, || crate::map_with(vec![0, 1], Some(workers), || (), slow));
+            if std::process::id() != parent {
+                // SAFETY: ends this process, whatever its state.
+                unsafe { libc::_exit(if done.is_err() { ENDED } else { 1 }) };
+            }
+            assert!(done.is_ok());
+            if child == 0 {
+                continue; // the worker was so late that the caller did everything in time
+            }
+            let mut status = 0;
+            let ended = (0..500).any(|_| {
+                thread::sleep(Duration::from_millis(10));
+                // SAFETY: `status` is a number that the function may write to.
+                unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) == child }
+            });
+            if !ended {
+                // SAFETY: it is the child of this test, which has not been waited for.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+            assert!(ended && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == ENDED, "{is_waiting}: {status}");
+        }
     }
 
     #[test]

@@ -17,10 +17,14 @@
 //!
 //! Strings are not affected: a `str` never changes, and texts of NumPy arrays are copied before they are looked at.
 
+use std::process;
+
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use wordpiece_parallel::interruptible;
+
+use crate::error;
 
 /// Runs `work` with the interpreter released; every 20 ms, signal handlers run on the calling thread.
 ///
@@ -30,21 +34,45 @@ use wordpiece_parallel::interruptible;
 ///
 /// # Errors
 ///
-/// What a handler raised, such as KeyboardInterrupt; the work is then dropped.
+/// What a handler raised, such as KeyboardInterrupt; the work is then dropped. InputError in a process that a handler forked, if
+/// other threads helped.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let mut raised = None;
+    let mut stopped = None;
     let mut go_on = || {
         // `None` when the interpreter is shutting down, which `Python::attach` would answer with a panic.
-        match Python::try_attach(|py| py.check_signals()) {
+        stopped = match Python::try_attach(|py| py.check_signals()) {
             Some(Ok(())) => return true,
-            Some(Err(error)) => raised = Some(error),
-            None => (),
-        }
+            Some(Err(error)) => Some(error),
+            None => Some(PyKeyboardInterrupt::new_err(())),
+        };
         false
     };
     let done = py.detach(|| interruptible(interpreter_lives, &mut go_on, work));
-    done.map_err(|_| raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(())))
+    done.map_err(|_| stopped.unwrap_or_else(forked))
 }
+
+/// Returns the exception for a process that a signal handler has forked during a call that other threads helped with.
+fn forked() -> PyErr {
+    error::input(
+        "a signal handler has forked this process during a call with several threads, which do not exist in it: make the \
+         call again"
+            .to_owned(),
+    )
+}
+
+/// Ends a process that a signal handler has forked from the process `of`, where other threads would be waited for without end.
+///
+/// Of a training of vocabularies, threads live as long as the call, and there is no way out of it without them.
+pub fn end_if_forked(py: Python<'_>, of: u32) {
+    if process::id() != of {
+        eprintln!("wordpiece_bert: a process that a signal handler forks during a training of a vocabulary cannot go on");
+        // It does not return; if it cannot even be called, the process would have waited.
+        let _ = py.import("os").and_then(|os| os.call_method1("_exit", (FORKED_STATUS,)));
+    }
+}
+
+/// The exit status of a process that cannot go on: an internal software error, in sysexits.h.
+const FORKED_STATUS: i32 = 70;
 
 /// Returns whether the interpreter still runs Python.
 ///

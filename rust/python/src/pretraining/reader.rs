@@ -76,10 +76,10 @@ impl ExampleShard {
             let mut arrays = vec![input_ids.clone(), row_offsets.clone().into_any()];
             arrays.extend(second_starts.cloned());
             arrays.extend(pair_labels.iter().map(|labels| labels.clone().into_any()));
-            for (offsets, places, ids) in &masks {
+            if let Some((offsets, places, ids)) = &masks {
                 arrays.extend([offsets.clone().into_any(), places.clone(), ids.clone()]);
             }
-            for (offsets, lengths) in &sequences {
+            if let Some((offsets, lengths)) = &sequences {
                 arrays.extend([offsets.clone().into_any(), lengths.clone()]);
             }
             Ok(ExampleShard {

@@ -5,12 +5,14 @@ use wordpiece::Error;
 use wordpiece::train::{Progress, Stage, TrainingError};
 
 use crate::error::to_py;
+use crate::interrupt::end_if_forked;
 
 /// Calls back into Python and keeps what was raised there.
 struct Observer {
     /// Called with the stage, the work done and the total; the total is `None` if it is not known.
     callable: Option<Py<PyAny>>,
     raised: Option<PyErr>,
+    process: u32,
 }
 
 impl Observer {
@@ -22,6 +24,7 @@ impl Observer {
         };
         let goes_on = Python::try_attach(|py| {
             let mut result = py.check_signals();
+            end_if_forked(py, self.process);
             if let (Ok(()), Some(callable)) = (&result, &self.callable) {
                 result = callable.call1(py, (stage, progress.done, progress.total)).map(drop);
             }
@@ -40,7 +43,7 @@ pub fn run_observed<T: Send>(
     callable: Option<Py<PyAny>>,
     work: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> wordpiece::Result<T> + Send,
 ) -> PyResult<T> {
-    let mut observer = Observer { callable, raised: None };
+    let mut observer = Observer { callable, raised: None, process: std::process::id() };
     let result = py.detach(|| work(&mut |progress| observer.observe(progress)));
     result.map_err(|error| match (observer.raised, error) {
         (Some(raised), Error::Training(TrainingError::Interrupted)) => raised,

@@ -1,0 +1,61 @@
+"""Whether the ids of a tokenizer are rows of its model's table of words, which is found out when they are loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wordpiece_bert._internal.warn import warn
+from wordpiece_bert.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["IdBounds", "require_rows"]
+
+
+class IdBounds(NamedTuple):
+    """The largest ids of a tokenizer, each with its token."""
+
+    #: Of the vocabulary, without added tokens.
+    vocabulary: tuple[int, str]
+    #: Of added tokens.
+    added: tuple[int, str]
+
+    @classmethod
+    def of(cls, vocabulary: tuple[int, str], added: Iterable[tuple[int, str]]) -> IdBounds:
+        """Return the bounds for a largest token of the vocabulary and any added tokens."""
+        return cls(vocabulary, max(added, default=(-1, "")))
+
+
+def require_rows(tokenizer: Any, rows: int, where: object) -> None:
+    """Refuse a tokenizer with tokens that the table of words of its model does not have; a larger table is right.
+
+    Added tokens that are in no text by themselves are a warning: a model works without them, and transformers loads it.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer or SubwordTokenizer
+        The tokenizer.
+    rows : int
+        The number of rows of the table.
+    where : object
+        The folder or the file, for the message.
+
+    Raises
+    ------
+    ConfigError
+        A token of the vocabulary, or one that is added to every text, has no row.
+    """
+    (largest, token), (added, content) = tokenizer._id_bounds()
+    if largest < rows and added < rows:
+        return
+    owned = f"the model has {rows:,} rows of word vectors (vocab_size), for ids up to {rows - 1}"
+    in_every_text = max(tokenizer.encode("", truncation=False, padding=False).ids, default=-1)
+    if largest >= rows or in_every_text >= rows:
+        if largest < rows:
+            largest, token = in_every_text, tokenizer.id_to_token(in_every_text)
+        raise ConfigError(
+            f"{where}: the token {token!r} has the id {largest}, but {owned}: tokenizer and model are not of one "
+            "checkpoint, or the table was not enlarged when tokens were added"
+        )
+    warn(f"{where}: the added token {content!r} has the id {added}, but {owned}: texts with it are refused")
