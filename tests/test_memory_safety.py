@@ -415,7 +415,7 @@ def test_an_expression_that_takes_too_many_steps_is_an_error_that_names_it() -> 
         "type": "Split", "pattern": {"Regex": "(?=(a+)+b)a"}, "behavior": "Isolated", "invert": False,
     }  # fmt: skip
     tok = wb.Tokenizer.from_json(json.dumps(definition))
-    assert tok.encode("a" * 200).tokens
+    assert tok.encode("aaa").tokens
     with pytest.raises(InputError, match=r"the pattern \"\(\?=\(a\+\)\+b\)a\" failed on this text: it takes more than"):
         tok.encode("a" * 100_000)
 

@@ -1,5 +1,6 @@
 //! Panics in each place where one is caught, so that the tests can check the resulting exceptions.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pyo3::prelude::*;
@@ -17,22 +18,27 @@ pub fn _panic(py: Python<'_>, message: &[u8], place: Utf8<'_>) -> PyResult<()> {
     let message = unsafe { str::from_utf8_unchecked(message) };
     let main = thread::current().id();
     let is_helper = || thread::current().id() != main;
-    // Both threads of a map have an item: the one that is not to panic waits for the end of the other.
-    let shared = |panics: fn(bool) -> bool| {
+    // Both threads of a map have an item: the one that is not to panic waits for the other.
+    let panics = AtomicBool::new(false);
+    let shared = |of_helper: bool| {
         let work = |(): &mut (), _: usize| {
-            if panics(is_helper()) {
+            if is_helper() == of_helper {
+                panics.store(true, Ordering::Relaxed);
                 panic!("{message}");
             }
-            thread::sleep(std::time::Duration::from_millis(2));
+            while !panics.load(Ordering::Relaxed) {
+                checkpoint();
+                thread::yield_now();
+            }
         };
-        map_with((0..64).collect(), thread_pool(1), || (), work);
+        map_with((0..2).collect(), thread_pool(1), || (), work);
     };
     guarded(|| match &*place {
         "call" => panic!("{message}"),
         "detached" => py.detach(|| panic!("{message}")),
         "interruptible" => detached(py, || panic!("{message}")),
-        "helper" => detached(py, || shared(|is_helper| is_helper)),
-        "caller" => detached(py, || shared(|is_helper| !is_helper)),
+        "helper" => detached(py, || shared(true)),
+        "caller" => detached(py, || shared(false)),
         "thread" => detached(py, || drop(fork_join([()], |(), _| panic!("{message}"), |_| ()))),
         "poll" => py.detach(|| {
             let endless = || loop {
