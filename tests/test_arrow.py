@@ -454,7 +454,7 @@ def test_ids_are_a_column_of_lists() -> None:
     assert str(column.type) == "large_list<item: uint32>"
     assert column.to_pylist() == batch.to_list()
     assert column.values.buffers()[1].address == batch.ids.ctypes.data
-    assert column.buffers()[1].address == batch.row_offsets.ctypes.data
+    assert column.buffers()[1].address != batch.row_offsets.ctypes.data, "what a reader follows is copied"
     assert pl.Series(batch).to_list() == pl.from_arrow(batch).to_list() == batch.to_list()
     assert na.Array(batch).to_pylist() == batch.to_list()
     assert batch.to_arrow().equals(column)

@@ -32,7 +32,7 @@ class ArrowStream(Protocol):
 
 
 class ArrowTable:
-    """An encoded batch as a table that every Arrow library can import without a copy.
+    """An encoded batch as a table that every Arrow library can import, without a copy of what it has for each token.
 
     ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and ``SELECT … FROM table`` in DuckDB all work. The table has
     one row for each row of the batch; `RaggedBatch.to_arrow_table` creates it and describes the columns.

@@ -68,7 +68,7 @@ class ArrowRows(FileSink):
         """Begin the file, or continue it.
 
         An Arrow file ends with the positions of its batches, which only its writer knows. So the batches that are there
-        are read from the file, without copying them, and given to a new writer whose bytes are skipped so far.
+        are read from the file, one at a time, and given to a new writer whose bytes are skipped so far.
         """
         self._stack.enter_context(self._writer)
         if offset == 0:
@@ -78,14 +78,14 @@ class ArrowRows(FileSink):
         self.file.seek(0)
         self._writer.begin(cast("BinaryIO", _Continued(self.file, offset)), self._arrow)
         try:
-            with (
-                pyarrow.memory_map(str(self.part)) as mapped,
-                pyarrow.ipc.open_stream(mapped.read_buffer(offset)[8:]) as batches,
-            ):
-                for batch in batches:  # what follows the first eight bytes of a file is a stream
+            with pyarrow.OSFile(str(self.part)) as stored:
+                stored.seek(8)  # what follows the first eight bytes of a file is a stream
+                batches = pyarrow.ipc.open_stream(stored)
+                while stored.tell() < offset:
+                    batch = batches.read_next_batch()
                     batch.validate(full=True)  # offsets that lead out of a buffer would end the process
                     self._writer.write(batch)
-        except (pyarrow.ArrowException, OSError) as cause:
+        except (pyarrow.ArrowException, OSError, StopIteration) as cause:
             if isinstance(cause, OSError) and cause.errno is not None:
                 raise  # the disk is full, not the file damaged
             raise InputError(
