@@ -117,15 +117,6 @@ def test_embed_normalize_writes_unit_vectors(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_allclose(unit, plain / np.linalg.norm(plain), atol=1e-6)
 
 
-def test_embed_replaces_the_target_of_a_link_and_keeps_the_link() -> None:
-    Path("texts.txt").write_text("text\n")
-    Path("real.npy").write_bytes(b"old")
-    Path("link.npy").symlink_to("real.npy")
-    assert main(["embed", "texts.txt", "-o", "link.npy"]) == 0
-    assert Path("link.npy").is_symlink()
-    assert np.load("real.npy").shape == (1, 384)
-
-
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError, wb.WordPieceError("no")])
 def test_an_interrupted_embed_keeps_the_old_output(
     interruption: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -335,9 +335,8 @@ def test_a_fingerprint_replaces_no_input(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_fingerprint_is_found_through_a_link() -> None:
     Path("data").mkdir()
+    embed("data/v.npy")
     Path("v.npy").symlink_to("data/v.npy")
-    embed("v.npy")
-    assert sorted(os.listdir("data")) == ["v.npy", "v.npy.fingerprint.json"]
     assert read_stored(Path("v.npy")).record == read_stored(Path("data/v.npy")).record is not None
 
 

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import shutil
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from wordpiece_bert.sentence import (
     write_vectors,
 )
 from wordpiece_bert.sentence.loading import load_encoder
-from wordpiece_bert.sentence.vector_folder import collecting, part_files
+from wordpiece_bert.sentence.vector_folder import collecting, part_files, writing
 from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
 
 if TYPE_CHECKING:
@@ -318,6 +319,35 @@ def test_commands_refuse(
     more = ["-m", str(models / "static")] if options[0] == "embed" else []
     assert main([*options, *more]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+)
+def test_an_interrupted_command_says_what_it_keeps_and_goes_on(
+    models: Path,
+    desk: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    status: int,
+    said: str,
+) -> None:
+    monkeypatch.setattr(writing, "TEXTS", 8)
+    model = ["-m", str(models / "static")]
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(number)
+
+    with monkeypatch.context() as context:
+        context.setattr("wordpiece_bert._internal.progress.Progress.update", interrupted)
+        assert main([*EMBED, *model]) == status
+    assert capsys.readouterr().err.endswith(
+        f"wordpiece-bert: {said}: 8 of 57 texts are embedded and kept in docs.vectors; run it again for the rest\n"
+    )
+    assert main([*EMBED, *model]) == 0
+    assert "49 texts to embed: 49 new, 0 changed, 8 unchanged" in capsys.readouterr().err
+    assert len(open_vectors("docs.vectors")) == 57
 
 
 # --- bad input

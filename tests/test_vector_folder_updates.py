@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,9 @@ from vector_folders import Rows, contents, expected, layout, write
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import open_vectors
 from wordpiece_bert.sentence.vector_folder import collecting, part_files, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TESTS = Path(__file__).parent
 
@@ -121,6 +126,70 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
             tmp_path / "v", documents, of, embed_within, update=False, prune=False,
             planned=lambda plan: None, done=lambda count, cut: None,
         )  # fmt: skip
+    assert not (tmp_path / "v").exists()
+
+
+def interrupted_write(folder: Path, rows: Rows, embed: Callable[[list[str]], writing.Encoded]) -> str:
+    """Write documents with an encoder that is interrupted; return what the interruption says."""
+    of = layout()
+    documents = vector_folders.Documents(vector_folders.table_of(rows), "body", "key", of.keep)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        writing.write_folder(
+            folder, documents, of, embed, update=False, prune=False,
+            planned=lambda plan: None, done=lambda count, cut: None,
+        )  # fmt: skip
+    (note,) = caught.value.__notes__
+    return note
+
+
+def test_an_interrupted_run_keeps_what_was_embedded_and_says_so(tmp_path: Path) -> None:
+    rows: Rows = {f"d{i}": (f"text {i}", i) for i in range(20)}
+    folder = tmp_path / "v"
+    calls = 0
+
+    def embed(texts: list[str]) -> writing.Encoded:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return vector_folders.encoded(texts)
+
+    assert (
+        interrupted_write(folder, rows, embed)
+        == f"8 of 20 texts are embedded and kept in {folder}; run it again for the rest"
+    )
+    plan, embedded = write(folder, rows, update=False)
+    assert (plan.new, plan.unchanged) == (12, 8)
+    assert embedded == [f"text {i}" for i in range(8, 20)]
+    assert contents(folder) == expected(rows)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_a_signal_while_a_part_is_written_takes_effect_when_the_part_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: Rows = {f"d{i}": (f"text {i}", i) for i in range(20)}
+    append = part_files.PartWriter.append
+
+    def interrupted(writer: part_files.PartWriter, batch: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        append(writer, batch)
+
+    monkeypatch.setattr(part_files.PartWriter, "append", interrupted)
+    note = interrupted_write(tmp_path / "v", rows, vector_folders.encoded)
+    monkeypatch.undo()
+    assert note.startswith("4 of 20 texts are embedded and kept")
+    _, embedded = write(tmp_path / "v", rows, update=False)
+    assert embedded == [f"text {i}" for i in range(4, 20)]
+    assert contents(tmp_path / "v") == expected(rows)
+
+
+def test_an_interruption_before_the_first_vector_says_that_nothing_is_kept(tmp_path: Path) -> None:
+    def embed(texts: list[str]) -> writing.Encoded:
+        raise KeyboardInterrupt
+
+    note = interrupted_write(tmp_path / "v", {"d1": ("a", 1)}, embed)
+    assert note == "no text was embedded yet"
     assert not (tmp_path / "v").exists()
 
 

@@ -58,6 +58,11 @@ def vector_of(text: str) -> npt.NDArray[np.float32]:
     return vector / np.linalg.norm(vector)
 
 
+def encoded(texts: list[str]) -> Encoded:
+    """The vectors of texts, none of which was truncated."""
+    return Encoded(np.stack([vector_of(text) for text in texts]), np.zeros(len(texts), np.bool_))
+
+
 def layout(precisions: tuple[str, ...] = ("float32",), **others: Any) -> Layout:
     fingerprint = Fingerprint(
         model={"weights": "those"},
@@ -101,7 +106,7 @@ def write(
 
     def embed(texts: list[str]) -> Encoded:
         embedded.extend(texts)
-        return Encoded(np.stack([vector_of(text) for text in texts]), np.zeros(len(texts), np.bool_))
+        return encoded(texts)
 
     of = of or layout()
     documents = Documents(table_of(rows), of.text_column, of.id_column, of.keep)

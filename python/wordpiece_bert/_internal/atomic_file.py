@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import threading
+import stat
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold, remove_abandoned
+from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import FrameType
 
 
 # Bytes that a system call writes, and bytes after which a large file is flushed: 0.1 s for a disk with 160 MB/s.
@@ -35,12 +34,33 @@ def part_pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{16}}\.part")
 
 
+def in_real_folder(path: Path) -> Path:
+    """Return a path with the symbolic links of its folder resolved, but not a link that it is itself."""
+    return Path(os.path.realpath(path.parent), path.name)
+
+
+def check_replaceable(path: Path) -> None:
+    """Check that a file that is to be replaced is none that other programs read and write, such as ``/dev/stdout``.
+
+    Raises
+    ------
+    InputError
+        It is, or it is a link to such a file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path}: is not an ordinary file, so it is not replaced; choose another output")
+
+
 class AtomicFile:
     """Writes a file atomically: to a temporary file in the same folder, which `commit` renames.
 
     A reader sees the old file or the new one, never a part of it. If the context ends with an error, or without
-    `commit`, the temporary file is removed and the old file stays. A symbolic link is followed: the file it points to
-    is replaced.
+    `commit`, the temporary file is removed and the old file stays. A symbolic link is replaced: the file that it points
+    to, such as a blob of the Hugging Face cache, which other folders share, stays as it is.
 
     The temporary file is created by `begin`, inside the context, and not by the constructor: a signal that arrives
     between opening a file and entering the context would leave the file on the disk.
@@ -61,8 +81,8 @@ class AtomicFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        #: The file to replace: `path` with symbolic links resolved.
-        self.target = Path(os.path.realpath(path))
+        #: The file to replace: `path`, in its folder with symbolic links resolved.
+        self.target = in_real_folder(path)
         self._temporary = self.target.with_name(part_name(self.target.name))
         self._file: BinaryIO | None = None
 
@@ -74,10 +94,13 @@ class AtomicFile:
 
         Raises
         ------
+        InputError
+            There is something that is neither a file nor a folder, such as a device or a pipe, or a link to it.
         OSError
             The folder does not exist or is not writable.
         """
         with self.naming_errors():
+            check_replaceable(self.path)
             remove_abandoned(self.target.parent, part_pattern(self.target.name))
             self._file = self._temporary.open("xb")
             while not hold(self._file.fileno(), self._temporary):
@@ -171,23 +194,6 @@ class AtomicFile:
         if self._file is not None:
             with suppress(OSError):  # after a failed write the data is still buffered, and closing writes it again
                 self._file.close()
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C take effect only at the end of the block, for a few system calls that belong together."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield  # Python runs handlers in the main thread only
-        return
-    arrived: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: arrived.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if arrived:
-            handler(*arrived[-1])
 
 
 def sync_folder(folder: Path) -> None:

@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
-from wordpiece_bert._internal.atomic_file import AtomicFile, part_name, part_pattern, sync_folder, uninterrupted
+from wordpiece_bert._internal.atomic_file import AtomicFile, part_name, part_pattern, sync_folder
 from wordpiece_bert._internal.file_locks import exclusive, hold, remove_abandoned
+from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class AtomicFolder:
     Parameters
     ----------
     folder : Path
-        The folder, which is created if need be. A symbolic link is followed.
+        The folder, which is created if need be. A link to a folder is followed; files in it that are links are replaced.
 
     Examples
     --------

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.atomic_file import write_bytes
 from wordpiece_bert._internal.parameters import Parameters
 from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    import os
 
 #: Where a plot goes.
 PLOTTED = Parameters(
@@ -40,3 +46,29 @@ def new_figure(what: str, remedy: str = "", **settings: Any) -> tuple[Any, Any]:
         raise InputError(f"{what} needs matplotlib: pip install 'wordpiece-bert[plot]'{remedy}") from cause
     figure = Figure(**settings)
     return figure, FigureCanvasAgg(figure)
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write a figure to a file, atomically.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    path : str or os.PathLike
+        The file; its suffix determines the format.
+
+    Raises
+    ------
+    InputError
+        The suffix is another one.
+    OSError
+        The file cannot be written.
+    """
+    file = Path(path)
+    kind = file.suffix.lower().removeprefix(".")
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise InputError(f"{file}: a plot is written as .svg, .png or .pdf; choose a name with such a suffix")
+    content = io.BytesIO()
+    figure.savefig(content, format=kind)
+    write_bytes(file, content.getvalue())

@@ -79,13 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 _print_every_second()
             options.run(options)
             sys.stdout.flush()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             if debug:
                 raise
-            print(f"{PROGRAM}: interrupted", file=sys.stderr)
+            print(f"{PROGRAM}: {_with_notes('interrupted', error)}", file=sys.stderr)
             return 130
         except _SignalError as error:
-            print(f"{PROGRAM}: {error}", file=sys.stderr)
+            print(f"{PROGRAM}: {_with_notes(str(error), error)}", file=sys.stderr)
             return 128 + error.number
         except BrokenPipeError:
             # The reader has closed the pipe (`… | head`). At exit Python must not flush into it.
@@ -243,6 +243,11 @@ def _parser(needed: Sequence[str]) -> _Parser:
         else:
             commands.add_parser(name, help=summary, add_help=False)
     return parser
+
+
+def _with_notes(message: str, error: BaseException) -> str:
+    """Return a message with what the interrupted call has to say: what it keeps, and how to go on."""
+    return ": ".join([message, *getattr(error, "__notes__", [])])
 
 
 def _one_line(error: Exception) -> str:

@@ -198,8 +198,7 @@ class VectorsDigest:
 
 def sidecar_of(path: Path) -> Path:
     """Return the file that has the fingerprint of a file of vectors whose format has no place for it."""
-    target = Path(os.path.realpath(path))
-    return target.with_name(target.name + _SUFFIX)
+    return path.with_name(path.name + _SUFFIX)
 
 
 def read_sidecar(path: Path) -> bytes | None:
@@ -212,7 +211,7 @@ def read_sidecar(path: Path) -> bytes | None:
     OSError
         It cannot be read.
     """
-    sidecar = sidecar_of(path)
+    sidecar = sidecar_of(Path(os.path.realpath(path)))
     try:
         require_ordinary_file(sidecar)
     except FileNotFoundError:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_file import AtomicFile, uninterrupted
+from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.corpus.fingerprint import METADATA_KEY, VectorsDigest, sidecar_of
 from wordpiece_bert.corpus.npy_writer import npy_header

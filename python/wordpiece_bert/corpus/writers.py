@@ -7,17 +7,16 @@ A writer is a context manager. Inside it `begin` opens temporary files, `append`
 from __future__ import annotations
 
 import json
-import os
 import stat
 from contextlib import ExitStack
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_file import AtomicFile, uninterrupted
+from wordpiece_bert._internal.atomic_file import AtomicFile, check_replaceable
 from wordpiece_bert._internal.file_locks import exclusive
+from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.corpus.arrow_writer import ArrowWriter
 from wordpiece_bert.corpus.npy_writer import NpyWriter
 from wordpiece_bert.corpus.row_writer import ArrowRowWriter, RowWriter
@@ -26,6 +25,7 @@ from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     import numpy.typing as npt
 
@@ -91,18 +91,16 @@ def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
     InputError
         The path has another suffix, is a folder or a special file such as a device, or its folder does not exist.
     """
-    real = Path(os.path.realpath(path))
-    mode = _mode(real)
+    mode = _mode(path)
     if path.suffix not in suffixes:
         listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         message = f"{path}: {what} are written as {listed}; choose an output with such a suffix"
     elif mode is not None and stat.S_ISDIR(mode):
         message = f"{path}: is a folder; pass the path of a file"
-    elif mode is not None and not stat.S_ISREG(mode):
-        message = f"{path}: is not an ordinary file, so it is not replaced; choose another output"
-    elif not real.parent.is_dir():
-        message = f"{path}: the folder {real.parent} does not exist; create it first"
+    elif not path.parent.is_dir():
+        message = f"{path}: the folder {path.parent.absolute()} does not exist; create it first"
     else:
+        check_replaceable(path)
         return
     raise InputError(message)
 
@@ -161,12 +159,12 @@ class _NpyTable:
     def commit(self) -> None:
         for file in self._files.values():
             file.finish()
-        with exclusive(Path(os.path.realpath(self.path)).parent), uninterrupted():
+        with exclusive(self.path.parent), uninterrupted():
             # The old ids are removed first and the new ids renamed last, so that ids never exist beside the wrong
             # columns, even if the process is killed in between.
             others = [path for path in written_files(self.path) if path not in self.files and path.is_file()]
             if len(self._files) > 1 or others:
-                Path(os.path.realpath(self.path)).unlink(missing_ok=True)
+                self.path.unlink(missing_ok=True)
             for path in others:  # columns of an older output, which would not belong to these ids
                 path.unlink(missing_ok=True)
             for name in reversed(self._files):

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.checks import check_instance, checked_probability
-from wordpiece_bert._internal.figures import PLOTTED, new_figure
+from wordpiece_bert._internal.figures import PLOTTED, new_figure, save_figure
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
@@ -287,7 +287,7 @@ class ExamplesReport:
         by_length.set(
             title=f"Lengths of rows, {self.fill_rate:.1%} full", ylabel="tokens", ylim=(0, self.row_length * 1.02)
         )
-        figure.savefig(path)
+        save_figure(figure, path)
 
 
 def _checked(name: str, kind: str, value: Any) -> Any:

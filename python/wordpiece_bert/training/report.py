@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
-from wordpiece_bert._internal.figures import PLOTTED, new_figure
+from wordpiece_bert._internal.figures import PLOTTED, new_figure, save_figure
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
@@ -264,7 +264,7 @@ class VocabReport:
             xlabel="tokens per text", ylabel="share of texts up to this length", title="Texts", ylim=(0, 1.02)
         )
         by_rank.legend()
-        figure.savefig(path)
+        save_figure(figure, path)
 
 
 _ROWS = (

@@ -11,10 +11,9 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from wordpiece_bert._internal.atomic_file import sync_folder
+from wordpiece_bert._internal.atomic_file import check_replaceable, in_real_folder, sync_folder
 from wordpiece_bert._internal.file_locks import HAS_LOCKS, locked, only_writer
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.array_files import remove_parts
@@ -23,6 +22,7 @@ from wordpiece_bert.pretraining.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
     from typing import BinaryIO
 
     from wordpiece_bert import _core
@@ -159,7 +159,7 @@ class FileSink(RowSink):
 
     def __init__(self, path: Path, schema: RowSchema, steps: Sequence[tuple[int, int]] = ()) -> None:
         super().__init__(path, schema, steps)
-        self._target = Path(os.path.realpath(path))
+        self._target = in_real_folder(path)
         self.part = self._target.with_name(f"{self._target.name}.part")
         self.journal = self._target.with_name(f"{self._target.name}.{JOURNAL}")
         self._rows = self._safe = self._crc = 0
@@ -180,7 +180,8 @@ class FileSink(RowSink):
             self.file.close()
 
     def __enter__(self) -> Self:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        check_replaceable(self.path)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         with ExitStack() as stack:
             self.file = stack.enter_context(os.fdopen(os.open(self.part, flags, 0o666), "r+b"))
             if not stat.S_ISREG(os.fstat(self.file.fileno()).st_mode):

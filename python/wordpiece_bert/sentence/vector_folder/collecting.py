@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.sentence.vector_folder.layout import UNFINISHED, part_name, record_of
 from wordpiece_bert.sentence.vector_folder.part_files import GROUP_BYTES, GROUP_ROWS, MappedPart, PartWriter
@@ -65,30 +67,43 @@ class Collector:
         self._rows = self._bytes = 0
         self._group_rows = GROUP_ROWS
         self._writer: PartWriter | None = None
+        #: Ends the writer of the part that is being written.
+        self._part = ExitStack()
+        #: Whether all rows that were added are written or waiting.
+        self._is_whole = True
         self._written = 0
         self._start = time.monotonic()
         #: The parts that are complete.
         self.parts: list[MappedPart] = []
 
     def append(self, table: Any, *, slow: bool = False) -> None:
-        """Add rows, a table; `slow` if they took time, so that a part ends after some seconds."""
+        """Add rows, a table; `slow` if they took time, so that a part ends after some seconds.
+
+        A signal takes effect afterwards, so that it leaves no part that cannot be finished.
+        """
         if not table.num_rows:
             return
-        self._waiting.append(table)
-        self._rows += table.num_rows
-        self._bytes += table.nbytes
-        while self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
-            self._write_group()
-            if self._writer is not None and (self._writer.rows >= PART_ROWS or self._written >= PART_BYTES):
-                self._finish_part()
-        if slow and time.monotonic() - self._start > _SECONDS:
-            self.flush()
+        with uninterrupted():
+            self._is_whole = False
+            self._waiting.append(table)
+            self._rows += table.num_rows
+            self._bytes += table.nbytes
+            while self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+                self._write_group()
+                if self._writer is not None and (self._writer.rows >= PART_ROWS or self._written >= PART_BYTES):
+                    self._finish_part()
+            if slow and time.monotonic() - self._start > _SECONDS:
+                self.flush()
+            self._is_whole = True
 
     def flush(self) -> None:
-        """Write the rows that are waiting, and finish the part."""
-        while self._rows:
-            self._write_group()
-        self._finish_part()
+        """Write the rows that are waiting, and finish the part; a signal takes effect afterwards."""
+        with uninterrupted():
+            self._is_whole = False
+            while self._rows:
+                self._write_group()
+            self._finish_part()
+            self._is_whole = True
 
     def _write_group(self) -> None:
         """Write a row group of the rows that are waiting."""
@@ -96,8 +111,9 @@ class Collector:
         per_row = max(1, self._bytes // max(1, self._rows))
         count = max(1, min(GROUP_ROWS, GROUP_BYTES // per_row, len(table)))
         if self._writer is None:
-            self._writer = PartWriter(self._folder / part_name(self.number), self._schema, self._plain)
-            self._writer.__enter__()
+            self._writer = self._part.enter_context(
+                PartWriter(self._folder / part_name(self.number), self._schema, self._plain)
+            )
             self._writer.begin()
             self._written = 0
         batches = table.slice(0, count).combine_chunks().to_batches()
@@ -113,13 +129,19 @@ class Collector:
         self._start = time.monotonic()
         if writer is None:
             return
-        with writer:
+        with self._part:
             writer.commit(self._record)
         self.parts.append(MappedPart(writer.path))
         self.number += 1
 
+    def keep(self) -> bool:
+        """Finish the part with the rows so far, after an interruption; return whether that was possible."""
+        if self._is_whole:
+            with suppress(BaseException):  # the disk is full, or a second signal: the first interruption is on its way
+                self.flush()
+        return self._is_whole
+
     def close(self) -> None:
         """Remove a part that is not complete, after an error."""
-        if self._writer is not None:
-            self._writer.__exit__(None, None, None)
-            self._writer = None
+        self._writer = None
+        self._part.close()

@@ -8,14 +8,16 @@ killed leaves parts that no list has: the next run finds them by their metadata,
 from __future__ import annotations
 
 import shutil
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.atomic_file import sync_folder, uninterrupted
+from wordpiece_bert._internal.atomic_file import sync_folder
 from wordpiece_bert._internal.file_locks import only_writer
+from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.vector_folder.collecting import Collector, is_small
@@ -49,9 +51,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoded", "UpdatePlan", "write_folder"]
 
-#: How many texts are encoded at once; for the first ranges of 8-bit numbers more.
+#: The most texts that are encoded at once; for the first ranges of 8-bit numbers exactly so many.
 TEXTS = 1 << 10
 TEXTS_FOR_RANGES = 1 << 12
+# The first time fewer, and twice as many while that takes few seconds: what is lost when the program is interrupted.
+_FIRST_TEXTS = 1 << 6
+_QUICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -162,8 +167,14 @@ def write_folder(
             (folder / UNFINISHED).mkdir(exist_ok=True)
             run = _Run(folder, documents, layout, ranges, parts, compared)
             stack.callback(run.close)
-            run.embed(embed, done)
-            final = run.rest()
+            try:
+                run.embed(embed, done)
+                final = run.rest()
+            except Exception:
+                raise
+            except BaseException as error:
+                error.add_note(run.keep())
+                raise
         except BaseException:
             with suppress(OSError):  # it has parts, which the next run takes
                 (folder / UNFINISHED).rmdir()
@@ -278,6 +289,9 @@ class _Run:
         numbers = [number for part in parts if (number := part_number(part.path.name)) is not None]
         self._number = max(numbers, default=-1) + 1
         self._collector: Collector | None = None
+        self._embedded = 0
+        self._is_embedded = False
+        self._texts = min(_FIRST_TEXTS, TEXTS)
 
     def _collected(self) -> Collector:
         if self._collector is None:
@@ -291,20 +305,35 @@ class _Run:
         if self._collector is not None:
             self._collector.close()
 
+    def keep(self) -> str:
+        """Keep the rows of the documents embedded so far, after an interruption; return what to tell about it."""
+        total = int(np.count_nonzero(self._compared.embed))
+        if self._collector is None:
+            return "no text was embedded yet"
+        if not (self._is_embedded or self._collector.keep()):
+            return f"{self._folder} has the complete parts only; run it again for the rest"
+        what = f"{self._embedded:,} of {total:,} texts are embedded and kept in {self._folder}"
+        return f"{what}; run it again for the rest"
+
     def embed(self, embed: Callable[[list[str]], Encoded], done: Callable[[int, list[Any]], object]) -> None:
         """Embed the documents that are new or have another text, and write them."""
-        count = 0
         for table in self._to_embed():
             ids = table.column(self._layout.id_column)
             texts = table.column("").to_pylist()
+            start = time.monotonic()
             encoded = embed(texts)
+            if time.monotonic() - start < _QUICK_SECONDS:
+                self._texts = min(TEXTS, 2 * self._texts)
             if "int8" in self._layout.precisions and self.ranges is None:
                 self.ranges = ranges_of(encoded.vectors).tolist()
-            self._collected().append(self._rows(table, texts, encoded), slow=True)
-            count += len(texts)
-            done(count, [ids[int(i)].as_py() for i in np.flatnonzero(encoded.truncated)])
+            rows = self._rows(table, texts, encoded)
+            with uninterrupted():
+                self._collected().append(rows, slow=True)
+                self._embedded += len(texts)
+            done(self._embedded, [ids[int(i)].as_py() for i in np.flatnonzero(encoded.truncated)])
         if self._collector is not None:
             self._collector.flush()
+        self._is_embedded = True
 
     def _to_embed(self) -> Iterator[Any]:
         """Yield the documents to embed, a table of some of them at a time."""
@@ -329,7 +358,7 @@ class _Run:
             yield self._pyarrow.concat_tables(waiting)
 
     def _texts_at_once(self) -> int:
-        return TEXTS_FOR_RANGES if "int8" in self._layout.precisions and self.ranges is None else TEXTS
+        return TEXTS_FOR_RANGES if "int8" in self._layout.precisions and self.ranges is None else self._texts
 
     def _rows(self, table: Any, texts: list[str], encoded: Encoded) -> Any:
         """Return the rows of some documents, as a table."""
