@@ -55,6 +55,38 @@ def test_stores_alone_merged_and_exported(tmp_path: Path, capsys: pytest.Capture
     assert len(megatron(tmp_path / "megatron")[0]) == TokenStore(tmp_path / "all").sentences
 
 
+def test_one_document_a_line_takes_one_advice_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("Bami gu. Gu fi!\nFi bami. Ka gu. Bami\n" * 5)
+    command = ["pretrain-data", "lines.txt", "-o", "rows", *VOCAB, "-q"]
+    assert main(command) == 2
+    assert "build the store with --documents line and --sentences split" in capsys.readouterr().err
+    assert os.listdir() == ["lines.txt"]
+    assert main([*command, "--documents", "line", "--sentences", "split"]) == 0
+    assert PretrainingDataset("rows").objective == "nsp"
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (["--documents", "line"], "build the store with --sentences split"),
+        (["--documents", "line", "--sentences", "split", "--format", "tfrecord"], "give --mask --max-predictions 20"),
+        (["--max-length", "2"], "--max-length must be"),
+        (["--errors", "strict", "--jsonl-field", "text"], "lines.txt"),
+    ],
+)
+def test_a_refused_run_leaves_nothing_that_blocks_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str], advice: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("Bami gu\nFi bami\n" * 5)
+    assert main(["pretrain-data", "lines.txt", "-o", "rows", *VOCAB, *options]) == 2
+    assert advice in capsys.readouterr().err
+    assert os.listdir() == ["lines.txt"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

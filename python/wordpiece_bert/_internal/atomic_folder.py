@@ -70,7 +70,7 @@ class AtomicFolder:
     Parameters
     ----------
     folder : Path
-        The folder, which is created if need be. A link to a folder is followed; files in it that are links are replaced.
+        The folder, which is created if need be. A link to a folder is followed; links to files in it are replaced.
 
     Examples
     --------

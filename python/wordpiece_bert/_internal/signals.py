@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["replaced_handlers", "uninterrupted"]
+__all__ = ["replaced_handlers", "telling", "uninterrupted"]
 
 #: What ends a program from outside and can be handled.
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -64,3 +64,21 @@ def uninterrupted() -> Iterator[None]:
     finally:
         if arrived:
             arrived[-1]()
+
+
+@contextmanager
+def telling(kept: Callable[[], str]) -> Iterator[None]:
+    """Add to what interrupts the block, such as KeyboardInterrupt, what is kept of its work and how to go on.
+
+    Parameters
+    ----------
+    kept : callable
+        Called at an interruption; returns the note, which commands print after ``interrupted``.
+    """
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        error.add_note(kept())
+        raise

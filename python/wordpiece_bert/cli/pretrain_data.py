@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose, print_warning
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.pretraining.formats import FORMATS
 from wordpiece_bert.pretraining.parameters import (
     DOCUMENTS,
@@ -21,6 +23,8 @@ from wordpiece_bert.pretraining.parameters import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wordpiece_bert._internal.parameters import Parameters
     from wordpiece_bert.pretraining import ExamplesReport, TokenStore
     from wordpiece_bert.tokenizer import Tokenizer
@@ -135,14 +139,67 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--whole-words, --spans and --max-predictions are options of --mask: give that too")
     tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
     print_verbose(options, f"{options.vocab}: {len(tokenizer):,} tokens")
-    store = _store(tokenizer, options)
-    print_verbose(options, repr(store))
-    if options.megatron:
-        store.to_megatron(options.megatron)
-    report = _examples(store, tokenizer, options) if options.output is not None else None
+    rows = None if options.output is None else _rows(tokenizer, options)
+    with _removed_if_refused(_own_store(options)):
+        store = _store(tokenizer, options)
+        print_verbose(options, repr(store))
+        if options.megatron:
+            store.to_megatron(options.megatron)
+        report = None if rows is None else _examples(store, tokenizer, rows, options)
     if report is not None and options.plot:
         report.plot(options.plot)
     _print(store, report, options)
+
+
+def _own_store(options: argparse.Namespace) -> Path | None:
+    """Return the folder of the token store that is made on the way to the examples; None with other stores."""
+    if options.tokens is not None or any(Path(name).is_dir() for name in options.files):
+        return None
+    output: Path = options.output
+    return output.with_name(f"{output.name}.tokens")
+
+
+@contextmanager
+def _removed_if_refused(folder: Path | None) -> Iterator[None]:
+    """Remove a folder that this run has made, if it ends with an error about its input.
+
+    With what the error advises to change, another store is made, and that folder would be in its way.
+    """
+    is_new = folder is not None and not folder.exists()
+    try:
+        yield
+    except WordPieceError:
+        if is_new and folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _rows(tokenizer: Tokenizer, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of rows, which are checked before files are read."""
+    import warnings
+
+    from wordpiece_bert.pretraining import Masking
+    from wordpiece_bert.pretraining.formats import format_of
+    from wordpiece_bert.pretraining.row_options import RowOptions
+
+    given, kind = _given(options, ROWS), format_of(options.output, options.format)
+    if kind.name == "tfrecord" and not (options.mask and options.max_predictions):
+        raise InputError(
+            "a tfrecord has the features of BERT's own script, which are masked: give --mask --max-predictions 20, or "
+            "choose another --format"
+        )
+    if options.mask:
+        given["masking"] = Masking(
+            tokenizer,
+            probability=options.mask_probability,
+            whole_words=options.whole_words,
+            spans=options.spans,
+            max_predictions=options.max_predictions,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are shown when the rows are made
+        kind.load().check(RowOptions(**given).checked(tokenizer))
+    return given
 
 
 def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
@@ -159,7 +216,7 @@ def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
         if options.tokens is None:
             raise InputError("several stores are merged into the folder --tokens: give that too")
         return merge_token_stores(options.files, options.tokens)
-    output = options.tokens or options.output.with_name(f"{options.output.name}.tokens")
+    output = _own_store(options) or options.tokens
     store = build_token_store(
         tokenizer,
         options.files,
@@ -173,24 +230,16 @@ def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
     return store
 
 
-def _examples(store: TokenStore, tokenizer: Tokenizer, options: argparse.Namespace) -> ExamplesReport:
-    from wordpiece_bert.pretraining import Masking, build_examples
+def _examples(
+    store: TokenStore, tokenizer: Tokenizer, rows: dict[str, Any], options: argparse.Namespace
+) -> ExamplesReport:
+    from wordpiece_bert.pretraining import build_examples
 
-    masking = None
-    if options.mask:
-        masking = Masking(
-            tokenizer,
-            probability=options.mask_probability,
-            whole_words=options.whole_words,
-            spans=options.spans,
-            max_predictions=options.max_predictions,
-        )
     return build_examples(
         store,
         options.output,
         tokenizer,
-        **_given(options, ROWS),
-        masking=masking,
+        **rows,
         format=options.format,
         threads=options.threads,
         show_progress_bar=not options.quiet,

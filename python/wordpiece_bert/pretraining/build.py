@@ -13,6 +13,7 @@ from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
+from wordpiece_bert._internal.signals import telling
 from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.corpus.columns import column_blocks, separated_blocks, separator_format
 from wordpiece_bert.corpus.texts import STDIN, TextReader
@@ -118,7 +119,8 @@ def build_token_store(
     builder = options.builder(tokenizer, numbers, threads)
     with only_writer(folder), StoreWriter(folder, builder, tokenizer, fingerprint_of(tokenizer), recorded) as writer:
         if not writer.finished:
-            inputs.write(writer, show=show_progress_bar)
+            with telling(writer.kept):
+                inputs.write(writer, show=show_progress_bar)
         return TokenStore(folder)
 
 

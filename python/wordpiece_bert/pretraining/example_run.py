@@ -12,6 +12,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.signals import telling
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.dataset import EXAMPLES_FORMAT
 from wordpiece_bert.pretraining.journal import Journal
@@ -76,13 +77,19 @@ class ExampleRun:
                 sink.discard()
                 return self._tally
             try:
-                self._write(threads, show)
+                with telling(self._kept):
+                    self._write(threads, show)
             except BaseException:
                 if not self._any_safe:  # there is nothing to resume after
                     sink.discard()
                     self._journal.remove()
                 raise
         return self._tally
+
+    def _kept(self) -> str:
+        if not self._any_safe:
+            return f"nothing of {self._path} was complete yet; {self._store.path} is kept, so run it again"
+        return f"what is complete of {self._path} is kept; run it again for the rest"
 
     def _count(self, tallies: list[JsonObject]) -> None:
         self._tallies += tallies

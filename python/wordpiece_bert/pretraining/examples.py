@@ -147,20 +147,36 @@ def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, p
         raise InputError("masking has another tokenizer than the examples; make it with the same")
     if os.path.realpath(path) == os.path.realpath(store.path):
         raise InputError(f"{path}: is the token store itself; choose another output")
-    if options.objective not in PAIR_LABELS:
-        return
-    if store.sentences == store.documents:
+    if options.objective in PAIR_LABELS:
+        _check_pairs(store, options.objective)
+
+
+def _check_pairs(store: TokenStore, objective: str) -> None:
+    """Check that there are pairs of sentences; if not, say all that is to be changed, by how the store was made."""
+    rules = store.options
+    splits = rules.get("sentences") == "split"
+    by_lines = rules.get("documents") == "blank-line" and rules.get("field") is None and rules.get("column") is None
+    if objective == "nsp" and store.documents == 1:
+        if by_lines:
+            why, advice = (
+                ", because no blank line divides its text",
+                ". With a document on each line, build the store with documents='line' and sentences='split'; use "
+                "objective='sop' for one long text",
+            )
+        else:
+            why, advice = "", ". Give texts of several documents, or use objective='sop'"
         raise InputError(
-            f"{store.path}: every document has one sentence, but {options.objective!r} needs pairs of them; build "
-            "the store with sentences='split' or documents='blank-line', or use objective='doc-sentences'"
+            f"{store.path}: has one document{why}, but a random second segment comes from another one{advice}, or "
+            "objective='full-sentences', which needs no pairs"
         )
-    if options.objective == "nsp" and store.documents == 1:
+    if store.sentences == store.documents:
+        advice = "" if splits else "build the store with sentences='split', which divides lines into sentences, or "
         raise InputError(
-            f"{store.path}: has one document, but a random second segment comes from another one; build "
-            "the store with documents='line' or documents='file', or use objective='sop'"
+            f"{store.path}: every document has one sentence, but {objective!r} needs pairs of them; {advice}use "
+            "objective='full-sentences', which needs no pairs"
         )
     alone = sum(shard.documents == 1 for shard in store.shards)
-    if options.objective == "nsp" and alone:
+    if objective == "nsp" and alone:
         warn(
             f"{store.path}: {alone} of {len(store.shards)} shards have one document, so no second segment is random "
             "there; larger shards (shard_tokens) have more"

@@ -163,11 +163,9 @@ def compare_headers(folder: Path, header: JsonObject, found: JsonObject) -> None
     for name, value in json.loads(json.dumps(header)).items():
         if found.get(name) == value:
             continue
-        what, old = name, found.get(name)
+        old = found.get(name)
+        what = "another token store" if name == "store" else f"another {name}"
         if name == "options" and isinstance(old, dict):
-            what = next((one for one in {**value, **old} if old.get(one) != value.get(one)), name)
-        elif name == "store":
-            what = "token store"
-        raise InputError(
-            f"{folder}: has an output that was begun with another {what}; choose another output, or delete it"
-        )
+            different = next((one for one in {**value, **old} if old.get(one) != value.get(one)), name)
+            what = f"{different}={old.get(different)!r:.80}, not {value.get(different)!r:.80}"
+        raise InputError(f"{folder}: has an output that was begun with {what}; choose another output, or delete it")

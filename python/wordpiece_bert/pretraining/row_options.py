@@ -30,17 +30,17 @@ LONGEST_ROW = 1 << 24
 class RowOptions:
     """The arguments of `build_examples` that decide what rows are made, and what `checked` adds of the tokenizer."""
 
-    objective: str
-    max_length: int
-    short_seq_prob: float
-    min_sentences: int
+    objective: str = "nsp"
+    max_length: int = 128
+    short_seq_prob: float = 0.1
+    min_sentences: int = 1
     #: After `checked` the length of packed rows; None if rows are not packed.
-    packing: int | None
-    packing_window: int
-    max_sequences_per_row: int | None
-    dupe_factor: int
-    masking: Masking | None
-    seed: int
+    packing: int | None = None
+    packing_window: int = 4096
+    max_sequences_per_row: int | None = None
+    dupe_factor: int = 1
+    masking: Masking | None = None
+    seed: int = 0
     cls_id: int = 0
     sep_id: int = 0
     pad_id: int = 0

@@ -108,6 +108,15 @@ class StoreWriter:
         """What was counted so far."""
         return self._builder.counts
 
+    def kept(self) -> str:
+        """Return what the next run of the same call finds, for a note about an interruption."""
+        count = len(self._shards)
+        if not count:
+            return f"no shard of {self._folder} was complete yet"
+        return (
+            f"{count:,} {'shard is' if count == 1 else 'shards are'} kept in {self._folder}; run it again for the rest"
+        )
+
     def add(
         self,
         block: _core.TextBlock,

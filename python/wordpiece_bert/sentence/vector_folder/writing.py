@@ -17,7 +17,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import sync_folder
 from wordpiece_bert._internal.file_locks import only_writer
-from wordpiece_bert._internal.signals import uninterrupted
+from wordpiece_bert._internal.signals import telling, uninterrupted
 from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.vector_folder.collecting import Collector, is_small
@@ -167,14 +167,9 @@ def write_folder(
             (folder / UNFINISHED).mkdir(exist_ok=True)
             run = _Run(folder, documents, layout, ranges, parts, compared)
             stack.callback(run.close)
-            try:
+            with telling(run.keep):
                 run.embed(embed, done)
                 final = run.rest()
-            except Exception:
-                raise
-            except BaseException as error:
-                error.add_note(run.keep())
-                raise
         except BaseException:
             with suppress(OSError):  # it has parts, which the next run takes
                 (folder / UNFINISHED).rmdir()
