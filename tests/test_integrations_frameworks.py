@@ -14,9 +14,11 @@ import pytest
 
 import tiny_models
 from wordpiece_bert import SentenceEncoder
+from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
@@ -346,6 +348,87 @@ def test_lancedb(folder: Path, encoder: SentenceEncoder, tmp_path: Path) -> None
     again = lancedb.connect(tmp_path / "db").open_table("a")
     assert again.search(QUERY).limit(1).to_list()[0]["text"] == DOCUMENTS[1]
     equal(np.stack(again.to_arrow()["vector"].to_pylist()), encoder.encode(DOCUMENTS))
+
+
+def stored_by_chroma(parent: Path) -> Callable[[], Any]:
+    chromadb = package("chromadb", "chromadb")
+    from wordpiece_bert.integrations.chroma import WordPieceEmbeddingFunction
+
+    client = chromadb.PersistentClient(str(parent / "chroma"))
+    client.create_collection("texts", embedding_function=WordPieceEmbeddingFunction("model"))
+
+    def again() -> Any:
+        collection = client.get_collection("texts")
+        collection.add(ids=["a"], documents=[QUERY])
+        return collection.get(include=["embeddings"])["embeddings"][0]
+
+    return again
+
+
+def stored_by_haystack(parent: Path) -> Callable[[], Any]:
+    haystack = package("haystack", "haystack-ai")
+    from wordpiece_bert.integrations.haystack import WordPieceTextEmbedder
+
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("query", WordPieceTextEmbedder("model"))
+    stored = pipeline.dumps()
+    return lambda: haystack.Pipeline.loads(stored).run({"query": {"text": QUERY}})["query"]["embedding"]
+
+
+def stored_by_llama_index(parent: Path) -> Callable[[], Any]:
+    package("llama_index.core", "llama-index-core")
+    from wordpiece_bert.integrations.llama_index import WordPieceEmbedding
+
+    stored = WordPieceEmbedding("model").to_json()
+    return lambda: WordPieceEmbedding.from_json(stored).get_query_embedding(QUERY)
+
+
+def stored_by_lancedb(parent: Path) -> Callable[[], Any]:
+    lancedb = package("lancedb", "lancedb")
+    from lancedb.pydantic import LanceModel, Vector
+
+    from wordpiece_bert.integrations.lancedb import WordPieceFunction
+
+    function = WordPieceFunction.create(name="model", max_retries=0)
+
+    class Entry(LanceModel):
+        text: str = function.SourceField()
+        vector: Vector(function.ndims()) = function.VectorField()  # type: ignore[valid-type]
+
+    lancedb.connect(parent / "lance").create_table("a", schema=Entry)
+
+    def again() -> Any:
+        table = lancedb.connect(parent / "lance").open_table("a")
+        table.add([{"text": QUERY}])
+        return table.to_arrow()["vector"].to_pylist()[0]
+
+    return again
+
+
+STORES = {
+    "chroma": stored_by_chroma,
+    "haystack": stored_by_haystack,
+    "llama_index": stored_by_llama_index,
+    "lancedb": stored_by_lancedb,
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_what_is_stored_means_the_same_model_everywhere_and_no_other(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    weights = tiny_models.make_sentences(tmp_path / "here" / "model") / "model.safetensors"
+    expected = SentenceEncoder(tmp_path / "here" / "model").encode(QUERY)
+    monkeypatch.chdir(tmp_path / "here")
+    again = STORES[name](tmp_path)
+    monkeypatch.chdir(tmp_path / "there")
+    np.testing.assert_allclose(again(), expected, rtol=1e-6)
+    tensors = dict(read_tensors(weights))
+    write_safetensors(weights, {name: np.roll(array, 1, axis=0) for name, array in tensors.items()})
+    with pytest.raises(Exception, match="is not the model with which the stored vectors were made: another weights"):
+        again()
 
 
 def test_qdrant_takes_the_arrays_of_encode(encoder: SentenceEncoder) -> None:

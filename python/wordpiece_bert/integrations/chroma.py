@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
+from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package
 from wordpiece_bert.integrations.options import GIVEN
 from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.parts import source_of
+from wordpiece_bert.sentence.source import lasting_name
 
 _chromadb = import_package("chromadb", "chroma")
 _functions = import_package("chromadb.utils.embedding_functions", "chroma")
 
 if TYPE_CHECKING:
+    import os
+
     import numpy as np
     import numpy.typing as npt
 
@@ -39,7 +42,8 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         model_name: str | os.PathLike[str] | None = None,
     ) -> None:
         self.model = given_model(model, model_name)
-        encoder_of(self.model)
+        self._encoder = encoder_of(self.model)
+        self._name = "" if isinstance(self.model, DenseEncoder) else lasting_name(self.model)
 
     def __call__(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002 - Chroma's name
         """Return the vectors of documents.
@@ -49,7 +53,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         input : list of str
             The documents.
         """
-        return list(encoder_of(self.model).encode_document(input))
+        return list(self._encoder.encode_document(input))
 
     def embed_query(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002
         """Return the vectors of queries.
@@ -59,7 +63,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         input : list of str
             The queries.
         """
-        return list(encoder_of(self.model).encode_query(input))
+        return list(self._encoder.encode_query(input))
 
     @staticmethod
     def name() -> str:
@@ -68,26 +72,28 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
 
     def default_space(self) -> str:
         """Return the distance that the model was trained for, in Chroma's names."""
-        return {"dot": "ip", "euclidean": "l2"}.get(encoder_of(self.model).similarity_fn_name, "cosine")
+        return {"dot": "ip", "euclidean": "l2"}.get(self._encoder.similarity_fn_name, "cosine")
 
     def supported_spaces(self) -> list[str]:
         """Return the distances that fit the vectors."""
         return ["cosine", "l2", "ip"]
 
     def get_config(self) -> dict[str, Any]:
-        """Return what Chroma stores of the function.
+        """Return what Chroma stores of the function: the model, and the digests of its contents.
 
         Raises
         ------
         InputError
             The encoder comes from no folder, so that Chroma could not make it again.
         """
-        if not isinstance(self.model, DenseEncoder):
-            return {"model": os.fspath(self.model)}
-        source = source_of(self.model)
-        if source is None:
-            raise InputError("the encoder comes from no folder, which Chroma stores: save it, and pass the folder")
-        return {"model": source.folder}
+        if isinstance(self.model, DenseEncoder):
+            source = source_of(self.model)
+            if source is None:
+                raise InputError("the encoder comes from no folder, which Chroma stores: save it, and pass the folder")
+            name = source.folder
+        else:
+            name = self._name
+        return {"model": name, "contents": model_digests(self._encoder)}
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> WordPieceEmbeddingFunction:
@@ -97,8 +103,16 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         ----------
         config : dict
             What `get_config` returned.
+
+        Raises
+        ------
+        InputError
+            The model has other contents than when the collection was made.
         """
-        return WordPieceEmbeddingFunction(config["model"])
+        function = WordPieceEmbeddingFunction(config["model"])
+        if (contents := config.get("contents")) is not None:
+            check_contents(config["model"], model_digests(function._encoder), contents)
+        return function
 
 
 _functions.register_embedding_function(WordPieceEmbeddingFunction)

@@ -11,10 +11,12 @@ from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
+from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package, stored_model
 from wordpiece_bert.integrations.options import GIVEN
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.sentence.source import lasting_name
 
 _haystack = import_package("haystack", "haystack")
 _serialization = import_package("haystack.core.serialization", "haystack")
@@ -31,13 +33,36 @@ class _Embedder:
     """What both components share: the model, what surrounds each text, and how a pipeline is saved."""
 
     model: DenseEncoder | str | os.PathLike[str]
+    #: The name that means the same in another folder, and the digests with which a saved pipeline was made.
+    _name: str = ""
+    contents: dict[str, str] | None = None
+    _encoder: SentenceEncoder | None = None
+
+    def _take(self, model: DenseEncoder | str | os.PathLike[str]) -> None:
+        self.model = model
+        self._name = lasting_name(model) if isinstance(model, str | os.PathLike) else ""
+
+    def _load(self) -> SentenceEncoder:
+        """Return the encoder, which stays the same for the life of the component."""
+        if self._encoder is None:
+            encoder = encoder_of(self._name or self.model)
+            if self.contents is not None:
+                check_contents(self._name, model_digests(encoder), self.contents)
+            self._encoder = encoder
+        return self._encoder
 
     def warm_up(self) -> None:
-        """Load the model, if it is named and not loaded."""
-        encoder_of(self.model)
+        """Load the model, if it is named and not loaded.
+
+        Raises
+        ------
+        InputError
+            The model of a saved pipeline has other contents than when it was saved.
+        """
+        self._load()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the component as a dict, for a saved pipeline.
+        """Return the component as a dict, for a saved pipeline: with the digests of the model's contents.
 
         Raises
         ------
@@ -47,7 +72,8 @@ class _Embedder:
         if isinstance(self.model, DenseEncoder):
             raise InputError("only a component with the name of a model can be saved, not one with an encoder")
         options = {name: value for name, value in vars(self).items() if name in self._saved}
-        saved: dict[str, Any] = _haystack.default_to_dict(self, model=os.fspath(self.model), **options)
+        contents = stored_model(self._name)[1] if self.contents is None else self.contents
+        saved: dict[str, Any] = _haystack.default_to_dict(self, model=self._name, contents=contents, **options)
         return saved
 
     #: The options that a saved pipeline has besides the model.
@@ -62,7 +88,11 @@ class _Embedder:
         data : dict
             What `to_dict` returned.
         """
-        return _haystack.default_from_dict(cls, data)
+        parameters = dict(data.get("init_parameters", {}))
+        contents = parameters.pop("contents", None)
+        component: Any = _haystack.default_from_dict(cls, {**data, "init_parameters": parameters})
+        component.contents = contents
+        return component
 
 
 @_haystack.component
@@ -86,7 +116,7 @@ class WordPieceTextEmbedder(_Embedder):
         prefix: str = "",
         suffix: str = "",
     ) -> None:
-        self.model = given_model(model, model_name)
+        self._take(given_model(model, model_name))
         self.prefix = prefix
         self.suffix = suffix
 
@@ -113,7 +143,7 @@ class WordPieceTextEmbedder(_Embedder):
             raise InputError(
                 f"text must be a text, not {type(text).__name__}: documents go to WordPieceDocumentEmbedder"
             )
-        return {"embedding": encoder_of(self.model).encode_query(f"{self.prefix}{text}{self.suffix}").tolist()}
+        return {"embedding": self._load().encode_query(f"{self.prefix}{text}{self.suffix}").tolist()}
 
     @_haystack.component.output_types(embedding=list[float])  # type: ignore[untyped-decorator]
     async def run_async(self, text: str) -> dict[str, Any]:
@@ -164,7 +194,7 @@ class WordPieceDocumentEmbedder(_Embedder):
         meta_fields_to_embed: list[str] | None = None,
         embedding_separator: str = "\n",
     ) -> None:
-        self.model = given_model(model, model_name)
+        self._take(given_model(model, model_name))
         self.prefix = prefix
         self.suffix = suffix
         self.batch_size = whole_number("batch_size", batch_size, 1)
@@ -194,7 +224,7 @@ class WordPieceDocumentEmbedder(_Embedder):
         given: Any = documents
         if not isinstance(given, list) or not all(isinstance(one, _haystack.Document) for one in given):
             raise InputError("documents must be a list of Haystack's documents: a text goes to WordPieceTextEmbedder")
-        vectors = encoder_of(self.model).encode_document(
+        vectors = self._load().encode_document(
             list(map(self._text, documents)), batch_size=self.batch_size, show_progress_bar=self.progress_bar
         )
         pairs = zip(documents, vectors.tolist(), strict=True)

@@ -10,13 +10,23 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
+from wordpiece_bert.integrations.loading import (
+    check_contents,
+    encoder_of,
+    given_model,
+    import_package,
+    stored_model,
+)
+from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.sentence.source import lasting_name
 
 _embeddings = import_package("lancedb.embeddings", "lancedb")
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 __all__ = ["WordPieceFunction"]
 
@@ -34,9 +44,12 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         Another name of `name`.
     max_retries : int, default 7
         How often LanceDB calls the function again after an error.
+    contents : dict, optional
+        The digests of the model's contents that LanceDB has stored: a model that differs is refused when it is used.
     """
 
     name: str = "minilm"
+    contents: dict[str, str] | None = None
 
     def __init__(
         self,
@@ -44,17 +57,39 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         name: str | os.PathLike[str] | None = None,
         model_name: str | os.PathLike[str] | None = None,
         max_retries: int = 7,
+        contents: dict[str, str] | None = None,
     ) -> None:
         given = given_model(name, model_name)
         if not isinstance(given, str | os.PathLike):
             raise InputError(
                 f"name must be the name or the folder of a model, which LanceDB stores, not {type(given).__name__}"
             )
-        super().__init__(name=os.fspath(given), max_retries=max_retries)
+        super().__init__(name=lasting_name(given), max_retries=max_retries, contents=contents)
+        # Not a field of pydantic, which would validate and copy it.
+        object.__setattr__(self, "_encoder", None)
+
+    def _load(self) -> SentenceEncoder:
+        """Return the encoder, which stays the same for the life of the function."""
+        if self._encoder is None:
+            encoder = encoder_of(self.name)
+            if self.contents is not None:
+                check_contents(self.name, model_digests(encoder), self.contents)
+            object.__setattr__(self, "_encoder", encoder)
+        found: SentenceEncoder = self._encoder
+        return found
+
+    def safe_model_dump(self) -> dict[str, Any]:
+        """Return what LanceDB stores of the function: the model, and the digests of its contents."""
+        given: dict[str, Any] = dict(super().safe_model_dump())
+        if any(str(given.get(name)).startswith("$var:") for name in ("name", "model_name")):
+            return given  # a variable of the registry, which each program sets
+        given.pop("model_name", None)
+        contents = self.contents or stored_model(self.name)[1]
+        return given | {"name": self.name, "contents": contents}
 
     def ndims(self) -> int:
         """Return the dimension of the vectors."""
-        return encoder_of(self.name).dimension
+        return self._load().dimension
 
     def generate_embeddings(self, texts: Any, *args: Any) -> list[npt.NDArray[np.float32]]:
         """Return the vectors of documents.
@@ -66,7 +101,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         *args : ignored
             Not used.
         """
-        return list(encoder_of(self.name).encode_document(list(texts)))
+        return list(self._load().encode_document(list(texts)))
 
     def compute_query_embeddings(self, query: str, *args: Any) -> list[npt.NDArray[np.float32]]:
         """Return the vector of a query.
@@ -78,7 +113,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         *args : ignored
             Not used.
         """
-        return [encoder_of(self.name).encode_query(query)]
+        return [self._load().encode_query(query)]
 
 
 _embeddings.register(__name__)(WordPieceFunction)

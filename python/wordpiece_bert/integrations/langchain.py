@@ -29,7 +29,7 @@ class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
         model_name: str | os.PathLike[str] | None = None,
     ) -> None:
         self.model = given_model(model, model_name)
-        encoder_of(self.model)
+        self._encoder = encoder_of(self.model)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of documents.
@@ -44,7 +44,7 @@ class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
         list of list of float
             A vector for each.
         """
-        found: list[list[float]] = encoder_of(self.model).encode_document(texts).tolist()
+        found: list[list[float]] = self._encoder.encode_document(texts).tolist()
         return found
 
     def embed_query(self, text: str) -> list[float]:
@@ -60,5 +60,5 @@ class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
         list of float
             The vector.
         """
-        found: list[float] = encoder_of(self.model).encode_query(text).tolist()
+        found: list[float] = self._encoder.encode_query(text).tolist()
         return found

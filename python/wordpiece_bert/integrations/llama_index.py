@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
+from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package
 from wordpiece_bert.integrations.options import GIVEN
 from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.sentence.source import lasting_name
 
 _loading = import_package("llama_index.core.embeddings.loading", "llama-index")
 BaseEmbedding: Any = import_package("llama_index.core.embeddings", "llama-index").BaseEmbedding
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
 __all__ = ["WordPieceEmbedding"]
@@ -33,15 +35,21 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
     ----------
     embed_batch_size : int, default 256
         How many texts LlamaIndex passes at once.
+    model_contents : dict, optional
+        The digests of the model's contents that LlamaIndex has stored: a model that differs is refused.
     callback_manager, num_workers, embeddings_cache, rate_limiter : optional
         What LlamaIndex's `BaseEmbedding` is given.
     """
+
+    #: A field, so that LlamaIndex stores it.
+    model_contents: dict[str, str] | None = None
 
     def __init__(
         self,
         model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
+        model_contents: dict[str, str] | None = None,
         embed_batch_size: int = 256,
         callback_manager: Any = None,
         num_workers: int | None = None,
@@ -55,7 +63,12 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
             )
         given = given_model(model, model_name)
         encoder = encoder_of(given)
-        name = _UNNAMED if isinstance(given, DenseEncoder) else os.fspath(given)
+        name = _UNNAMED
+        if not isinstance(given, DenseEncoder):
+            name = lasting_name(given)
+            contents = model_digests(encoder)
+            check_contents(name, contents, contents if model_contents is None else model_contents)
+            model_contents = contents
         fields = {
             "callback_manager": callback_manager,
             "num_workers": num_workers,
@@ -64,7 +77,7 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         }
         # Not every version has all of these fields.
         known = {field: value for field, value in fields.items() if value is not None}
-        super().__init__(model_name=name, embed_batch_size=embed_batch_size, **known)
+        super().__init__(model_name=name, model_contents=model_contents, embed_batch_size=embed_batch_size, **known)
         # Not a field of pydantic, which would validate and copy it.
         object.__setattr__(self, "_encoder", encoder)
 

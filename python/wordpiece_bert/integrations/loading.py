@@ -1,26 +1,61 @@
-"""Models and tokenizers by name, loaded once in a process, and the error of a library that is not installed."""
+"""Models and tokenizers by name, loaded once in a process, and the error of a library that is not installed.
+
+A name is that of a folder, whose files may be exchanged, and a relative path is another folder after a change of the
+working directory. So what is kept is found by the absolute path, and loaded again if the files are no longer the same.
+What another program stores of a model is its absolute path with the digests of its contents.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
 import threading
-from functools import lru_cache
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert.errors import InputError, MissingPackageError
+from wordpiece_bert.errors import InputError, MissingPackageError, WordPieceError
+from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder, sentence_encoder
+from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.sentence.folders.content_files import FileState, folder_states
+from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from wordpiece_bert.sentence.dense.base import DenseEncoder
 
-__all__ = ["encoder_of", "given_model", "import_package", "tokenizer_of"]
+__all__ = ["check_contents", "encoder_of", "given_model", "import_package", "stored_model", "tokenizer_of"]
 
 # The most models of each kind that are kept; a process seldom uses more than one.
 _KEPT = 4
 
 _lock = threading.Lock()
+
+
+class _Loaded:
+    """The models of a kind that were loaded last, each with the state of its files before it was loaded."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, ...], tuple[tuple[FileState, ...], Any]] = OrderedDict()
+
+    def get(self, name: str | os.PathLike[str], load: Callable[[str], Any], *options: object) -> Any:
+        """Return the model of a name, which `load` loads unless it is kept and its files are the same."""
+        lasting = lasting_name(name)
+        with _lock:
+            folder = find_model(lasting)
+            key, states = (lasting, str(folder), *options), folder_states(folder)
+            before, model = self._kept.pop(key, ((), None))
+            if model is None or before != states:
+                model = load(lasting)
+            self._kept[key] = states, model
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return model
+
+
+_tokenizers, _encoders = _Loaded(), _Loaded()
 
 
 def import_package(module: str, extra: str) -> Any:
@@ -64,17 +99,17 @@ def given_model(
 
 
 def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
-    """Return a tokenizer, or that of a name, which is loaded once in a process."""
+    """Return a tokenizer, or that of a name, which is loaded once, and again if its files have changed."""
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
     if not isinstance(tokenizer, str | os.PathLike):
         raise InputError(f"tokenizer must be a Tokenizer or the name of a model, not {type(tokenizer).__name__}")
-    with _lock:
-        return _load_tokenizer(os.fspath(tokenizer))
+    found: Tokenizer = _tokenizers.get(tokenizer, Tokenizer.from_pretrained)
+    return found
 
 
 def encoder_of(model: DenseEncoder | str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
-    """Return a sentence encoder, or that of a name, which is loaded once in a process.
+    """Return a sentence encoder, or that of a name, which is loaded once, and again if its files have changed.
 
     Parameters
     ----------
@@ -85,15 +120,48 @@ def encoder_of(model: DenseEncoder | str | os.PathLike[str], threads: int | None
     """
     if not isinstance(model, str | os.PathLike):
         return sentence_encoder(model, "model")
-    with _lock:
-        return _load_encoder(os.fspath(model), threads)
+    found: SentenceEncoder = _encoders.get(
+        model, lambda name: SentenceEncoder.from_pretrained(name, threads=threads), threads
+    )
+    return found
 
 
-@lru_cache(_KEPT)
-def _load_tokenizer(name: str) -> Tokenizer:
-    return Tokenizer.from_pretrained(name)
+def stored_model(model: str | os.PathLike[str]) -> tuple[str, dict[str, str] | None]:
+    """Return what another program stores of a named model.
+
+    Parameters
+    ----------
+    model : str or os.PathLike
+        The name or folder.
+
+    Returns
+    -------
+    tuple of str and dict
+        A name that lasts, and the digests of the contents; None for these if the model is not on this machine.
+    """
+    try:
+        return lasting_name(model), model_digests(encoder_of(model))
+    except WordPieceError:
+        return lasting_name(model), None
 
 
-@lru_cache(_KEPT)
-def _load_encoder(name: str, threads: int | None) -> SentenceEncoder:
-    return SentenceEncoder.from_pretrained(name, threads=threads)
+def check_contents(model: str, now: Mapping[str, str], stored: Mapping[str, str]) -> None:
+    """Check that a model is the one with which vectors were made that a program has stored.
+
+    Parameters
+    ----------
+    model : str
+        Its name, for the message.
+    now, stored : mapping
+        The digests of its contents now, and as they were then.
+
+    Raises
+    ------
+    InputError
+        Its contents differ.
+    """
+    if different := [part for part, digest in stored.items() if now.get(part) != digest]:
+        raise InputError(
+            f"{model}: is not the model with which the stored vectors were made: another {', '.join(different)}; "
+            "restore its files, or make the vectors again with the new model"
+        )

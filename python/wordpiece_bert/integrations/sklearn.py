@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.errors import InputError, WordPieceError
+from wordpiece_bert.integrations.loading import check_contents, encoder_of, import_package, tokenizer_of
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.sentence.source import lasting_name
 
 import_package("sklearn", "sklearn")
 
@@ -18,8 +22,6 @@ from scipy import sparse  # noqa: E402 - after the error that names the extra
 from sklearn.base import BaseEstimator, TransformerMixin  # noqa: E402
 
 if TYPE_CHECKING:
-    import os
-
     import numpy.typing as npt
 
     from wordpiece_bert.sentence.dense.base import DenseEncoder
@@ -30,7 +32,38 @@ __all__ = ["SentenceEmbedder", "WordPieceVectorizer"]
 
 
 class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """A transformer of texts that learns nothing from them."""
+    """A transformer of texts that learns nothing from them.
+
+    A pickle has the absolute path of a named model and the digests of its contents: what was fitted on its vectors or
+    counts gets no others.
+    """
+
+    #: The parameter that names the model.
+    _named: ClassVar[str]
+    _contents: dict[str, str] | None = None
+    # What was compared with `_contents`.
+    _compared: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle has."""
+        state: dict[str, Any] = {**super().__getstate__()}
+        state.pop("_compared", None)
+        given = state[self._named]
+        if isinstance(given, str | os.PathLike):
+            state[self._named] = lasting_name(given)
+            with suppress(WordPieceError):  # it is not on this machine: there is nothing to compare with later
+                state["_contents"] = self._digests(self._load())
+        return state
+
+    def _same(self, loaded: Any) -> Any:
+        """Return what was loaded by name; refuse it if it is not what a pickle was made with."""
+        if self._contents is not None and self._compared is not loaded:
+            check_contents(str(getattr(self, self._named)), self._digests(loaded), self._contents)
+            self._compared = loaded
+        return loaded
+
+    def _digests(self, loaded: Any) -> dict[str, str]:
+        raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Load what is named and check the options; the texts are not used.
@@ -97,6 +130,8 @@ class WordPieceVectorizer(_TextTransformer):
     2
     """
 
+    _named = "tokenizer"
+
     def __init__(
         self,
         tokenizer: Tokenizer | str | os.PathLike[str] = "minilm",
@@ -115,7 +150,11 @@ class WordPieceVectorizer(_TextTransformer):
         self.dtype = dtype
 
     def _load(self) -> Tokenizer:
-        return tokenizer_of(self.tokenizer)
+        found: Tokenizer = self._same(tokenizer_of(self.tokenizer))
+        return found
+
+    def _digests(self, loaded: Any) -> dict[str, str]:
+        return {"tokenizer": loaded.fingerprint}
 
     def transform(self, X: Any) -> Any:
         """Count the tokens of texts.
@@ -186,6 +225,8 @@ class SentenceEmbedder(_TextTransformer):
     array(['embedding0', 'embedding1'], dtype=object)
     """
 
+    _named = "model"
+
     def __init__(
         self,
         model: DenseEncoder | str | os.PathLike[str] = "minilm",
@@ -206,7 +247,11 @@ class SentenceEmbedder(_TextTransformer):
         self.threads = threads
 
     def _load(self) -> SentenceEncoder:
-        return encoder_of(self.model, self.threads)
+        found: SentenceEncoder = self._same(encoder_of(self.model, self.threads))
+        return found
+
+    def _digests(self, loaded: Any) -> dict[str, str]:
+        return model_digests(loaded)
 
     @completed_by(WordPieceVectorizer.transform)
     def transform(self, X: Any) -> npt.NDArray[Any]:

@@ -8,7 +8,6 @@ model is named by its path or name, which every worker must have, and is loaded 
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +22,12 @@ from wordpiece_bert.pretraining.batches import example_batches
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.sentence.parts import source_of
+from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.tokenizer import Tokenizer
 from wordpiece_bert.training.spark import check_text_columns, count_words
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
@@ -83,7 +84,7 @@ def encode(
     """
     _check_frame(frame, [column, pair], arrow.ENCODED)
     options = EncodingOptions(max_length, truncation, add_special_tokens, threads=1)  # Spark runs one task per core
-    given = tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer)
+    given = tokenizer if isinstance(tokenizer, Tokenizer) else lasting_name(tokenizer)
     if isinstance(given, Tokenizer):
         options.encode(given, [])  # reports wrong options here, not in a task
     function = partial(_encode_batches, column=column, pair=pair, tokenizer=given, options=options)
@@ -138,7 +139,7 @@ def embed(
             )
         name = source.folder
     options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
-    function = partial(_embed_batches, column=column, model=os.fspath(name), options=options)  # type: ignore[arg-type]
+    function = partial(_embed_batches, column=column, model=lasting_name(name), options=options)  # type: ignore[arg-type]
     return _mapped(frame, function, {"vector": "array<float>", "truncated": "boolean"})
 
 

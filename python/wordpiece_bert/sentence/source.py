@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from wordpiece_bert.hub import PACKAGED_MODELS
+
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from wordpiece_bert.sentence.folders.content_files import FileState
 
-__all__ = ["Source", "load"]
+__all__ = ["Source", "lasting_name", "load"]
 
 
 @dataclass(frozen=True)
@@ -61,3 +63,11 @@ def load(cls: Any, source: Source, attributes: Mapping[str, object]) -> Any:
     for attribute, value in attributes.items():
         setattr(encoder, attribute, value)
     return encoder
+
+
+def lasting_name(name: str | os.PathLike[str]) -> str:
+    """Return a name of a model that means the same in another working directory: of a folder, its absolute path."""
+    folder = Path(name).expanduser()
+    if isinstance(name, str) and (name in PACKAGED_MODELS or not folder.is_dir()):
+        return name
+    return os.path.abspath(folder)

@@ -14,7 +14,10 @@ from wordpiece_bert.sentence.folders.reading import list_modules
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FileState", "config_files", "content_states", "module_folders", "weight_files"]
+__all__ = ["FileState", "config_files", "content_states", "folder_states", "module_folders", "weight_files"]
+
+# The files of a model and its tokenizer, by suffix.
+_CONTENTS = (".json", ".safetensors", ".bin", ".pt", ".h5", ".txt", ".model", ".index", ".msgpack", ".ckpt")
 
 _LARGEST_INDEX = 10_000_000
 
@@ -42,6 +45,13 @@ def content_states(folder: Path) -> tuple[FileState, ...]:
         return tuple(FileState.of(file) for file in [*([listing] if listing.is_file() else []), *files])
     except (OSError, WordPieceError):
         return ()
+
+
+def folder_states(folder: Path) -> tuple[FileState, ...]:
+    """Return the states of all files of a model, of its tokenizer and of its modules, which are one folder below."""
+    folders = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
+    files = (path for home in folders for path in sorted(home.iterdir()) if path.suffix in _CONTENTS)
+    return tuple(FileState.of(path) for path in files if path.is_file())
 
 
 def module_folders(folder: Path) -> list[tuple[str, Path]]:

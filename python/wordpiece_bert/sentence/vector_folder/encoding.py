@@ -17,6 +17,7 @@ from wordpiece_bert.sentence.dense.model_contents import file_digest
 from wordpiece_bert.sentence.folders.content_files import FileState
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.parts import prompt_of, source_of, threads_of
+from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
 from wordpiece_bert.sentence.vector_folder.chunking import Chunking, check_room, spans_of, token_borders
 from wordpiece_bert.sentence.vector_folder.layout import DENSE, MULTI_VECTOR, PRECISIONS, SPARSE, Layout
@@ -66,6 +67,7 @@ def layout_of(
         if source is None:
             raise InputError("the encoder was made in memory: pass model, the name or folder that queries are to load")
         model = source.name
+    model = lasting_name(model)
     return Layout(
         kind=kind,
         model=model,
