@@ -10,13 +10,17 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert import _core
+    from wordpiece_bert.cli.embed_ids import TextsWithIds
     from wordpiece_bert.corpus.texts import TextReader
 
 __all__ = ["encode_blocks"]
 
 
 def encode_blocks(
-    texts: TextReader, encode: Callable[[_core.TextBlock], tuple[npt.NDArray[Any], int]], *, show_progress: bool
+    texts: TextReader | TextsWithIds,
+    encode: Callable[[_core.TextBlock], tuple[npt.NDArray[Any], int]],
+    *,
+    show_progress: bool,
 ) -> tuple[list[str], int]:
     """Encode all texts; return the locations of truncated texts and the number of tokens.
 

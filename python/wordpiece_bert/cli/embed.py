@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert import _core
+    from wordpiece_bert.cli.embed_ids import TextsWithIds
     from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.sentence.loading import Encoder
@@ -44,7 +45,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "'vector' of a Parquet or Arrow file, or as one JSON object per text. A sparse model has the columns 'indices' "
         "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy. Files of dense "
         "vectors have a fingerprint of the texts and the model, which 'search' compares; that of FILE.npy and "
-        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. An output that ends in .vectors is "
+        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. With --id-column the ids of a table are "
+        "in the output too, except in .npy. An output that ends in .vectors is "
         "a folder of Parquet files that 'search' reads, with the ids and fields of a table.",
     )
     arguments.add_files(parser)
@@ -118,7 +120,15 @@ def run(options: argparse.Namespace) -> None:
         refuse_input_as_output([path, sidecar_of(path)], [*files, *arguments.files_of(options.model)])
     folder = find_model(options.model, download=options.download)
     block = block_texts(folder, options.batch_size)
-    texts = TextReader(files, block_texts=block, **arguments.reading_options(options))
+    texts: TextReader | TextsWithIds
+    if options.id_column is None:
+        texts = TextReader(files, block_texts=block, **arguments.reading_options(options))
+        ids = None
+    else:
+        from wordpiece_bert.cli.embed_ids import texts_with_ids
+
+        texts = texts_with_ids(options, files, block)
+        ids = texts.field
     check_normalize(kind_of(folder), normalize=options.normalize, outputs=options.outputs)
     encoder: Any
     if options.outputs == "dense":
@@ -129,7 +139,7 @@ def run(options: argparse.Namespace) -> None:
 
         encoder = OneOutput(M3Encoder(folder, **arguments.loading_options(options)), options.outputs)
     loaded = time.perf_counter()
-    output = output_of(encoder, path, kind, normalize=options.normalize)
+    output = output_of(encoder, path, kind, normalize=options.normalize, ids=ids)
     print_verbose(
         options,
         f"{options.model}: {output.model}{encoder.dimension} dimensions{output.longest}, loaded in "
@@ -140,7 +150,13 @@ def run(options: argparse.Namespace) -> None:
     with output.writer:
         output.writer.begin()
         truncated, tokens = embed_texts(
-            texts, encoder, output.append, options, as_documents=options.documents, prompt=prompt, digest=output.digest
+            texts,
+            encoder,
+            lambda vectors: output.append(vectors, getattr(texts, "ids", None)),
+            options,
+            as_documents=options.documents,
+            prompt=prompt,
+            digest=output.digest,
         )
         is_dense = options.outputs == "dense"
         output.commit(prompt_text(encoder, prompt, as_documents=options.documents) if is_dense else "")
@@ -200,7 +216,7 @@ def prompt_text(encoder: Encoder, prompt: dict[str, str | None], *, as_documents
 
 
 def embed_texts(
-    texts: TextReader,
+    texts: TextReader | TextsWithIds,
     encoder: Encoder,
     append: Callable[[Any], object],
     options: argparse.Namespace,

@@ -27,7 +27,11 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         f"folders (an output that ends in {SUFFIX}, or a folder that exists)",
     )
-    group.add_argument("--id-column", metavar="COLUMN", help="the column of the ids: texts or whole numbers")
+    group.add_argument(
+        "--id-column",
+        metavar="COLUMN",
+        help="the column of the ids: texts or whole numbers; also of a .parquet, .arrow, .arrows or .jsonl file",
+    )
     group.add_argument(
         "--keep",
         metavar="COLUMN,…",
@@ -86,7 +90,7 @@ def is_folder(options: argparse.Namespace) -> bool:
     path: Path = options.output
     if path.suffix == SUFFIX or (path.is_dir() and path.suffix.removeprefix(".") not in VECTOR_FORMATS):
         return True
-    for name in ("id_column", "keep", "precision", "update", "prune", "chunk_tokens", "late_chunking"):
+    for name in ("keep", "precision", "update", "prune", "chunk_tokens", "late_chunking"):
         if getattr(options, name):
             option = "--" + name.replace("_", "-")
             raise InputError(f"{option} is for a folder of vectors: give an output that ends in {SUFFIX}")

@@ -41,8 +41,8 @@ class Output(Protocol):
     longest: str
     limit: str
 
-    def append(self, vectors: Any) -> None:
-        """Write the vectors of some texts."""
+    def append(self, vectors: Any, ids: Any = None) -> None:
+        """Write the vectors of some texts, with their ids if the output has a column of them."""
 
     def commit(self, prompt: str) -> None:
         """Complete the file; `prompt` is what was put before each text."""
@@ -61,7 +61,9 @@ def check_normalize(kind: Kind, *, normalize: bool, outputs: str = "dense") -> N
         )
 
 
-def output_of(encoder: Encoder | OneOutput, path: Path | None, kind: str, *, normalize: bool) -> Output:
+def output_of(
+    encoder: Encoder | OneOutput, path: Path | None, kind: str, *, normalize: bool, ids: Any = None
+) -> Output:
     """Return where the vectors of an encoder go.
 
     Parameters
@@ -74,19 +76,21 @@ def output_of(encoder: Encoder | OneOutput, path: Path | None, kind: str, *, nor
         Its format.
     normalize : bool
         Whether the vectors are scaled to length 1, for the fingerprint.
+    ids : pyarrow.Field, optional
+        The column of ids that the file gets.
     """
     if isinstance(encoder, SentenceEncoder):
-        return _Dense(encoder, path, kind, normalize=normalize)
+        return _Dense(encoder, path, kind, normalize=normalize, ids=ids)
     if isinstance(encoder, SparseEncoder) or (isinstance(encoder, OneOutput) and encoder.name == "sparse"):
-        return _Sparse(encoder, path, kind)
-    return _ManyVectors(encoder, path, kind)
+        return _Sparse(encoder, path, kind, ids)
+    return _ManyVectors(encoder, path, kind, ids)
 
 
 class _Dense:
     """One vector for each text."""
 
-    def __init__(self, encoder: SentenceEncoder, path: Path | None, kind: str, *, normalize: bool) -> None:
-        self.writer = vector_writer(path, encoder.dimension, kind)
+    def __init__(self, encoder: SentenceEncoder, path: Path | None, kind: str, *, normalize: bool, ids: Any) -> None:
+        self.writer = vector_writer(path, encoder.dimension, kind, ids)
         self.digest: TextsDigest | None = TextsDigest()
         self.model = "static embeddings, " if isinstance(body_of(encoder), TableBody) else ""
         most = encoder.max_seq_length
@@ -94,8 +98,8 @@ class _Dense:
         self.limit = f"model's {most} tokens"
         self._encoder, self._normalize = encoder, normalize
 
-    def append(self, vectors: npt.NDArray[np.float32]) -> None:
-        self.writer.append(vectors)
+    def append(self, vectors: npt.NDArray[np.float32], ids: Any = None) -> None:
+        self.writer.append(vectors, ids)
 
     def commit(self, prompt: str) -> None:
         self.writer.commit(fingerprint_of(self._encoder, self.digest, prompt=prompt, normalize=self._normalize))
@@ -113,8 +117,8 @@ class _Lists:
     #: The name of the model, and of what is counted.
     name, item = "", ""
 
-    def __init__(self, encoder: Encoder | OneOutput, path: Path | None, kind: str) -> None:
-        self.writer = list_writer(path, self.columns(encoder.dimension), kind)
+    def __init__(self, encoder: Encoder | OneOutput, path: Path | None, kind: str, ids: Any) -> None:
+        self.writer = list_writer(path, self.columns(encoder.dimension), kind, ids)
         self.model = f"{self.name}, "
         self._dimension = encoder.dimension
 
@@ -141,9 +145,9 @@ class _Sparse(_Lists):
         del dimension
         return [ListColumn("indices", "int32"), ListColumn("values", "float32")]
 
-    def append(self, vectors: SparseVectors) -> None:
+    def append(self, vectors: SparseVectors, ids: Any = None) -> None:
         """Write the vectors of some texts."""
-        self.writer.append(vectors.indptr, {"indices": vectors.indices, "values": vectors.values})
+        self.writer.append(vectors.indptr, {"indices": vectors.indices, "values": vectors.values}, ids)
 
 
 class _ManyVectors(_Lists):
@@ -154,6 +158,6 @@ class _ManyVectors(_Lists):
     def columns(self, dimension: int) -> list[ListColumn]:
         return [ListColumn("vectors", "float32", dimension)]
 
-    def append(self, vectors: MultiVectors) -> None:
+    def append(self, vectors: MultiVectors, ids: Any = None) -> None:
         """Write the vectors of some texts."""
-        self.writer.append(vectors.offsets, {"vectors": vectors.vectors})
+        self.writer.append(vectors.offsets, {"vectors": vectors.vectors}, ids)

@@ -50,13 +50,17 @@ class ListWriter(RowWriter):
         The numbers of rows and of values of a column written so far.
     """
 
-    def __init__(self, output: Output, columns: Sequence[ListColumn]) -> None:
-        super().__init__(output)
+    def __init__(self, output: Output, columns: Sequence[ListColumn], ids: Any = None) -> None:
+        super().__init__(output, ids)
         self._columns = columns
         self.values = 0
 
-    def append(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Write rows; row i has the values ``offsets[i]`` to ``offsets[i + 1]`` of each column."""
+    def append(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]], ids: Any = None) -> None:
+        """Write rows, with their ids if there is a column of them.
+
+        Row i has the values ``offsets[i]`` to ``offsets[i + 1]`` of each column.
+        """
+        self._take_ids(ids, len(offsets) - 1)
         with self._output.naming_errors():
             self._write(offsets, values)
         self.rows += len(offsets) - 1
@@ -73,9 +77,10 @@ class _JsonLines(ListWriter):
         if not all(np.isfinite(array).all() for array in values.values()):
             raise InputError("a value is not finite, which JSON cannot hold: choose another format")
         lines = []
-        for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        begins = self._json_ids(len(offsets) - 1)
+        for begin, start, end in zip(begins, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             lists = (f"{json.dumps(column.name)}: {_json(values[column.name][start:end])}" for column in self._columns)
-            lines.append("{" + ", ".join(lists) + "}\n")
+            lines.append(begin + ", ".join(lists) + "}\n")
         self._output.file.write("".join(lines).encode())
 
 
@@ -91,8 +96,8 @@ def _json(array: npt.NDArray[Any]) -> str:
 class _Arrow(ListWriter, ArrowRowWriter):
     """Columns of lists, in Parquet, an Arrow file or an Arrow stream."""
 
-    def __init__(self, output: Output, columns: Sequence[ListColumn], kind: str) -> None:
-        super().__init__(output, columns)
+    def __init__(self, output: Output, columns: Sequence[ListColumn], kind: str, ids: Any = None) -> None:
+        super().__init__(output, columns, ids)
         self._writer = ArrowWriter(kind)
         pyarrow = self._writer.pyarrow
 
@@ -100,7 +105,7 @@ class _Arrow(ListWriter, ArrowRowWriter):
             number = getattr(pyarrow, column.dtype)()
             return number if column.width is None else pyarrow.list_(number, column.width)
 
-        self._schema = pyarrow.schema([(column.name, pyarrow.list_(item(column))) for column in columns])
+        self._schema = self._schema_of([pyarrow.field(one.name, pyarrow.list_(item(one))) for one in columns])
 
     def _write(self, offsets: npt.NDArray[np.int64], values: Mapping[str, npt.NDArray[Any]]) -> None:
         pyarrow = self._writer.pyarrow
@@ -115,11 +120,11 @@ class _Arrow(ListWriter, ArrowRowWriter):
             if column.width is not None:
                 flat = pyarrow.FixedSizeListArray.from_arrays(flat, column.width)
             arrays.append(pyarrow.ListArray.from_arrays(starts, flat))
-        self._writer.write(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._write_columns(arrays)
 
 
 @completed_by(WRITING)
-def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str) -> ListWriter:
+def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str, ids: Any = None) -> ListWriter:
     """Return the writer for a file, or for standard output if `path` is None.
 
     Parameters
@@ -128,6 +133,8 @@ def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str) -> 
         The columns.
     kind : str
         One of `LIST_FORMATS`.
+    ids : pyarrow.Field, optional
+        A column of ids before the others.
 
     Raises
     ------
@@ -139,4 +146,4 @@ def list_writer(path: Path | None, columns: Sequence[ListColumn], kind: str) -> 
             f"vectors of various lengths cannot be written as {kind}: the formats are {', '.join(LIST_FORMATS)}"
         )
     output = open_output(path, collect=kind in ("arrow", "parquet"))
-    return _JsonLines(output, columns) if kind == "jsonl" else _Arrow(output, columns, kind)
+    return _JsonLines(output, columns, ids) if kind == "jsonl" else _Arrow(output, columns, kind, ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
@@ -87,11 +88,29 @@ class RowWriter:
     ----------
     rows : int
         The number of rows written so far.
+    ids : pyarrow.Field or None
+        The column of ids, which comes first; None without ids.
     """
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, ids: Any = None) -> None:
         self._output = output
         self.rows = 0
+        self.ids = ids
+        # Of the rows that are being written, a pyarrow array.
+        self._row_ids: Any = None
+
+    def _take_ids(self, ids: Any, count: int) -> None:
+        """Keep the ids of the next rows; there must be one for each if there is a column of ids, and else none."""
+        given = 0 if ids is None else len(ids)
+        assert given == (0 if self.ids is None else count), "ids do not fit the rows"
+        self._row_ids = ids
+
+    def _json_ids(self, count: int) -> list[str]:
+        """Return how the next lines of JSON begin: with the id, or with nothing."""
+        if self.ids is None:
+            return ["{"] * count
+        name = json.dumps(self.ids.name, ensure_ascii=False)
+        return [f"{{{name}: {json.dumps(value, ensure_ascii=False)}, " for value in self._row_ids.to_pylist()]
 
     def __enter__(self) -> Self:
         return self
@@ -129,6 +148,17 @@ class ArrowRowWriter(RowWriter):
 
     def _head(self) -> None:
         self._writer.begin(self._output.file, self._schema)
+
+    def _schema_of(self, fields: list[Any]) -> Any:
+        """Return the schema of the id, if there is one, and other fields."""
+        return self._writer.pyarrow.schema([*([] if self.ids is None else [self.ids]), *fields])
+
+    def _write_columns(self, arrays: list[Any]) -> None:
+        """Write rows of the columns after the id."""
+        if self.ids is not None:
+            ids = self._row_ids
+            arrays = [ids.combine_chunks() if hasattr(ids, "combine_chunks") else ids, *arrays]
+        self._writer.write(self._writer.pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def _finish(self) -> None:
         self._writer.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,14 +47,15 @@ class VectorWriter(RowWriter):
         The number of vectors written so far.
     """
 
-    def __init__(self, output: Output, width: int) -> None:
-        super().__init__(output)
+    def __init__(self, output: Output, width: int, ids: Any = None) -> None:
+        super().__init__(output, ids)
         self.width = width
         self._digest = VectorsDigest()
         self._record: str | None = None  # the fingerprint as it is stored
 
-    def append(self, vectors: npt.NDArray[np.float32]) -> None:
-        """Write vectors [n, width]."""
+    def append(self, vectors: npt.NDArray[np.float32], ids: Any = None) -> None:
+        """Write vectors [n, width], with their ids if there is a column of them."""
+        self._take_ids(ids, len(vectors))
         with self._output.naming_errors():
             self._write(np.ascontiguousarray(vectors, np.float32))
         self._digest.append(vectors)
@@ -120,32 +121,34 @@ class _JsonLines(_WithSidecar):
     """A line ``{"vector": [...]}`` for each vector, in decimals that read back as the same float32."""
 
     def _write(self, vectors: npt.NDArray[np.float32]) -> None:
-        line = f'{{"{COLUMN}": [' + ", ".join(["%.9g"] * self.width) + "]}\n"
+        line = f'"{COLUMN}": [' + ", ".join(["%.9g"] * self.width) + "]}\n"
         if not np.isfinite(vectors).all():
             raise InputError("a vector has a number that is not finite, which JSON cannot hold: choose another format")
-        self._output.file.write("".join(line % tuple(row) for row in vectors.tolist()).encode())
+        begins = self._json_ids(len(vectors))
+        lines = (begin + line % tuple(row) for begin, row in zip(begins, vectors.tolist(), strict=True))
+        self._output.file.write("".join(lines).encode())
 
 
 class _Arrow(VectorWriter, ArrowRowWriter):
     """A column ``vector`` of fixed-size lists, in Parquet, an Arrow file or an Arrow stream."""
 
-    def __init__(self, output: Output, width: int, kind: str) -> None:
-        super().__init__(output, width)
+    def __init__(self, output: Output, width: int, kind: str, ids: Any = None) -> None:
+        super().__init__(output, width, ids)
         self._writer = ArrowWriter(kind)
         pyarrow = self._writer.pyarrow
-        self._schema = pyarrow.schema([(COLUMN, pyarrow.list_(pyarrow.float32(), width))])
+        self._schema = self._schema_of([pyarrow.field(COLUMN, pyarrow.list_(pyarrow.float32(), width))])
 
     def _write(self, vectors: npt.NDArray[np.float32]) -> None:
         pyarrow = self._writer.pyarrow
         column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), self.width)
-        self._writer.write(pyarrow.RecordBatch.from_arrays([column], schema=self._schema))
+        self._write_columns([column])
 
     def _finish(self) -> None:
         self._writer.close(None if self._record is None else {METADATA_KEY: self._record})
 
 
 @completed_by(WRITING)
-def vector_writer(path: Path | None, width: int, kind: str) -> VectorWriter:
+def vector_writer(path: Path | None, width: int, kind: str, ids: Any = None) -> VectorWriter:
     """Return the writer for a file, or for standard output if `path` is None.
 
     Parameters
@@ -154,13 +157,17 @@ def vector_writer(path: Path | None, width: int, kind: str) -> VectorWriter:
         The number of dimensions of a vector.
     kind : str
         One of `VECTOR_FORMATS`.
+    ids : pyarrow.Field, optional
+        A column of ids before the vectors.
 
     Raises
     ------
     InputError
-        pyarrow is needed and not installed.
+        pyarrow is needed and not installed, or the format has no place for ids.
     """
+    if ids is not None and kind == "npy":
+        raise InputError("a .npy has vectors alone, without ids: write .parquet, .arrow, .arrows or .jsonl")
     output = open_output(path, collect=kind in ("npy", "arrow", "parquet"))
     if kind == "npy":
         return _Npy(output, width)
-    return _JsonLines(output, width) if kind == "jsonl" else _Arrow(output, width, kind)
+    return _JsonLines(output, width, ids) if kind == "jsonl" else _Arrow(output, width, kind, ids)

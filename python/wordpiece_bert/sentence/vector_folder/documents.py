@@ -125,6 +125,11 @@ class Documents:
         InputError
             An id or a text is null, or a value does not fit the type of its column.
         """
+        for _, _, table in self.located(texts=texts):
+            yield table
+
+    def located(self, *, texts: bool) -> Iterator[tuple[str, int, Any]]:
+        """Yield what `tables` does, each with the name of its file and the number of its first row there."""
         pyarrow = self._pyarrow
         columns = [*self.schema.names, *([self.text_column] if texts else [])]
         schema = self.schema.append(pyarrow.field("", pyarrow.string(), nullable=False)) if texts else self.schema
@@ -148,8 +153,8 @@ class Documents:
                         arrays.append(pyarrow.array(array.to_pylist(), field.type))
                     except pyarrow.ArrowInvalid as cause:
                         raise InputError(f"{name}: the column {column!r}: {cause}") from cause
+                yield name, row, pyarrow.table(arrays, schema=schema)
                 row += batch.num_rows
-                yield pyarrow.table(arrays, schema=schema)
 
 
 def _listed(given: Any) -> list[Any]:

@@ -1,0 +1,101 @@
+"""`embed FILE --id-column`: the ids of a table beside its vectors, in every format that has columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tiny_models
+from wordpiece_bert import SentenceEncoder
+from wordpiece_bert.cli import main
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+TEXTS = ["bread in the oven", "a bicycle", "flour and water", "to repair a wheel", "a wonderful film"]
+IDS = {"number": [7, 3, 2**40, 0, -1], "name": ["x", "ä", "", 'quo"te', "z\u2028z"]}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pyarrow.table({**IDS, "text": TEXTS})
+    parquet.write_table(table, "texts.parquet", row_group_size=2)
+    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+
+def read(path: str) -> Any:
+    kind = path.rpartition(".")[2]
+    if kind == "jsonl":
+        return pyarrow.Table.from_pylist(
+            [json.loads(line) for line in Path(path).read_text("utf-8").split("\n") if line]
+        )
+    if kind == "parquet":
+        return parquet.read_table(path)
+    opened = pyarrow.ipc.open_file if kind == "arrow" else pyarrow.ipc.open_stream
+    return opened(pyarrow.memory_map(path)).read_all()
+
+
+@pytest.mark.parametrize("column", IDS)
+@pytest.mark.parametrize("given", ["texts.parquet", "texts.jsonl"])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows", "jsonl"])
+def test_the_ids_are_beside_the_vectors(models: Path, kind: str, given: str, column: str) -> None:
+    model = ["-m", str(models / "static"), "--batch-size", "1"]
+    assert main(["embed", given, "--text-column", "text", "--id-column", column, *model, "-o", f"v.{kind}", "-q"]) == 0
+    found = read(f"v.{kind}")
+    assert found.column_names == [column, "vector"]
+    assert found.column(column).to_pylist() == IDS[column]
+    expected = SentenceEncoder(models / "static").encode(TEXTS)
+    np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), expected)
+    search = [
+        "search",
+        "texts.parquet",
+        "--text-column",
+        "text",
+        "--vectors",
+        f"v.{kind}",
+        "--query",
+        "bread",
+        "-k",
+        "1",
+    ]
+    assert main([*search, *model[:2]]) == 0
+
+
+@pytest.mark.parametrize(("model", "columns"), [("splade", ["indices", "values"]), ("colbert", ["vectors"])])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_lists_have_ids_too(models: Path, kind: str, model: str, columns: list[str]) -> None:
+    asked = ["--text-column", "text", "--id-column", "number", "-m", str(models / model)]
+    assert main(["embed", "texts.parquet", *asked, "-o", f"v.{kind}", "-q"]) == 0
+    assert main(["embed", "texts.parquet", *asked[:2], *asked[4:], "-o", f"plain.{kind}", "-q"]) == 0
+    found = read(f"v.{kind}")
+    assert found.column_names == ["number", *columns]
+    assert found.column("number").to_pylist() == IDS["number"]
+    assert found.select(columns).to_pylist() == read(f"plain.{kind}").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["texts.parquet", "--text-column", "text", "-o", "v.npy"], "a .npy has vectors alone, without ids"),
+        (["texts.parquet", "-o", "v.parquet"], "--id-column needs the column of the texts as well"),
+        (["-", "--text-column", "text", "-o", "v.parquet"], "--id-column reads files of tables"),
+        (["texts.parquet", "--text-column", "text", "--errors", "skip", "-o", "v.parquet"], "--errors skip is not for"),
+        (["texts.parquet", "--text-column", "none", "-o", "v.parquet"], "no column 'none'"),
+    ],
+)
+def test_what_has_no_ids_is_refused(
+    models: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    assert main(["embed", *options, "--id-column", "number", "-m", str(models / "static")]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(Path().glob("v.*"))
