@@ -300,7 +300,7 @@ def test_commands_from_a_table_to_an_updated_and_reranked_answer(
     [
         (["embed", "docs.parquet", "-o", "docs.vectors"], "--text-column is missing"),
         (["embed", "docs.parquet", "--text-column", "body", "-o", "d.vectors"], "--id-column is missing"),
-        (["embed", "docs.parquet", "--text-column", "body", "--id-column", "key", "-o", "v.npy"], "--id-column is for a folder"),
+        (["embed", "docs.parquet", "--text-column", "body", "--id-column", "key", "-o", "v.npy"], "a .npy has vectors alone, without ids"),
         (["embed", "-", "--text-column", "body", "--id-column", "key", "-o", "d.vectors"], "is made of files of tables"),
         ([*EMBED, "--format", "npy"], "--format is not for folders"),
         ([*EMBED, "--precision", "float16"], "precision must be of float32, int8, binary"),

@@ -45,9 +45,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "'vector' of a Parquet or Arrow file, or as one JSON object per text. A sparse model has the columns 'indices' "
         "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy. Files of dense "
         "vectors have a fingerprint of the texts and the model, which 'search' compares; that of FILE.npy and "
-        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. With --id-column the ids of a table are "
-        "in the output too, except in .npy. An output that ends in .vectors is "
-        "a folder of Parquet files that 'search' reads, with the ids and fields of a table.",
+        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. With --id-column the output "
+        "has the ids of a table too, except .npy. An output that ends in .vectors is a folder of Parquet files that "
+        "'search' reads, with the ids and fields of a table, or of files with --whole, in chunks.",
     )
     arguments.add_files(parser)
     parser.add_argument(

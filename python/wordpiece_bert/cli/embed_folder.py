@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_truncated
+from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
 
@@ -20,6 +20,8 @@ __all__ = ["add_folder_options", "is_folder", "run_folder"]
 
 #: The suffix of the name of a folder of vectors.
 SUFFIX = ".vectors"
+#: The most tokens of a chunk of a file, if the command does not say.
+CHUNK_TOKENS = 200
 
 
 def add_folder_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,8 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--keep",
         metavar="COLUMN,…",
-        help="columns that hits of 'search' show; that of the texts too, if --rerank or --mode are to read them",
+        help="columns that hits of 'search' show; that of the texts too, if --rerank or --mode are to read them "
+        "(default: none; with --whole the text)",
     )
     group.add_argument(
         "--precision",
@@ -55,9 +58,10 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--chunk-tokens",
-        type=arguments.positive,
+        type=_tokens_or_all,
         metavar="N",
-        help="divide texts into chunks of at most N tokens, a row for each, with its place in the text",
+        help="divide texts into chunks of at most N tokens, a row for each, with its place in the text; all is one row "
+        f"for a text (default: all; with --whole {CHUNK_TOKENS}, of entire sentences, or as many as the model takes)",
     )
     group.add_argument(
         "--chunk-overlap",
@@ -69,14 +73,18 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--chunk-by",
         choices=("tokens", "sentences"),
-        default="tokens",
-        help="what chunks are made of: tokens, or entire sentences (default: tokens)",
+        help="what chunks are made of: tokens, or entire sentences (default: tokens; sentences with --whole)",
     )
     group.add_argument(
         "--late-chunking",
         action="store_true",
         help="compute the vectors of a chunk's tokens with the text around them; for models that pool by the mean",
     )
+
+
+def _tokens_or_all(value: str) -> int:
+    """Convert an argument to a number of tokens, or ``all`` to 0."""
+    return 0 if value == "all" else arguments.positive(value)
 
 
 def is_folder(options: argparse.Namespace) -> bool:
@@ -105,19 +113,28 @@ def run_folder(options: argparse.Namespace) -> None:
     from wordpiece_bert.errors import TruncationWarning
     from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence.loading import encoder_class
+    from wordpiece_bert.sentence.vector_folder.encoding import room_of
     from wordpiece_bert.sentence.vector_folder.layout import LISTING, read_listing
     from wordpiece_bert.sentence.vector_folder.writer import write_vectors
 
     start = time.perf_counter()
-    if options.format or options.jsonl_field or options.whole:
-        given = "--format" if options.format else "--jsonl-field" if options.jsonl_field else "--whole"
+    if options.format or options.jsonl_field:
+        given = "--format" if options.format else "--jsonl-field"
         raise InputError(f"{given} is not for folders of vectors, which are made of tables with --text-column")
     if not options.files or arguments.STDIN in options.files:
-        raise InputError("a folder of vectors is made of files of tables: give .parquet, .csv, .tsv or .jsonl files")
+        raise InputError(
+            "a folder of vectors is made of files of tables: give .parquet, .csv, .tsv or .jsonl files, or files and "
+            "folders with --whole"
+        )
     if len(options.text_column) > 1:
         raise InputError("--text-column is given several times: a vector belongs to one text")
     updates = options.update and (options.output / LISTING).exists()
-    if not updates:
+    if options.whole:
+        if options.text_column or options.id_column:
+            raise InputError("--whole has paths as ids and files as texts: leave out --text-column and --id-column")
+    else:
+        _check_tables(options.files)
+    if not updates and not options.whole:
         for option in ("text_column", "id_column"):
             if not getattr(options, option):
                 raise InputError(
@@ -128,6 +145,13 @@ def run_folder(options: argparse.Namespace) -> None:
         name = read_listing(options.output).layout.model if updates else "minilm"
     folder = find_model(name, download=options.download)
     encoder = encoder_class(folder).from_pretrained(name, **arguments.loading_options(options))
+    chunk_size, chunk_by, keep = options.chunk_tokens or None, options.chunk_by, _names(options.keep)
+    if options.whole and not updates:
+        keep = ["text"] if keep is None else keep
+        if options.chunk_tokens is None:
+            chunk_size = min(CHUNK_TOKENS, room_of(encoder, options.prompt, options.prompt_name))
+        if chunk_size is not None:
+            chunk_by = chunk_by or "sentences"
     print_verbose(options, f"{encoder.engine}")
     plans: list[UpdatePlan] = []
     with shown_progress(None, "text", not options.quiet) as bar:
@@ -146,12 +170,14 @@ def run_folder(options: argparse.Namespace) -> None:
                 encoder,
                 text_column=options.text_column[0] if options.text_column else None,
                 id_column=options.id_column,
-                keep=_names(options.keep),
+                keep=keep,
                 precision=_names(options.precision),
-                chunk_size=options.chunk_tokens,
+                chunk_size=chunk_size,
                 chunk_overlap=options.chunk_overlap,
-                chunk_by=options.chunk_by,
+                chunk_by=chunk_by or "tokens",
                 late_chunking=options.late_chunking,
+                whole=options.whole,
+                errors=options.errors,
                 update=options.update,
                 prune=options.prune,
                 model=None if updates and options.model is None else name,
@@ -162,6 +188,7 @@ def run_folder(options: argparse.Namespace) -> None:
                 planned=planned,
                 progress=lambda count, _: bar.update(count),
             )
+    warn_skipped(len(written.skipped), list(written.skipped.values()))
     cut = f" of {counted(written.plan.to_embed, 'text')} truncated to the model's longest row"
     warn_truncated(len(written.truncated), [str(one) for one in written.truncated], cut, every=options.verbose)
     seconds = time.perf_counter() - start
@@ -172,9 +199,25 @@ def run_folder(options: argparse.Namespace) -> None:
         **{name: getattr(plan, name) for name in plan.__dataclass_fields__ if name != "prune"},
         "pruned": plan.gone if plan.prune else 0,
         "truncated": len(written.truncated),
+        "skipped": len(written.skipped),
         "seconds": seconds,
     }
     print_summary(options, f"{options.output}: {counted(written.rows, 'row')} ({seconds:.1f} s)", facts)
+
+
+def _check_tables(names: list[str]) -> None:
+    """Refuse what is no table by its name, and say what makes it a document."""
+    from pathlib import Path
+
+    from wordpiece_bert.corpus.columns import NO_TABLES, suffix_of
+
+    for name in names:
+        is_text = suffix_of(name) in (".md", ".rst", ".html", *NO_TABLES) and suffix_of(name) not in (
+            ".jsonl",
+            ".ndjson",
+        )
+        if Path(name).is_dir() or is_text:
+            raise InputError(f"{name}: is no table; give --whole, and each file is a text with its path as id")
 
 
 def print_plan(plan: UpdatePlan) -> None:

@@ -11,6 +11,7 @@ from wordpiece_bert.corpus.columns import suffix_of
 from wordpiece_bert.corpus.parquet import import_pyarrow, missing_column
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.vector_folder.layout import RESERVED
+from wordpiece_bert.sentence.vector_folder.text_files import TextFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,9 +27,9 @@ class Documents:
 
     Parameters
     ----------
-    given : path, iterable of paths, or table
+    given : path, iterable of paths, table, or TextFiles
         Files: Parquet, which is read in blocks; .csv, .tsv and .jsonl, which are read entirely. Or a table that pyarrow
-        takes: its own, or one of polars, pandas or DuckDB.
+        takes: its own, or one of polars, pandas or DuckDB. Or files that are documents themselves.
     text_column, id_column : str
         The columns of the texts and the ids. Ids are texts or whole numbers, all different.
     keep : sequence of str
@@ -59,6 +60,8 @@ class Documents:
     def _source(self, given: Any) -> Any:
         """Return a file of Parquet, or a table."""
         pyarrow = self._pyarrow
+        if isinstance(given, TextFiles):
+            return given
         if not isinstance(given, str | os.PathLike):
             if isinstance(given, pyarrow.Table):
                 return given

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.loading import Encoder
 
-__all__ = ["contents_of", "embedding", "layout_of"]
+__all__ = ["contents_of", "embedding", "layout_of", "room_of"]
 
 # The files of a model that decide about its vectors, by suffix.
 _CONTENTS = (".json", ".safetensors", ".bin", ".pt", ".h5", ".txt", ".model", ".index", ".msgpack")
@@ -160,9 +160,9 @@ def embedding(
             return Encoded(vectors, truncated)
 
         return entire
-    longest = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
-    room = _room(encoder, longest or sys.maxsize, options["prompt"])
-    check_room(chunking, longest or sys.maxsize, (longest or sys.maxsize) - room)
+    longest = _longest(encoder)
+    room = _room(encoder, longest, options["prompt"])
+    check_room(chunking, longest, longest - room)
 
     def divided(texts: list[str]) -> Encoded:
         borders = token_borders(encoder.tokenizer, texts, threads_of(encoder))
@@ -180,6 +180,17 @@ def embedding(
         return Encoded(vectors, truncated, np.column_stack([owners, places]))
 
     return divided
+
+
+def room_of(encoder: Encoder, prompt: str | None, prompt_name: str | None) -> int:
+    """Return how many tokens of a document the model takes at most."""
+    return _room(encoder, _longest(encoder), document_text(encoder, prompt, prompt_name))
+
+
+def _longest(encoder: Encoder) -> int:
+    """Return the longest row of an encoder, or the greatest number if there is none."""
+    longest = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
+    return longest or sys.maxsize
 
 
 def _room(encoder: Encoder, longest: int, prompt: str) -> int:

@@ -18,6 +18,7 @@ from wordpiece_bert.sentence.vector_folder.chunking import Chunking
 from wordpiece_bert.sentence.vector_folder.documents import Documents
 from wordpiece_bert.sentence.vector_folder.encoding import embedding, layout_of
 from wordpiece_bert.sentence.vector_folder.layout import LISTING, PRECISIONS, read_listing
+from wordpiece_bert.sentence.vector_folder.text_files import PATH, TEXT, TextFiles
 from wordpiece_bert.sentence.vector_folder.writing import UpdatePlan, write_folder
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class WrittenVectors(NamedTuple):
         How many documents were new, changed and so on.
     truncated : list
         The ids of documents whose texts, or chunks, were longer than the model accepts.
+    skipped : dict
+        The problems of files that were left out, by their paths.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class WrittenVectors(NamedTuple):
     rows: int
     plan: UpdatePlan
     truncated: list[Any]
+    skipped: dict[str, str] = {}
 
 
 @completed_by(ENCODING)
@@ -70,6 +74,8 @@ def write_vectors(
     chunk_overlap: int = 0,
     chunk_by: str = "tokens",
     late_chunking: bool = False,
+    whole: bool = False,
+    errors: str = "strict",
     update: bool = False,
     prune: bool = False,
     model: str | None = None,
@@ -89,7 +95,7 @@ def write_vectors(
     Parameters
     ----------
     documents : path, iterable of paths, or table
-        Parquet, .csv, .tsv or .jsonl files, or a table of pyarrow, polars, pandas or DuckDB.
+        Parquet, .csv, .tsv or .jsonl files, or a table of pyarrow, polars, pandas or DuckDB; with `whole` text files.
     folder : str or os.PathLike
         The folder to write.
     encoder : str, PathLike or encoder, optional
@@ -112,6 +118,11 @@ def write_vectors(
     late_chunking : bool, default False
         Whether the vectors of a chunk's tokens are computed with the text around them; needs a model that pools by the
         mean.
+    whole : bool, default False
+        Whether each file is a document, the column ``"text"``, with its path as id, the column ``"path"``. A folder
+        stands for the files in it and below it that are not hidden, and ``"docs/**/*.md"`` for those that match.
+    errors : {"strict", "replace", "skip"}, default "strict"
+        With `whole`: whether a file that is not UTF-8 is an error, has its invalid bytes replaced, or is left out.
     update : bool, default False
         Whether the folder may have vectors.
     prune : bool, default False
@@ -154,6 +165,14 @@ def write_vectors(
     >>> more = pyarrow.table({"number": [7, 9], "text": ["bread dough in the oven", "flour and water"]})
     >>> wb.write_vectors(more, "kitchen.vectors", update=True).plan
     UpdatePlan(new=1, changed=0, other_fields=0, unchanged=1, gone=1, prune=False)
+
+    Files by their paths, with the text of each chunk:
+
+    >>> _ = wb.write_vectors(
+    ...     "examples/texts", "files.vectors", "models/static", whole=True, keep=["text"], chunk_size=9
+    ... )
+    >>> wb.open_vectors("files.vectors").search("to repair a bicycle", top_k=1)[0]["id"]
+    'examples/texts/documents.txt'
     """
     home = Path(folder)
     checked_flag("update", update)
@@ -162,6 +181,14 @@ def write_vectors(
     before: Layout | None = read_listing(home).layout if update and (home / LISTING).exists() else None
     if prune and not update:
         raise InputError("prune is for an update: pass update=True")
+    files: TextFiles | None = None
+    if checked_flag("whole", whole):
+        if text_column is not None or id_column is not None:
+            raise InputError("whole has the columns 'path' and 'text': leave out text_column and id_column")
+        documents = files = TextFiles(documents, errors)
+        text_column, id_column = TEXT, PATH
+    elif errors != "strict":
+        raise InputError(f"errors={errors!r} is for files that are documents: pass whole=True")
     text_column = _given("text_column", text_column, before.text_column if before else None)
     id_column = _given("id_column", id_column, before.id_column if before else None)
     kept = checked_strings("keep", keep) if keep is not None else list(before.keep) if before else []
@@ -216,7 +243,7 @@ def write_vectors(
     listing = write_folder(home, table, layout, embed, update=update, prune=prune, planned=plan, done=done)
     if truncated:
         warn(f"{len(truncated):,} of {plans[0].to_embed:,} texts truncated, first {truncated[0]!r}", TruncationWarning)
-    return WrittenVectors(listing.rows, plans[0], truncated)
+    return WrittenVectors(listing.rows, plans[0], truncated, {} if files is None else files.skipped)
 
 
 def _given(name: str, value: str | None, before: str | None) -> str:
