@@ -209,14 +209,10 @@ def _check_tables(names: list[str]) -> None:
     """Refuse what is no table by its name, and say what makes it a document."""
     from pathlib import Path
 
-    from wordpiece_bert.corpus.columns import NO_TABLES, suffix_of
+    from wordpiece_bert.corpus.columns import suffix_of
 
     for name in names:
-        is_text = suffix_of(name) in (".md", ".rst", ".html", *NO_TABLES) and suffix_of(name) not in (
-            ".jsonl",
-            ".ndjson",
-        )
-        if Path(name).is_dir() or is_text:
+        if Path(name).is_dir() or suffix_of(name) in (".txt", ".text", ".md", ".rst", ".html"):
             raise InputError(f"{name}: is no table; give --whole, and each file is a text with its path as id")
 
 

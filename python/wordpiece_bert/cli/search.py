@@ -19,6 +19,7 @@ from wordpiece_bert.cli.embed import block_texts, embed_texts, prompt_text
 from wordpiece_bert.cli.messages import counted, print_verbose, print_warning, warn_skipped, warn_truncated
 from wordpiece_bert.cli.search_folder import (
     add_folder_options,
+    add_passages,
     check_no_folder_options,
     folder_search,
     folder_table,
@@ -183,13 +184,13 @@ def run(options: argparse.Namespace) -> None:
 def _search_folder(options: argparse.Namespace) -> None:
     """Answer the queries from a folder of vectors."""
     _check(options, [])
-    answer = folder_search(options)
+    answer, column = folder_search(options)
     for queries in _queries(options):
         for query, hits in zip(queries, answer(queries), strict=True):
             if options.json:
                 print(json.dumps({"query": query, "hits": hits}, ensure_ascii=False, default=str))
             else:
-                print(folder_table(query, hits))
+                print(folder_table(query, hits, column))
         sys.stdout.flush()
 
 
@@ -418,6 +419,8 @@ def _answer(
     for query, hits in zip(queries, found, strict=True):
         for hit in hits:
             hit["location"] = collection.location(hit["corpus_id"])
+        if options.whole:
+            add_passages(options, encoder, query, hits, "text")
         if options.json:
             print(json.dumps({"query": query, "hits": hits}, ensure_ascii=False))
         else:
@@ -431,6 +434,7 @@ def _table(query: str, hits: list[dict[str, Any]]) -> str:
     locations = max((len(hit["location"]) for hit in hits), default=0)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     for hit in hits:
-        line = f"{hit['score']:9.4f}  {hit['location']:{locations}}  {' '.join(hit['text'].split())}"
+        text = hit.get("passage", hit["text"])
+        line = f"{hit['score']:9.4f}  {hit['location']:{locations}}  {' '.join(text.split())}"
         lines.append(line if len(line) <= width else line[: width - 1] + "…")
     return "\n".join([*lines, ""])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-__all__ = ["add_folder_options", "check_no_folder_options", "folder_search", "folder_table"]
+    from wordpiece_bert.sentence.loading import Encoder
+
+__all__ = ["add_folder_options", "add_passages", "check_no_folder_options", "folder_search", "folder_table"]
 
 
 def add_folder_options(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +38,8 @@ def check_no_folder_options(options: argparse.Namespace) -> None:
             raise InputError(f"--{name} is for a folder of vectors, which 'embed' writes")
 
 
-def folder_search(options: argparse.Namespace) -> Callable[[list[str]], list[Any]]:
-    """Open the folder of vectors that is given, and return what answers queries from it.
+def folder_search(options: argparse.Namespace) -> tuple[Callable[[list[str]], list[Any]], str]:
+    """Open the folder of vectors that is given; return what answers queries from it, and the column of texts.
 
     Raises
     ------
@@ -47,6 +50,7 @@ def folder_search(options: argparse.Namespace) -> Callable[[list[str]], list[Any
     from wordpiece_bert.sentence import CrossEncoder
     from wordpiece_bert.sentence.loading import encoder_class
     from wordpiece_bert.sentence.vector_folder.folder import open_vectors
+    from wordpiece_bert.sentence.vector_folder.layout import read_listing
 
     if len(options.files) != 1:
         raise InputError("a folder of vectors is searched alone: give one folder, and no other files")
@@ -64,8 +68,10 @@ def folder_search(options: argparse.Namespace) -> Callable[[list[str]], list[Any
     print_verbose(options, f"{vectors!r}; {encoder.engine}")
     fields = None if options.fields is None else [name for name in options.fields.split(",") if name]
 
+    column = read_listing(Path(options.files[0])).layout.text_column
+
     def answer(queries: list[str]) -> list[Any]:
-        return vectors.search(
+        found: list[Any] = vectors.search(
             queries,
             options.top_k,
             mode=options.mode,
@@ -78,16 +84,35 @@ def folder_search(options: argparse.Namespace) -> Callable[[list[str]], list[Any
             prompt_name=options.prompt_name,
             batch_size=options.batch_size,
         )
+        for query, hits in zip(queries, found, strict=True):
+            if hits and "chunk" not in hits[0] and isinstance(hits[0].get(column), str):
+                add_passages(options, encoder, query, hits, column)
+        return found
 
-    return answer
+    return answer, column
 
 
-def folder_table(query: str, hits: list[dict[str, Any]]) -> str:
-    """Return the hits of a query as lines: score, id and fields."""
+def add_passages(
+    options: argparse.Namespace, encoder: Encoder, query: str, hits: list[dict[str, Any]], column: str
+) -> None:
+    """Add to the hits of a query, whose texts are in a column, the part of each long text that fits, and its place."""
+    from wordpiece_bert.sentence.vector_folder.passages import best_passages
+
+    texts = [hit[column] or "" for hit in hits]
+    prompt = {"prompt_name": options.prompt_name, "prompt": options.prompt, "batch_size": options.batch_size}
+    for hit, text, (start, end) in zip(hits, texts, best_passages(encoder, query, texts, **prompt), strict=True):
+        if end - start < len(text):
+            hit |= {"start": start, "end": end, "passage": text[start:end]}
+
+
+def folder_table(query: str, hits: list[dict[str, Any]], column: str) -> str:
+    """Return the hits of a query as lines: score, id and fields; of a long text, in a column, the part that fits."""
     lines = [" ".join(query.split())]
     ids = max((len(str(hit["id"])) for hit in hits), default=0)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     for hit in hits:
+        if "passage" in hit:  # instead of the entire text
+            hit = {name: value for name, value in hit.items() if name != column}
         fields = [
             f"{name}={' '.join(str(value).split())}"
             for name, value in hit.items()

@@ -57,7 +57,7 @@ class WrittenVectors(NamedTuple):
     rows: int
     plan: UpdatePlan
     truncated: list[Any]
-    skipped: dict[str, str] = {}
+    skipped: dict[str, str]
 
 
 @completed_by(ENCODING)
