@@ -171,8 +171,9 @@ def write_vectors(
     >>> _ = wb.write_vectors(
     ...     "examples/texts", "files.vectors", "models/static", whole=True, keep=["text"], chunk_size=9
     ... )
-    >>> wb.open_vectors("files.vectors").search("to repair a bicycle", top_k=1)[0]["id"]
-    'examples/texts/documents.txt'
+    >>> hit = wb.open_vectors("files.vectors").search("Ada lived in London", top_k=1)[0]
+    >>> hit["id"], hit["text"]
+    ('examples/texts/people.txt', 'Ada Lovelace was born in London in December 1815')
     """
     home = Path(folder)
     checked_flag("update", update)
