@@ -169,3 +169,11 @@ def test_the_best_passage_is_that_of_the_most_similar_vector() -> None:
     assert others == [(0, 5), (0, 0)]
     assert "To bake bread in the oven." in texts[0][start:end]
     assert len(encoder.tokenizer.encode(texts[0][start:end], add_special_tokens=False).ids) <= PASSAGE_TOKENS
+
+
+def test_a_passage_beyond_what_the_model_reads_counts_where_words_have_found_the_text() -> None:
+    encoder = SentenceEncoder("models/sentences")
+    text = FILLER * 40 + "To bake bread in the oven. " * 5
+    read, entire = (best_passages(encoder, "bake bread", [text], entire=entire)[0] for entire in (False, True))
+    assert "bread" not in text[slice(*read)]
+    assert "To bake bread in the oven." in text[slice(*entire)]

@@ -124,6 +124,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     **{f"examples.{kind}": examples for kind in ("arrow", "parquet", "jsonl", "tfrecord")},
     "store.bin": merged,
     "curve.svg": lambda path: save_curve([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], path),
+    "report.svg": lambda path: wb.vocab_report(tokenizer(), TEXTS).plot(path),
     "view.json": lambda path: inspect.similarity(np.eye(2), ["a", "b"]).save(path),
     "similarity_evaluation_pairs_results.csv": evaluated,
 }  # fmt: skip
@@ -200,3 +201,9 @@ def test_a_link_to_what_is_no_file_is_refused(name: str) -> None:
         FILES[name](Path(name))
     assert Path(name).is_symlink()
     assert Path("pipe").is_fifo()
+
+
+def test_a_plot_of_another_format_is_refused() -> None:
+    with pytest.raises(InputError, match=r"report\.abc: a plot is written as \.svg, \.png or \.pdf"):
+        wb.vocab_report(tokenizer(), TEXTS).plot("report.abc")
+    assert not Path("report.abc").exists()

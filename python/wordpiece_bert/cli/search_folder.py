@@ -100,7 +100,8 @@ def add_passages(
 
     texts = [hit[column] or "" for hit in hits]
     prompt = {"prompt_name": options.prompt_name, "prompt": options.prompt, "batch_size": options.batch_size}
-    for hit, text, (start, end) in zip(hits, texts, best_passages(encoder, query, texts, **prompt), strict=True):
+    places = best_passages(encoder, query, texts, entire=options.mode != "vectors", **prompt)
+    for hit, text, (start, end) in zip(hits, texts, places, strict=True):
         if end - start < len(text):
             hit |= {"start": start, "end": end, "passage": text[start:end]}
 

@@ -30,6 +30,7 @@ def best_passages(
     query: str,
     texts: Sequence[str],
     *,
+    entire: bool = False,
     prompt_name: str | None = None,
     prompt: str | None = None,
     batch_size: int = 32,
@@ -43,7 +44,9 @@ def best_passages(
     query : str
         The query.
     texts : sequence of str
-        The texts. One of at most `PASSAGE_TOKENS` tokens is a passage; of others only what the encoder reads counts.
+        The texts. One of at most `PASSAGE_TOKENS` tokens is a passage.
+    entire : bool, default False
+        Whether a passage may be after what the encoder reads of a text, where something else has found the text.
     prompt_name, prompt : str, optional
         What is put before the query, as for `encode_query`.
     batch_size : int, default 32
@@ -51,10 +54,11 @@ def best_passages(
     """
     borders = token_borders(encoder.tokenizer, texts, threads_of(encoder))
     longest = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
+    longest = sys.maxsize if entire or not longest else longest
     size = max(1, min(PASSAGE_TOKENS, room_of(encoder, None, None)))
     spans = []
     for tokens, found in zip(borders, spans_of(texts, borders, Chunking(size, 0, "sentences")), strict=True):
-        read = tokens[min(longest or sys.maxsize, len(tokens)) - 1, 1] if len(tokens) else 0
+        read = tokens[min(longest, len(tokens)) - 1, 1] if len(tokens) else 0
         spans.append(found[: max(1, min(_PASSAGES, int(np.searchsorted(found[:, 0], read))))])
     owners = np.repeat(np.arange(len(texts)), [len(one) for one in spans])
     is_choice = np.repeat([len(one) > 1 for one in spans], [len(one) for one in spans])
