@@ -13,12 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wordpiece_bert import Tokenizer
+from wordpiece_bert._tokenizer.dividing import token_counts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.vector_folder.chunking import Chunking, spans_of, token_borders
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+#: Letters whose tokens are the same wherever a word is cut.
 LETTERS = st.text(alphabet=st.sampled_from("ab ,.!?\n。„“”)A1é"), max_size=80)
 
 
@@ -32,7 +34,7 @@ def tokenizer() -> Tokenizer:
 def chunks_of(text: str, chunking: Chunking) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """The chunks of a text, and its tokens, by their places in it."""
     borders = token_borders(tokenizer(), [text], None)
-    (spans,) = spans_of([text], borders, chunking)
+    (spans,) = spans_of([text], borders, chunking, token_counts(tokenizer(), "", None))
     return [tuple(span) for span in spans.tolist()], [tuple(token) for token in borders[0].tolist()]  # type: ignore[misc]
 
 
@@ -85,6 +87,33 @@ def test_sentences_are_kept_together(text: str, size: int, overlap: int) -> None
 def test_sentences_end_where_readers_see_it(text: str, size: int, overlap: int, expected: list[str]) -> None:
     chunks, _ = chunks_of(text, Chunking(size, overlap, "sentences"))
     assert [text[start:end] for start, end in chunks] == expected
+
+
+@given(
+    st.text(st.sampled_from("abcde 한각.\u00ad\u0301A"), max_size=60),
+    st.integers(1, 7),
+    st.integers(0, 6),
+    st.sampled_from(["tokens", "sentences"]),
+    st.sampled_from(["", "b: ", "ab"]),
+)
+@example("한각 a", 2, 1, "tokens", "")
+@example("bcde bcde", 2, 0, "tokens", "")
+def test_a_chunk_by_itself_has_no_more_tokens_than_asked_for(
+    text: str, size: int, overlap: int, by: str, prompt: str
+) -> None:
+    # Words that are cut have more tokens: "cde" is a token within a word alone, and "한" is three tokens.
+    vocabulary = ["[UNK]", "[CLS]", "[SEP]", *"abcde.:", *(f"##{letter}" for letter in "abcde"), "##cde"]
+    vocabulary += ["\u1112", "##\u1161", "##\u11ab", "\u1100", "##\u11a8"]
+    uneven = Tokenizer.from_vocab(vocabulary)
+    borders = token_borders(uneven, [text], None)
+    count = token_counts(uneven, prompt, None)
+    (spans,) = spans_of([text], borders, Chunking(size, min(overlap, size - 1), by), count)
+    pieces = [text[start:end] for start, end in spans.tolist()]
+    counts = count(pieces)
+    assert all(count <= size or len(piece) == 1 for count, piece in zip(counts, pieces, strict=True))
+    covered = {i for start, end in spans.tolist() for i in range(start, end)}
+    assert {i for start, end in borders[0].tolist() for i in range(start, end)} <= covered
+    assert all(before[0] < after[0] for before, after in itertools.pairwise(spans.tolist()))
 
 
 def test_bad_chunking_is_refused() -> None:

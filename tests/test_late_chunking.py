@@ -7,13 +7,15 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model_files import MODELS
+from wordpiece_bert.bert import BertModel
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence import SentenceEncoder
+from wordpiece_bert.sentence import SentenceEncoder, open_vectors, write_vectors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +102,42 @@ def test_truncate_dim_and_normalization_are_those_of_encode(encoder: SentenceEnc
     assert np.array_equal(short, vectors[:, :5])
     unit = encoder.encode_chunks(TEXTS[0], CHUNKS[0], truncate_dim=5, normalize_embeddings=True)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [46, 23, 1])  # 46 tokens and two special ones are a row
+@pytest.mark.parametrize("late", [True, False])
+def test_chunks_that_begin_within_a_word_fit_into_rows(
+    encoder: SentenceEncoder, folder: Path, tmp_path: Path, size: int, late: bool
+) -> None:
+    text = "house " + "working the " * 30 + "worked"  # "ing" and "ed" by themselves have more tokens than in a word
+    table = pyarrow.table({"id": [1], "text": [text]})
+    written = write_vectors(
+        table, tmp_path / "v", folder, text_column="text", id_column="id", chunk_size=size, late_chunking=late
+    )
+    assert written.truncated == []
+    rows = [row for batch in open_vectors(tmp_path / "v").batches() for row in batch.to_pylist()]
+    pieces = [text[row["start"] : row["end"]] for row in rows]
+    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+    if not late:
+        assert encoder.tokenizer.count_tokens(pieces).max() <= size
+        np.testing.assert_allclose([row["vector"] for row in rows], encoder.encode(pieces), rtol=0, atol=1e-6)
+        return
+    # The slow way: the ids of the entire text, cut into rows of entire chunks.
+    encoding = encoder.tokenizer.encode(text, add_special_tokens=False)
+    bert = BertModel.from_pretrained(folder)
+    found: list[Any] = []
+    while len(found) < len(rows):
+        tokens = [i for i, (start, _) in enumerate(encoding.offsets) if start >= rows[len(found)]["start"]][:46]
+        end = encoding.offsets[tokens[-1]][1]
+        ids = [[encoder.tokenizer.cls_token_id, *(encoding.ids[i] for i in tokens), encoder.tokenizer.sep_token_id]]
+        states = bert(np.array(ids)).last_hidden_state[0][1:-1]
+        for row in rows[len(found) :]:
+            inside = [k for k, i in enumerate(tokens) if row["start"] <= encoding.offsets[i][0] < row["end"]]
+            if row["end"] > end:
+                break
+            mean = states[inside].mean(axis=0)
+            found.append(mean / np.linalg.norm(mean))
+    np.testing.assert_allclose([row["vector"] for row in rows], found, rtol=0, atol=1e-5)
 
 
 def test_a_text_that_is_too_long_is_refused_with_its_length(encoder: SentenceEncoder) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, PreTokenizedString
 from tokenizers import Tokenizer as Reference
@@ -110,6 +111,25 @@ def test_parts_have_all_tokens_and_overlap(tokenizer: Tokenizer, text: str, data
         assert set(mine) - set(seen), "a part has a token that none before it has"
         seen += mine
     assert sorted(set(seen)) == list(range(len(offsets)))
+
+
+@given(text=st.text(st.sampled_from("abcd 한A.\u0301"), max_size=40), size=st.integers(1, 6), data=st.data())
+@example("bcda bcda", 2, None)
+@example("한 한", 1, None)
+def test_a_part_by_itself_has_no_more_tokens_than_asked_for(text: str, size: int, data: st.DataObject | None) -> None:
+    # "cda" is a token within a word alone, and "한" is three tokens of one character.
+    tokens = ["##a", "##b", "##c", "##d", "##cda", "\u1112", "##\u1161", "##\u11ab"]
+    uneven = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", *"abcd.", *tokens])
+    overlap = data.draw(st.integers(0, size - 1)) if data else 0
+    parts = uneven.split_text(text, size, overlap)
+    assert all(uneven.count_tokens(part.text) <= size or part.text == "한" for part in parts)
+    assert all(one.start < other.start and one.end < other.end for one, other in itertools.pairwise(parts))
+    covered = {i for part in parts for i in range(part.start, part.end)}
+    offsets = uneven.encode(text, add_special_tokens=False).offsets
+    assert {i for start, end in offsets for i in range(start, end)} <= covered
+    cut = uneven.truncate_text(text, size)
+    assert text.startswith(cut)
+    assert uneven.count_tokens(cut) <= size
 
 
 @given(first=st.lists(st.integers(0, 17)), second=st.none() | st.lists(st.integers(0, 17)))

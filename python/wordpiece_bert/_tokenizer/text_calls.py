@@ -9,6 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._tokenizer.dividing import divided, first_tokens, units_of
 from wordpiece_bert._tokenizer.encoding import EncodingCalls
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
 from wordpiece_bert._tokenizer.word_splitter import WordCore
@@ -212,8 +213,8 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         Returns
         -------
         str
-            The text up to the end of that token; all of it if it has no more. The cut may be within a word, and the
-            last word may then have other tokens than it had.
+            The text up to the end of that token, or of one before it where the text would have more tokens; all of it
+            if it has no more. The cut may be within a word, and the last word may then have other tokens than it had.
 
         Raises
         ------
@@ -228,10 +229,8 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         'A New York'
         """
         whole_number("max_tokens", max_tokens, 0)
-        borders = self._borders(text)
-        if len(borders) <= max_tokens:
-            return text
-        return text[: borders[max_tokens - 1][1]] if max_tokens else ""
+        encoding = self.encode(text, add_special_tokens=False, truncation=False, padding=False)
+        return first_tokens(text, encoding.offsets, max_tokens, self.count_tokens)
 
     def split_text(self, text: str, max_tokens: int, overlap: int = 0) -> list[TextPart]:
         """Divide a text into parts of at most so many tokens.
@@ -241,7 +240,7 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         text : str
             The text.
         max_tokens : int
-            The most tokens of a part, without special tokens.
+            The most tokens of a part by itself, without special tokens.
         overlap : int, default 0
             How many of the last tokens of a part the next one begins with.
 
@@ -249,8 +248,9 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         -------
         list of TextPart
             Each with ``text``, ``start`` and ``end``; each begins where a token begins and ends where one ends. A
-            border may be within a word, whose halves may have other tokens than the word had. Empty if there are no
-            tokens.
+            border may be within a word, whose halves may have other tokens than the word had: a part that would have
+            more than `max_tokens` for this reason ends earlier, if need be within a token. Only a single character may
+            have more. Empty if there are no tokens.
 
         Raises
         ------
@@ -266,13 +266,10 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         """
         whole_number("max_tokens", max_tokens, 1)
         whole_number("overlap", overlap, 0, max_tokens - 1, meaning="one less than max_tokens")
-        borders = self._borders(text)
-        parts = []
-        for first in range(0, max(len(borders) - overlap, min(len(borders), 1)), max_tokens - overlap):
-            last = min(first + max_tokens, len(borders)) - 1
-            start, end = borders[first][0], borders[last][1]
-            parts.append(TextPart(text[start:end], start, end))
-        return parts
+        encoding = self.encode(text, add_special_tokens=False, truncation=False, padding=False)
+        borders = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        [places] = divided([text], [borders], [units_of(borders)], max_tokens, overlap, self.count_tokens)
+        return [TextPart(text[start:end], start, end) for start, end in places]
 
     def build_inputs_with_special_tokens(
         self, token_ids_0: Sequence[int], token_ids_1: Sequence[int] | None = None
@@ -322,7 +319,3 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         if isinstance(self._inner, WordCore):
             raise InputError("a tokenizer with a word_splitter has no words with places in the text: use tokenize")
         return self._inner.words(text)
-
-    def _borders(self, text: str) -> list[tuple[int, int]]:
-        """Return where the tokens of a text begin and end, in characters."""
-        return self.encode(text, add_special_tokens=False, truncation=False, padding=False).offsets

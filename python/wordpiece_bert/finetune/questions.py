@@ -14,6 +14,7 @@ import numpy as np
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert._internal.warn import warn
+from wordpiece_bert._tokenizer.dividing import first_tokens, token_counts
 from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TrainingWarning
 
@@ -316,8 +317,9 @@ def _cut(tokenizer: AnyTokenizer, questions: list[str], max_length: int) -> tupl
     encoded: Sequence[AnyEncoding] = tokenizer.encodings(
         questions, add_special_tokens=False, truncation=False, padding=False
     )
+    count = token_counts(tokenizer)
     cut = [
-        question if len(encoding) <= max_length else question[: encoding.offsets[max_length - 1][1]]
+        first_tokens(question, encoding.offsets, max_length, count)
         for question, encoding in zip(questions, encoded, strict=True)
     ]
     return cut, sum(len(encoding) > max_length for encoding in encoded)

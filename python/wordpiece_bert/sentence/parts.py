@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.cross_encoder import CrossEncoder
     from wordpiece_bert.sentence.source import Source
 
-__all__ = ["config_of", "logits_of", "prompt_of", "scores_of", "settings_of", "source_of", "threads_of"]
+__all__ = ["config_of", "late_vectors", "logits_of", "prompt_of", "scores_of", "settings_of", "source_of", "threads_of"]
 
 
 def source_of(encoder: Encoder) -> Source | None:
@@ -33,6 +33,19 @@ def threads_of(encoder: Encoder) -> int | None:
 def prompt_of(encoder: Encoder, prompt: str | None = None, name: str | None = None) -> str:
     """Return what is put before each text, given the arguments `prompt` and `prompt_name` of a call."""
     return encoder._prompt(prompt, name)
+
+
+def late_vectors(
+    encoder: Any, texts: list[str], chunks: Any, *, prompt: str, batch_size: int, **form: Any
+) -> list[Array]:
+    """Return the vectors of the chunks of each text, [chunks, d], for late chunking of texts of any length.
+
+    A text of more tokens than a row has goes through the model in sections of entire chunks.
+    """
+    vectors: list[Array] = encoder._chunk_vectors(
+        texts, chunks, prompt=prompt, batch_size=batch_size, sections=True, **form
+    )
+    return vectors
 
 
 def logits_of(ranker: CrossEncoder, inputs: ModelInputs) -> Array:

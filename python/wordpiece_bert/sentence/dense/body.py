@@ -108,7 +108,7 @@ class Body(Protocol):
     def named_tokens(self, texts: list[str], call: Call) -> list[TokenVectors]:
         """Return the vectors of each text's tokens, with their offsets."""
 
-    def chunk_vectors(self, texts: list[str], chunks: Chunks | Any, call: Call) -> list[Array]:
+    def chunk_vectors(self, texts: list[str], chunks: Chunks | Any, call: Call, *, sections: bool) -> list[Array]:
         """Return the vectors of the chunks of each text, [chunks, d]."""
 
     def write_files(self, output: AtomicFolder, max_seq_length: int) -> None:

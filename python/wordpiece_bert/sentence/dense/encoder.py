@@ -385,12 +385,35 @@ class SentenceEncoder(DenseEncoder):
         (2, 384)
         """
         single, items = check_texts(text)
-        call = self._call(prompt_name, prompt, batch_size=batch_size)
-        found = [
-            self._shortened(vectors, truncate_dim, normalized=normalize_embeddings)
-            for vectors in self._body.chunk_vectors(items, [chunks] if single else chunks, call)
-        ]
+        found = self._chunk_vectors(
+            items,
+            [chunks] if single else chunks,
+            prompt_name=prompt_name,
+            prompt=prompt,
+            batch_size=batch_size,
+            normalize_embeddings=normalize_embeddings,
+            truncate_dim=truncate_dim,
+        )
         return found[0] if single else found
+
+    def _chunk_vectors(
+        self,
+        texts: list[str],
+        chunks: Any,
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+        sections: bool = False,
+    ) -> list[Array]:
+        """Return the vectors of the chunks of each text; with `sections` texts may be longer than a row."""
+        call = self._call(prompt_name, prompt, batch_size=batch_size)
+        return [
+            self._shortened(vectors, truncate_dim, normalized=normalize_embeddings)
+            for vectors in self._body.chunk_vectors(texts, chunks, call, sections=sections)
+        ]
 
 
 def sentence_encoder(model: DenseEncoder | str | os.PathLike[str], argument: str = "encoder") -> SentenceEncoder:

@@ -17,12 +17,12 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["Chunks", "TextTokens", "check_chunks", "mean_of_chunks", "tokens_of_texts"]
+__all__ = ["Chunks", "Sections", "TextTokens", "check_chunks", "mean_of_chunks", "sections_of", "tokens_of_texts"]
 
 #: The (start, end) of each chunk of a text, in characters.
 Chunks = Iterable[tuple[SupportsIndex, SupportsIndex]]
@@ -35,6 +35,16 @@ class TextTokens:
     rows: RaggedBatch
     #: For each text, the character at which each token begins, [tokens]; −1 for special tokens and those of the prompt.
     starts: list[npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sections:
+    """Texts as rows of bounded length, each with entire chunks."""
+
+    rows: RaggedBatch
+    starts: list[npt.NDArray[np.int64]]  # as of `TextTokens`, of each row
+    chunks: list[npt.NDArray[np.int64]]  # of each row, [chunks, 2]
+    firsts: npt.NDArray[np.int64]  # text i has the rows firsts[i] to firsts[i + 1]
 
 
 def check_chunks(chunks: object, texts: int) -> list[npt.NDArray[np.int64]]:
@@ -76,21 +86,23 @@ def _index(value: SupportsIndex) -> int:
 
 
 def tokens_of_texts(
-    tokenizer: AnyTokenizer, texts: Sequence[str], prompt: str, longest: int, threads: int | None
+    tokenizer: AnyTokenizer, texts: Sequence[str], prompt: str, longest: int | None, threads: int | None
 ) -> TextTokens:
     """Tokenize entire texts, each after the prompt.
 
     Raises
     ------
     InputError
-        A text has more than `longest` tokens with the prompt and special tokens, or none.
+        A text has more than `longest` tokens with the prompt and special tokens (None: any number), or none.
     """
     encodings: Sequence[AnyEncoding] = tokenizer.encodings(
         [prompt + text for text in texts], truncation=False, padding=False, threads=threads
     )
     starts = []
     for index, encoding in enumerate(encodings):
-        if not 0 < len(encoding) <= longest:
+        if not len(encoding):
+            raise InputError(f"texts[{index}] has no token, not even a special one: late chunking needs one")
+        if longest is not None and len(encoding) > longest:
             raise InputError(
                 f"texts[{index}] has {len(encoding)} tokens, but late chunking runs an entire text at once, here of 1 "
                 f"to {longest} tokens (max_seq_length): divide it into texts of this size at the bounds of chunks"
@@ -98,10 +110,56 @@ def tokens_of_texts(
         begin = np.array([start for start, _ in encoding.offsets], np.int64) - len(prompt)
         begin[(begin < 0) | np.array(encoding.special_tokens_mask, np.bool_)] = -1
         starts.append(begin)
-    ids = [np.array(encoding.ids, np.uint32) for encoding in encodings]
+    return TextTokens(_rows([np.array(encoding.ids, np.uint32) for encoding in encodings]), starts)
+
+
+def _rows(ids: list[npt.NDArray[np.uint32]]) -> RaggedBatch:
     ends = np.cumsum([0, *map(len, ids)], dtype=np.int64)
     flat = np.concatenate(ids) if ids else np.zeros(0, np.uint32)
-    return TextTokens(RaggedBatch(ids=flat, row_offsets=ends, truncated=np.zeros(len(ids), np.bool_)), starts)
+    return RaggedBatch(ids=flat, row_offsets=ends, truncated=np.zeros(len(ids), np.bool_))
+
+
+def sections_of(tokens: TextTokens, chunks: list[npt.NDArray[np.int64]], longest: int) -> Sections:
+    """Divide texts into rows of at most `longest` tokens: as many entire chunks as fit, and the tokens around texts.
+
+    Raises
+    ------
+    InputError
+        A chunk of a text that is longer than a row does not fit into one.
+    """
+    ids, starts, spans, firsts = [], [], [], [0]
+    for text, (row, begins, places) in enumerate(zip(tokens.rows, tokens.starts, chunks, strict=True)):
+        if len(row) <= longest:
+            parts = [(np.arange(len(row)), places)]
+        else:
+            parts = list(_sections(begins, places, longest, text))
+        for kept, own in parts:
+            ids.append(row[kept])
+            starts.append(begins[kept])
+            spans.append(own)
+        firsts.append(len(ids))
+    return Sections(_rows(ids), starts, spans, np.array(firsts, np.int64))
+
+
+def _sections(
+    starts: npt.NDArray[np.int64], places: npt.NDArray[np.int64], longest: int, text: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield the tokens of each section of a text by their positions, and its chunks, which are in the text's order."""
+    own = np.flatnonzero(starts >= 0)
+    before, after = np.arange(own[0]), np.arange(own[-1] + 1, len(starts))
+    room = longest - len(before) - len(after)
+    begins, ends = np.searchsorted(starts[own], places.T)
+    first = 0
+    while first < len(places):
+        begin = int(begins[first])
+        last = int(np.searchsorted(ends, begin + room, side="right"))
+        if last <= first:
+            raise InputError(
+                f"texts[{text}]: a chunk of {ends[first] - begin} tokens does not fit into a row of {longest}, of "
+                f"which {longest - room} are special tokens and the prompt: make smaller chunks"
+            )
+        yield np.concatenate([before, own[begin : int(ends[last - 1])], after]), places[first:last]
+        first = last
 
 
 def mean_of_chunks(x: Array, starts: npt.NDArray[np.int64], chunks: npt.NDArray[np.int64]) -> Array:

@@ -226,9 +226,9 @@ class TableBody:
             found.append(TokenVectors(self.embeddings.tokens(ids), offsets, tokens, truncated=False))
         return found
 
-    def chunk_vectors(self, texts: list[str], chunks: Any, call: Call) -> NoReturn:
+    def chunk_vectors(self, texts: list[str], chunks: Any, call: Call, *, sections: bool) -> NoReturn:
         """Raise an error: the tokens of a static model do not depend on the text around a chunk."""
-        del texts, chunks, call
+        del texts, chunks, call, sections
         raise InputError(
             "late chunking needs a model whose tokens see each other; with a static model, encode the chunks"
         )

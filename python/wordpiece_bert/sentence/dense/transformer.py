@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,7 @@ from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.body import TokenVectors, is_of_model
-from wordpiece_bert.sentence.dense.late_chunking import check_chunks, mean_of_chunks, tokens_of_texts
+from wordpiece_bert.sentence.dense.late_chunking import check_chunks, mean_of_chunks, sections_of, tokens_of_texts
 from wordpiece_bert.sentence.dense.windows import COMBINATIONS, combine, cut_into_windows
 from wordpiece_bert.sentence.folders.modules import Dense, Normalize, read_folder
 from wordpiece_bert.sentence.folders.save import write_modules
@@ -130,17 +131,23 @@ class TransformerBody:
             found.append(TokenVectors(x, offsets, tokens, bool(rows.truncated[index])))
         return found
 
-    def chunk_vectors(self, texts: list[str], chunks: Any, call: Call) -> list[Array]:
-        """Run the model over entire texts: the vectors of their chunks, [chunks, d], for late chunking."""
+    def chunk_vectors(self, texts: list[str], chunks: Any, call: Call, *, sections: bool) -> list[Array]:
+        """Run the model over entire texts: the vectors of their chunks, [chunks, d], for late chunking.
+
+        With `sections` a text that is longer than a row goes through the model in sections of entire chunks.
+        """
         spans = check_chunks(chunks, len(texts))
         self.check_pools_chunks()
-        tokens = tokens_of_texts(self.tokenizer, texts, call.prefix, self.longest(call), self.threads)
+        longest = self.longest(call)
+        tokens = tokens_of_texts(self.tokenizer, texts, call.prefix, None if sections else longest, self.threads)
+        parts = sections_of(tokens, spans, longest)
         found: dict[int, Array] = {}
-        for batch in self._batches(tokens.rows, call.batch_size, progress=False):
-            x, mask = self._token_states(tokens.rows, batch)  # [B, S, H], [B, S]
+        for batch in self._batches(parts.rows, call.batch_size, progress=False):
+            x, mask = self._token_states(parts.rows, batch)  # [B, S, H], [B, S]
             for i, index in enumerate(batch.tolist()):
-                found[index] = self.vectors_of_chunks(x[i, mask[i]], tokens.starts[index], spans[index])
-        return [found[index] for index in range(len(texts))]
+                found[index] = self.vectors_of_chunks(x[i, mask[i]], parts.starts[index], parts.chunks[index])
+        bounds = itertools.pairwise(parts.firsts.tolist())
+        return [np.concatenate([found[index] for index in range(first, end)]) for first, end in bounds]
 
     def check_pools_chunks(self) -> None:
         """Refuse late chunking with a pooling that chunks cannot have."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
+from wordpiece_bert._tokenizer.dividing import divided, units_of
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert._tokenizer.dividing import Borders, Count, Units
     from wordpiece_bert.subword import AnyTokenizer
 
-__all__ = ["Chunking", "Spans", "spans_of", "token_borders"]
-
-#: Where each chunk of a text begins and ends, in characters, [chunks, 2].
-Spans = "npt.NDArray[np.int64]"
+__all__ = ["Chunking", "check_room", "spans_of", "token_borders"]
 
 # The end of a sentence: marks that end one, with what closes a quotation or bracket, before white space; the marks of
 # Chinese and Japanese also without; and an empty line.
@@ -36,7 +35,7 @@ class Chunking:
     Parameters
     ----------
     size : int
-        The most tokens of a chunk, without special tokens.
+        The most tokens of a chunk, without special tokens: by itself, too, unless `late`.
     overlap : int, default 0
         How many of the last tokens of a chunk the next one begins with; with sentences at most so many.
     by : {"tokens", "sentences"}, default "tokens"
@@ -66,7 +65,7 @@ class Chunking:
         return asdict(self)
 
 
-def token_borders(tokenizer: AnyTokenizer, texts: Sequence[str], threads: int | None) -> list[npt.NDArray[np.int64]]:
+def token_borders(tokenizer: AnyTokenizer, texts: Sequence[str], threads: int | None) -> list[Borders]:
     """Return where each token of some texts begins and ends, in characters, [tokens, 2] for each; none is special."""
     rows = tokenizer.encode_batch(list(texts), return_offsets=True, truncation=False, padding=False, threads=threads)
     assert rows.offsets is not None
@@ -77,7 +76,7 @@ def token_borders(tokenizer: AnyTokenizer, texts: Sequence[str], threads: int | 
 
 
 def spans_of(
-    texts: Sequence[str], borders: Sequence[npt.NDArray[np.int64]], chunking: Chunking
+    texts: Sequence[str], borders: Sequence[Borders], chunking: Chunking, count: Count | None
 ) -> list[npt.NDArray[np.int64]]:
     """Return the chunks of texts, [chunks, 2] for each, at least one.
 
@@ -89,48 +88,34 @@ def spans_of(
         What `token_borders` returns for them.
     chunking : Chunking
         How they are divided.
+    count : callable, optional
+        What `token_counts` returns; None where chunks are not tokenized by themselves.
     """
-    found = []
-    for text, tokens in zip(texts, borders, strict=True):
-        units = _sentences(text, tokens, chunking.size) if chunking.by == "sentences" else _single(len(tokens))
-        groups = _packed(units, chunking.size, chunking.overlap)
-        spans = [(int(tokens[first, 0]), int(tokens[last - 1, 1])) for first, last in groups]
-        found.append(np.array(spans or [(0, len(text))], np.int64))
-    return found
+    if chunking.by == "sentences":
+        units = [_sentences(text, tokens, chunking.size) for text, tokens in zip(texts, borders, strict=True)]
+    else:
+        units = [units_of(tokens) for tokens in borders]
+    found = divided(texts, borders, units, chunking.size, chunking.overlap, count)
+    return [np.array(places or [(0, len(text))], np.int64) for text, places in zip(texts, found, strict=True)]
 
 
-def _single(count: int) -> npt.NDArray[np.int64]:
-    """Return tokens as units of one token, each by its first token and the one after its last, [units, 2]."""
-    first = np.arange(count)
-    return np.stack([first, first + 1], axis=1)
-
-
-def _sentences(text: str, tokens: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+def _sentences(text: str, tokens: Borders, size: int) -> Units:
     """Return the sentences of a text as units, [units, 2]; those of more than `size` tokens in pieces."""
     ends = [found.end() for found in _SENTENCE_END.finditer(text)]
     borders = np.searchsorted(tokens[:, 0], ends)  # the first token that begins at the end of each or after it
     borders = np.unique(np.concatenate([[0], borders, [len(tokens)]]))
     units = []
     for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        units += [(start, min(start + size, last)) for start in range(first, last, size)]
+        if last - first <= size:
+            units.append((first, last))
+            continue
+        parts = first + units_of(tokens[first:last])
+        start = 0
+        while start < len(parts):
+            end = max(int(np.searchsorted(parts[:, 1], parts[start, 0] + size, side="right")), start + 1)
+            units.append((int(parts[start, 0]), int(parts[end - 1, 1])))
+            start = end
     return np.array(units, np.int64).reshape(-1, 2)
-
-
-def _packed(units: npt.NDArray[np.int64], size: int, overlap: int) -> list[tuple[int, int]]:
-    """Join consecutive units to chunks of at most `size` tokens, of which the next ones repeat at most `overlap`."""
-    chunks = []
-    start, count = 0, len(units)
-    while start < count:
-        limit = int(units[start, 0]) + size
-        end = int(np.searchsorted(units[:, 1], limit, side="right"))
-        chunks.append((int(units[start, 0]), int(units[end - 1, 1])))
-        if end == count:
-            break
-        # The first unit within the overlap, such that the next unit fits into the chunk after it.
-        again = int(np.searchsorted(units[:, 0], int(units[end - 1, 1]) - overlap))
-        fits = int(np.searchsorted(units[:, 0], int(units[end, 1]) - size))
-        start = min(max(again, fits, start + 1), end)
-    return chunks
 
 
 def check_room(chunking: Chunking, longest: int, taken: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._tokenizer.dividing import token_counts
 from wordpiece_bert.corpus.fingerprint import Fingerprint, TextsDigest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
@@ -16,10 +17,15 @@ from wordpiece_bert.sentence.dense.fingerprint import document_prompt, fingerpri
 from wordpiece_bert.sentence.dense.model_contents import file_digest
 from wordpiece_bert.sentence.folders.content_files import FileState
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
-from wordpiece_bert.sentence.parts import prompt_of, source_of, threads_of
+from wordpiece_bert.sentence.parts import late_vectors, prompt_of, source_of, threads_of
 from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
-from wordpiece_bert.sentence.vector_folder.chunking import Chunking, check_room, spans_of, token_borders
+from wordpiece_bert.sentence.vector_folder.chunking import (
+    Chunking,
+    check_room,
+    spans_of,
+    token_borders,
+)
 from wordpiece_bert.sentence.vector_folder.layout import DENSE, MULTI_VECTOR, PRECISIONS, SPARSE, Layout
 from wordpiece_bert.sentence.vector_folder.writing import Encoded
 
@@ -165,14 +171,17 @@ def embedding(
     check_room(chunking, longest, longest - room)
 
     def divided(texts: list[str]) -> Encoded:
-        borders = token_borders(encoder.tokenizer, texts, threads_of(encoder))
-        spans = spans_of(texts, borders, chunking)
+        threads = threads_of(encoder)
+        borders = token_borders(encoder.tokenizer, texts, threads)
+        count = None if chunking.late else token_counts(encoder.tokenizer, options["prompt"], threads)
+        spans = spans_of(texts, borders, chunking, count)
         owners = np.repeat(np.arange(len(texts)), [len(one) for one in spans])
         places = np.concatenate(spans)
         truncated = np.zeros(len(texts), np.bool_)
         vectors: Any
         if chunking.late:
-            vectors = _late(encoder, texts, borders, spans, room, options)
+            assert isinstance(encoder, SentenceEncoder)
+            vectors = np.concatenate(late_vectors(encoder, texts, spans, **options))
         else:
             pieces = [texts[i][s:e] for i, (s, e) in zip(owners.tolist(), places.tolist(), strict=True)]
             vectors, cut = encoder.encode_document(pieces, return_truncated=True, **options)
@@ -199,26 +208,3 @@ def _room(encoder: Encoder, longest: int, prompt: str) -> int:
     before = tokenizer.encode(prompt, add_special_tokens=False, truncation=False, padding=False).ids if prompt else []
     markers = 1 if isinstance(encoder, MultiVectorEncoder) else 0
     return longest - len(before) - markers - tokenizer.num_special_tokens_to_add()
-
-
-def _late(
-    encoder: Any, texts: list[str], borders: list[Any], spans: list[Any], room: int, options: dict[str, Any]
-) -> Any:
-    """Return the vectors of chunks that are pooled from the tokens of entire texts.
-
-    A text of more tokens than a row has goes through the model in sections, each of as many entire chunks as fit.
-    """
-    sections: list[str] = []
-    chunks: list[list[tuple[int, int]]] = []
-    for text, tokens, places in zip(texts, borders, spans, strict=True):
-        first = 0
-        while first < len(places):
-            start = int(places[first, 0]) if first else 0
-            begin = int(np.searchsorted(tokens[:, 0], start))
-            limit = len(text) + 1 if begin + room >= len(tokens) else int(tokens[begin + room, 0])
-            last = max(first + 1, int(np.searchsorted(places[:, 1], limit, side="right")))
-            end = len(text) if last == len(places) else int(places[last - 1, 1])
-            sections.append(text[start:end])
-            chunks.append([(int(s) - start, int(e) - start) for s, e in places[first:last]])
-            first = last
-    return np.concatenate(encoder.encode_chunks(sections, chunks, **options))
