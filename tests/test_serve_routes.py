@@ -490,6 +490,8 @@ def test_entities_and_masks_are_those_of_the_tasks(client: Client, folders: Path
     assert client.post("/models/words", inputs=text) == list(tasks.fill_mask(words, text))
     given = {"top_k": 1, "targets": ["london", "paris"]}
     assert client.post("/", inputs=text, model="words", parameters=given) == list(tasks.fill_mask(words, text, **given))
+    given["targets"] = ["London", "PARIS"]
+    assert client.post("/models/words", inputs=text, parameters=given) == list(tasks.fill_mask(words, text, **given))
     assert "text 1 has no [MASK]" in client.refused("/models/words", inputs=[text, "bread"])
     assert "targets[1] is no token" in client.refused(
         "/models/words", inputs=text, parameters={"targets": ["paris", "unheard"]}

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from make_models import make_answers, make_words
 
 from model_files import MODELS, with_tokenizer
-from wordpiece_bert import tasks
+from wordpiece_bert import Tokenizer, tasks
 from wordpiece_bert.bert import BertForQuestionAnswering
 from wordpiece_bert.errors import InputError, TruncationWarning, VocabWarning
 from wordpiece_bert.tasks import FEATURE_CHOICES, Answer, Answers, Loaded
@@ -220,6 +221,17 @@ def test_targets_outside_the_vocabulary_are_replaced_with_a_warning(loaded: dict
     assert tasks.fill_mask(loaded["bert_masked_lm"], "a [MASK]", targets="dog") == found
 
 
+def test_a_target_may_be_a_text_of_one_token(tmp_path: Path) -> None:
+    words = tasks.load(make_words(tmp_path / "words"))
+    text = "The capital of France is [MASK]."
+    expected = tasks.fill_mask(words, text, targets=["paris", "london"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tasks.fill_mask(words, text, targets=["Paris", " LONDON"]) == expected
+    with pytest.warns(VocabWarning, match=r"'xyz' is not in the vocabulary; its first piece '\[UNK\]' is used"):
+        tasks.fill_mask(words, text, targets=["xyz"])
+
+
 # --- entities
 
 
@@ -297,7 +309,7 @@ def test_the_answer_is_the_best_span_of_the_context(loaded: dict[str, Loaded], l
     assert [one["score"] for one in many] == sorted((one["score"] for one in many), reverse=True)
     for one in many:
         same = [score for score, start, end in spans[:5] if short[start:end].lower() == one["answer"].lower()]
-        check_same(one["score"], sum(same))
+        check_same(one["score"], min(sum(same), 1.0))
     possible = tasks.question_answering(
         loaded["bert_question_answering"], QUESTION, short, top_k=100, handle_impossible_answer=True, **options
     )
@@ -376,7 +388,31 @@ def test_any_question_gives_an_answer_of_the_context(loaded: dict[str, Loaded], 
     assert found
     for one in found:
         assert context[one["start"] : one["end"]] == one["answer"] != ""
-        assert 0 <= one["score"] <= 3
+        assert 0 <= one["score"] <= 1
+
+
+def test_the_score_of_an_answer_that_several_windows_share_is_at_most_1(tmp_path: Path) -> None:
+    answers = make_answers(tmp_path / "answers")
+    found = tasks.question_answering(answers, "where?", "she lived in London " * 3, max_seq_len=12, doc_stride=6)
+    assert (found["answer"], found["score"]) == ("London", 1.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"align_to_words": False}, {"handle_impossible_answer": True}])
+@pytest.mark.parametrize("context", ["\u200b", "\u00ad \u200b"])
+def test_a_context_without_tokens_has_no_answer(loaded: dict[str, Loaded], context: str, options: Any) -> None:
+    found = tasks.question_answering(loaded["bert_question_answering"], "who?", context, **options)
+    assert (found["answer"], found["start"], found["end"]) == ("", 0, 0)
+    assert found["score"] == (1.0 if "handle_impossible_answer" in options else 0.0)
+    many = tasks.question_answering(loaded["bert_question_answering"], "who?", context, top_k=3)
+    assert many == []
+
+
+def test_a_question_is_cut_to_tokens_that_it_has_by_itself(loaded: dict[str, Loaded]) -> None:
+    tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "[PAD]", "\u1112", "##\u1161", "##\u11ab", "a"])
+    answers = Loaded(loaded["bert_question_answering"].model, tokenizer)
+    with pytest.warns(TruncationWarning, match="has 10 tokens and was truncated to max_question_len, 8"):
+        found = tasks.question_answering(answers, "\ud55c " * 3 + "a", "a a", max_question_len=8)
+    assert found == tasks.question_answering(answers, "\ud55c " * 2, "a a")
 
 
 ANSWERS = json.loads((MODELS / "question_answering_reference.json").read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ import numpy as np
 from wordpiece_bert._internal.answers import Answer, Answers
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.warn import warn
+from wordpiece_bert._tokenizer.dividing import first_tokens, token_counts
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import QuestionAnswering
 from wordpiece_bert.bert.spans import allowed_spans
@@ -121,7 +122,8 @@ def question_answering(
     Answer or Answers
         A dict with ``score``, ``start`` and ``end`` (characters of the context) and ``answer`` (the text between them);
         for a `top_k` above 1 a list of these, the highest score first. Equal answers from several windows or spans are
-        returned once, with the sum of their scores. The attribute ``truncated`` is whether the question was truncated;
+        returned once, with the sum of their scores, at most 1. In a context without tokens there is no answer: an empty
+        string with the score 0, or an empty list. The attribute ``truncated`` is whether the question was truncated;
         the context never is.
 
     Raises
@@ -172,9 +174,11 @@ def question_answering(
     elif handle_impossible_answer:
         answers.append(no_answer)
         answers.sort(key=lambda answer: -answer["score"])
+    for answer in answers:  # several windows may be sure of one answer
+        answer["score"] = min(answer["score"], 1.0)
     answers = answers[:top_k]
     if top_k == 1:
-        return Answer(answers[0], truncated=cut)
+        return Answer(answers[0] if answers else {**no_answer, "score": 0.0}, truncated=cut)
     return Answers((Answer(answer, truncated=cut) for answer in answers), truncated=cut)
 
 
@@ -190,7 +194,7 @@ def _cut_question(tokenizer: AnyTokenizer, question: str, max_length: int) -> tu
         return question, False
     message = f"the question has {len(encoding)} tokens and was truncated to max_question_len, {max_length}"
     warn(message, TruncationWarning)
-    return question[: encoding.offsets[max_length - 1][1]], True
+    return first_tokens(question, encoding.offsets, max_length, token_counts(tokenizer)), True
 
 
 def _encode(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tasks.results import FilledMask
 
-__all__ = ["fill_mask"]
+__all__ = ["fill_mask", "target_id"]
 
 #: The most scores of masks that are in memory at once, 32 MB of float32, or those of one mask.
 _MOST_SCORES = 1 << 23
@@ -73,8 +73,9 @@ def fill_mask(
     top_k : int, default 5
         How many tokens to return for each mask.
     targets : str or iterable of str, optional
-        The only tokens to choose from. Their scores remain those over the entire vocabulary. A target that is not in
-        the vocabulary is replaced by its first piece, with a warning.
+        The only tokens to choose from. Their scores remain those over the entire vocabulary. A target is a token, or a
+        text that is one token, such as "Paris" for a model without capital letters. Any other is replaced by its first
+        piece, with a warning.
     batch_size : int, default 32
         The most texts that go through the model at once.
 
@@ -96,7 +97,7 @@ def fill_mask(
     TruncationWarning
         Texts were longer than the model accepts, and were truncated.
     VocabWarning
-        A target is not in the vocabulary.
+        A target is not one token of the model.
 
     Examples
     --------
@@ -180,9 +181,9 @@ def _target_ids(tokenizer: AnyTokenizer, targets: str | Iterable[str], vocab_siz
     for target in [targets] if isinstance(targets, str) else targets:
         if not isinstance(target, str):
             raise InputError(f"targets must be str, not {type(target).__name__}: {target!r}")
-        token = tokenizer.token_to_id(target)
+        token = target_id(tokenizer, target)
         if token is None:
-            pieces = tokenizer.encode(target, add_special_tokens=False, truncation=False, padding=False).ids
+            pieces = _pieces(tokenizer, target)
             if not pieces:
                 warn(f"the target {target!r} has no token at all; it is skipped", VocabWarning)
                 continue
@@ -196,3 +197,19 @@ def _target_ids(tokenizer: AnyTokenizer, targets: str | Iterable[str], vocab_siz
     if not ids:
         raise InputError("targets has no token to choose from")
     return list(dict.fromkeys(ids))
+
+
+def target_id(tokenizer: AnyTokenizer, target: str) -> int | None:
+    """Return the id of a target: of the token with this name, or else the only one of this text; None if it has others.
+
+    The unknown token counts only by its name.
+    """
+    token = tokenizer.token_to_id(target)
+    if token is not None:
+        return token
+    pieces = _pieces(tokenizer, target)
+    return pieces[0] if len(pieces) == 1 and pieces[0] != tokenizer.unk_token_id else None
+
+
+def _pieces(tokenizer: AnyTokenizer, target: str) -> list[int]:
+    return tokenizer.encode(target, add_special_tokens=False, truncation=False, padding=False).ids

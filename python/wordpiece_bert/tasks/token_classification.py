@@ -1,6 +1,7 @@
 """`ner`: labels for tokens, and the named entities that consecutive labels form.
 
-The aggregation strategies are those of the token-classification pipeline of transformers.
+The aggregation strategies are those of the token-classification pipeline of transformers, but words are those of the
+tokenizer, and classes may have hyphens.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from wordpiece_bert.tasks.inference import encode, infer
 from wordpiece_bert.tasks.loading import longest_row, with_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
@@ -33,6 +34,7 @@ __all__ = ["ner"]
 
 Strategy = Literal["none", "simple", "first", "average", "max"]
 
+_OUTSIDE = "O"
 _STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
@@ -115,8 +117,9 @@ def ner(
         ``"none"``: one result for each token. ``"simple"``: consecutive tokens of one label are grouped. ``"first"``,
         ``"max"``, ``"average"``: each word first gets one label, that of its first piece, of the piece with the highest
         score, or of the mean over its pieces; then consecutive words of one label are grouped.
-    ignore_labels : sequence of str, optional
-        Labels that are not returned.
+    ignore_labels : sequence of str, default ("O",)
+        Labels that are not returned, or classes (the label without B- and I-). "O" is the label outside of entities,
+        and not a class of this name, with the labels "B-O" and "I-O".
     stride : int, optional
         A text that is longer than the model accepts is split into windows that share this many tokens; of overlapping
         entities the longer one is kept. None cuts such a text instead.
@@ -176,13 +179,14 @@ def ner(
 
     result: Results[Answers[Entity]] = Results()
     join = tokenizer.join_tokens if isinstance(tokenizer, SubwordTokenizer) else core_of(tokenizer).join_tokens
+    groups = _group_names(list(map(model.config.label, range(model.config.num_labels))))
     ignored = set(ignore_labels)
     for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
         found: list[dict[str, Any]] = []
         for window in rows:
             tokens = _scored_tokens(tokenizer, window, sentence, softmax(next(logits)), starts)
-            found += _entities(tokens, aggregation_strategy, model.config.label, join, ignored)
+            found += _entities(tokens, aggregation_strategy, model.config.label, join, groups, ignored)
         if len(rows) > 1:
             found = _without_overlaps(found)
         result.append(Answers(cast("list[Entity]", found), truncated=rows[0].truncated and stride is None))
@@ -205,12 +209,13 @@ def _scored_tokens(
 ) -> list[_ScoredToken]:
     """Return the tokens of a window that are not special; `starts` are those of the words, if texts are split.
 
-    A token continues a word if it is longer or shorter than its characters in the text, as "##s" is for "s"; [UNK]
-    never does. This is the rule of transformers, also where normalization changes the length. Of a tokenizer without
-    such a mark, a token continues a word unless there is a space before or at its first character.
+    A token continues the word of the token before if it has the mark of such tokens, "##", and is in the same word. Of
+    a tokenizer without a mark, a token continues a word unless there is white space between it and the token before, or
+    at the border of either: the rule of transformers, whose white space is the space alone.
     """
-    marked = not isinstance(tokenizer, SubwordTokenizer)
-    tokens = []
+    mark = None if isinstance(tokenizer, SubwordTokenizer) else core_of(tokenizer).continuing_subword_prefix
+    tokens: list[_ScoredToken] = []
+    word_before = None
     for position, (token, (start, end), word, special) in enumerate(
         zip(encoding.tokens, encoding.offsets, encoding.word_ids, encoding.special_tokens_mask, strict=True)
     ):
@@ -218,11 +223,16 @@ def _scored_tokens(
             continue
         if starts is not None and word is not None:
             start, end = start + starts[word], end + starts[word]
-        characters = sentence[start:end]
         unknown = encoding.ids[position] == tokenizer.unk_token_id
-        inside = start > 0 and " " not in sentence[start - 1 : start + 1]
-        continues = not unknown and (len(token) != len(characters) if marked else inside)
-        tokens.append(_ScoredToken(characters if unknown else token, scores[position], start, end, position, continues))
+        if mark is None:
+            border = min(start, tokens[-1].end) if tokens else start
+            between = sentence[max(border - 1, 0) : start + 1]
+            continues = not unknown and start > 0 and not any(map(str.isspace, between))
+        else:
+            continues = not unknown and word == word_before and token.startswith(mark)
+        word_before = word
+        text = sentence[start:end] if unknown else token
+        tokens.append(_ScoredToken(text, scores[position], start, end, position, continues))
     return tokens
 
 
@@ -231,9 +241,10 @@ def _entities(
     strategy: Strategy,
     label: Callable[[int], str],
     join: Callable[[list[str]], str],
+    names: Mapping[str, str],
     ignored: set[str],
 ) -> list[dict[str, Any]]:
-    """Label the tokens of one window, and group consecutive ones of one label."""
+    """Label the tokens of one window, and group consecutive ones of one label; `names` are those of groups by label."""
     if strategy in ("none", "simple"):
         labelled = [_labelled(token, token.scores, token.text, token.end, label) for token in tokens]
     else:
@@ -251,17 +262,17 @@ def _entities(
             groups[-1].append(one)
         else:
             groups.append([one])
-    entities = [
+    return [
         {
-            "entity_group": group[0].label.split("-", 1)[-1],
+            "entity_group": names[group[0].label],
             "score": float(np.mean([one.score for one in group])),
             "word": join([one.text for one in group]),
             "start": group[0].start,
             "end": group[-1].end,
         }
         for group in groups
+        if not _is_ignored(group[0].label, names[group[0].label], ignored)
     ]
-    return [entity for entity in entities if entity["entity_group"] not in ignored]
 
 
 def _words(tokens: list[_ScoredToken]) -> list[list[_ScoredToken]]:
@@ -294,8 +305,30 @@ def _labelled(first: _ScoredToken, scores: Array, text: str, end: int, label: Ca
 
 
 def _tag(label: str) -> tuple[bool, str]:
-    """Return whether a label begins an entity, and its tag; a label without B- or I- counts as I-."""
-    return label.startswith("B-"), label[2:] if label.startswith(("B-", "I-")) else label
+    """Return whether a label begins an entity, and what the labels of one entity share.
+
+    A label without B- or I- counts as I-, except "O": it is outside of entities, and not within one of the class "O".
+    """
+    if label.startswith(("B-", "I-")):
+        return label[0] == "B", label[2:]
+    return False, label if label != _OUTSIDE else ""
+
+
+def _group_names(labels: list[str]) -> dict[str, str]:
+    """Return the class of each label: what follows B- or I-, and the like where other labels say that it is a class.
+
+    So "S-PER" beside "B-PER" is of the class "PER", and "X-RAY" is a class.
+    """
+    classes = {label[2:] for label in labels if label.startswith(("B-", "I-"))}
+    return {
+        label: label[2:] if label.startswith(("B-", "I-")) or (label[1:2] == "-" and label[2:] in classes) else label
+        for label in labels
+    }
+
+
+def _is_ignored(label: str, name: str, ignored: set[str]) -> bool:
+    """Return whether a group is not returned; of the names of classes, "O" means the label outside of entities."""
+    return label in ignored or (name != _OUTSIDE and name in ignored)
 
 
 def _without_overlaps(entities: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_trunc
 from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tasks import fill_mask, ner
 from wordpiece_bert.tasks.loading import longest_row
+from wordpiece_bert.tasks.mask_filling import target_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +110,7 @@ class MaskModel(_TaskModel):
             message = f"text {masks.index(0)} has no {self.tokenizer.mask_token} among its first {self.longest} tokens"
             raise RequestError(400, message, code="no_mask")
         for index, target in enumerate(targets or ()):
-            if self.tokenizer.token_to_id(target) is None:
+            if target_id(self.tokenizer, target) is None:
                 raise RequestError(400, f"targets[{index}] is no token of the model {self.name!r}", param="targets")
         self.check_numbers(sum(masks) * top_k * self.longest)
         return await self._answers(texts, rows, _Masks(top_k, None if targets is None else tuple(targets)))
