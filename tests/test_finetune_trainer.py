@@ -432,6 +432,17 @@ def test_rows_without_a_label_are_refused_before_the_first_step(tmp_path: Path, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("kind", [float, bool, np.float32])
+def test_classes_of_other_types_train_as_their_numbers_do(tmp_path: Path, kind: Any) -> None:
+    model_folder(tmp_path / "start")
+
+    def loss(rows: Any) -> float:
+        model = model_for(tmp_path / "start", "SequenceClassification", labels=["a", "b"])
+        return Trainer(model, arguments(tmp_path / "run", max_steps=2, save_strategy="no"), rows).train().training_loss
+
+    assert loss([{**row, "labels": kind(row["labels"])} for row in examples()]) == loss(examples())
+
+
 @pytest.mark.parametrize("kind", [int, float])
 @pytest.mark.parametrize("problem", ["single_label_classification", None])
 def test_several_labels_of_a_row_need_the_problem_type(tmp_path: Path, kind: type, problem: Any) -> None:
@@ -505,6 +516,10 @@ def test_padding_of_rows_and_labels() -> None:
     assert choices["labels"].tolist() == [1, 0]
     with pytest.raises(InputError, match="item 1 of the batch"):
         pad_collate([{"input_ids": [5], "labels": 1}, {"input_ids": [5]}])
+    with pytest.raises(InputError, match=r"item 1 of the batch has no tokens: its input_ids are \[\]"):
+        pad_collate([{"input_ids": [5]}, {"input_ids": []}])
+    with pytest.raises(InputError, match="at least one row"):
+        pad_collate([])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

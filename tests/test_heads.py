@@ -334,6 +334,35 @@ def test_a_problem_without_a_type_is_guessed_from_labels_as_in_transformers() ->
     np.testing.assert_allclose(untyped(**inputs).loss, expected["loss"], atol=1e-5)
 
 
+@pytest.mark.parametrize("backend", ["rust", "numpy"])
+@pytest.mark.parametrize(
+    "folder", ["bert_seqcls_single", "deberta_seqcls", "modernbert_seqcls", "modernbert_seqcls_mean", "neobert_seqcls",
+               "xlmr_seqcls", "dpr_reader", "dpr_context_encoder", "bert_question_answering", "bert_token_cls"]
+)  # fmt: skip
+@pytest.mark.parametrize("length", [0, 3])
+def test_a_batch_without_rows_gives_empty_arrays(folder: str, backend: str, length: int) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / folder, backend)
+    output = model(np.zeros((0, length), np.int64), attention_mask=np.zeros((0, length), np.int64))
+    arrays = [value for value in vars(output).values() if isinstance(value, np.ndarray)]
+    assert arrays
+    assert all(len(array) == 0 for array in arrays)
+
+
+@pytest.mark.parametrize("folder", ["bert_seqcls_single", "deberta_seqcls"])
+@pytest.mark.parametrize("problem", ["single_label_classification", None])
+@pytest.mark.parametrize("labels", [[1.0, 0.0], [True, False], [[1.0], [0.0]], np.array([1, 0], np.float32)])
+def test_one_number_for_each_text_is_a_class_of_whatever_type(folder: str, problem: Any, labels: Any) -> None:
+    loaded: Any = AutoModel.from_pretrained(MODELS / folder)
+    weights = dict(loaded.named_parameters())
+    # Two classes, as many as texts: labels [2] are not those of [2, 2].
+    weights |= {name: weights[name][:2] for name in ("classifier.weight", "classifier.bias")}
+    config = dataclasses.replace(loaded.config, problem_type=problem, id2label={0: "no", 1: "yes"}, label2id=None)
+    model = type(loaded)(config, weights)
+    np.testing.assert_array_equal(model(IDS, labels=labels).loss, model(IDS, labels=[1, 0]).loss)
+    with pytest.raises(InputError, match=r"labels\[1\] is 0\.5, but a class is a whole number"):
+        model(IDS, labels=[1, 0.5])
+
+
 def test_positions_outside_the_row_are_ignored() -> None:
     model = BertForQuestionAnswering.from_pretrained(MODELS / "bert_question_answering")
     ids = [[5, 17, 42], [9, 8, 7]]

@@ -1145,6 +1145,8 @@ def pool(x: Array, mask: Mask, mode: str, skip: int = 0) -> Array:
     >>> pool(x, np.array([[True, True, False]]), "mean")
     array([[2., 3.]], dtype=float32)
     """
+    if not len(x):
+        return np.zeros((0, x.shape[2]), np.float32)
     first = mask.argmax(axis=1)[:, None]  # [B, 1] the first visible position
     counted = mask & (np.arange(x.shape[1]) >= first + skip)  # [B, S]
     return POOLINGS[mode].formula(x, counted, mask)

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask
 
-__all__ = ["Inputs", "as_array", "check_ids", "check_inputs", "check_labels", "check_rows", "check_targets"]
+__all__ = [
+    "Inputs",
+    "as_array",
+    "as_classes",
+    "check_ids",
+    "check_inputs",
+    "check_labels",
+    "check_rows",
+    "check_targets",
+]
 
 
 class Inputs(NamedTuple):
@@ -143,6 +152,26 @@ def check_labels(
         also = "" if ignored is None else f" (or {ignored}, which is ignored)"
         raise InputError(f"{name}{index} is {labels[tuple(index)]}, outside 0 to {count - 1}{also}")
     return labels
+
+
+def as_classes(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return the numbers of classes as an array, of integers if they are booleans or whole numbers as floats.
+
+    Raises
+    ------
+    InputError
+        A number is a fraction; the message has its value and its index.
+    """
+    found = as_array(name, value)
+    if found.dtype.kind == "f":
+        wrong = ~np.isfinite(found) | (found != np.trunc(found))
+        if wrong.any():
+            index = [int(i) for i in np.argwhere(wrong)[0]]
+            raise InputError(
+                f"{name}{index} is {found[tuple(index)]}, but a class is a whole number; of several labels for a text, "
+                "each is 0.0 or 1.0, and with problem_type='regression' labels are any numbers"
+            )
+    return found.astype(np.int64) if found.dtype.kind in "fb" else found
 
 
 def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[np.float32]
     Mask: TypeAlias = npt.NDArray[np.bool_]
 
-__all__ = ["POOLINGS", "PoolingKind", "have_kernels", "register"]
+__all__ = ["POOLINGS", "PoolingKind", "first_token", "have_kernels", "register"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,12 @@ def have_kernels(modes: Iterable[str]) -> bool:
         Their names.
     """
     return all(POOLINGS[mode].has_kernel for mode in modes)
+
+
+def first_token(x: Array) -> Array:
+    """[B, S, H] -> the vectors of the first tokens, [B, H]; a batch without rows may have rows of no tokens."""
+    found: Array = x[:, 0] if x.shape[1] else np.zeros((len(x), x.shape[2]), x.dtype)
+    return found
 
 
 def _first(x: Array, counted: Mask, _: Mask) -> Array:

@@ -104,7 +104,7 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     Raises
     ------
     InputError
-        Rows have different keys, or a row has no ``input_ids``.
+        There are no rows, they have different keys, or a row has no ``input_ids``.
 
     Examples
     --------
@@ -114,6 +114,8 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
            [2, 9, 3, 0]]), 'attention_mask': array([[1, 1, 1, 1],
            [1, 1, 1, 0]]), 'labels': array([1, 0])}
     """
+    if not len(rows):
+        raise InputError("a batch needs at least one row")
     keys = list(rows[0])
     for index, row in enumerate(rows):
         if list(row) != keys and set(row) != set(keys):
@@ -123,6 +125,9 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     if "input_ids" not in keys:
         raise InputError(f"rows have {', '.join(keys)}, but no input_ids")
     ids = [np.asarray(row["input_ids"]) for row in rows]
+    for index, row_ids in enumerate(ids):
+        if not row_ids.size:
+            raise InputError(f"item {index} of the batch has no tokens: its input_ids are {row_ids.tolist()}")
     batch: dict[str, npt.NDArray[Any]] = {"input_ids": _padded(ids, pad_token_id)}
     if "attention_mask" not in keys:
         batch["attention_mask"] = _padded([np.ones_like(row) for row in ids], 0)

@@ -14,7 +14,7 @@ from wordpiece_bert.bert import functional, gradients
 from wordpiece_bert.bert.heads.bert import NEXT_SENTENCE
 from wordpiece_bert.bert.heads.kinds import MultipleChoice, ScoreLayers, SequenceClassification, problem_type
 from wordpiece_bert.bert.heads.parts import score_layers
-from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.head_losses import (
@@ -153,7 +153,8 @@ def _sequence_loss(network: Network) -> Loss:
             return mean_squared_error(logits, check_targets("labels", labels, logits.shape))
         if problem == "multi_label_classification":
             return binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
-        classes = check_labels("labels", labels, logits.shape[:1], logits.shape[1], IGNORED)
+        numbers = as_classes("labels", labels)
+        classes = check_labels("labels", numbers, logits.shape[:1], logits.shape[1], IGNORED)
         return cross_entropy(logits, classes, "labels")
 
     return loss
@@ -174,6 +175,7 @@ def deberta_sequence_head(model_class: type[SequenceClassification], network: Ne
             return usual(logits, given)
         if given.ndim > 1 and given.shape[1:] != (1,):
             return soft_cross_entropy(logits, check_targets("labels", given, logits.shape))
+        given = as_classes("labels", given)
         if np.issubdtype(given.dtype, np.integer):
             given = np.where(given < 0, IGNORED, given)
         classes = check_labels("labels", given, logits.shape[:1], logits.shape[1], IGNORED)

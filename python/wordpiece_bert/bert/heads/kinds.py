@@ -15,10 +15,11 @@ from wordpiece_bert.bert.engines.base import HeadLayers
 from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel, LogitsModel, pooler_output
-from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, QuestionAnsweringOutput
 from wordpiece_bert.bert.parameters import INPUTS
+from wordpiece_bert.bert.poolings import first_token
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class _FirstTokenModel(LabelledModel):
         del attention_mask  # used by ModernBERT
         if self._hidden is None or self._pooled is None:
             return pooler_output(output)
-        return ACTIVATIONS[self._hidden_activation(self.config)](self._pooled(output.last_hidden_state[:, 0]))
+        return ACTIVATIONS[self._hidden_activation(self.config)](self._pooled(first_token(output.last_hidden_state)))
 
     @classmethod
     def _hidden_activation(cls, config: BertConfig) -> str:
@@ -273,10 +274,11 @@ class _FirstTokenModel(LabelledModel):
 class SequenceClassification(_FirstTokenModel):
     """Scores of the labels for each sequence, [B, labels]: a dense layer over the pooled first token.
 
-    labels, by the configuration's problem_type: for ``"single_label_classification"`` integers [B], cross entropy; for
-    ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; for ``"regression"``
-    numbers [B, labels], or [B] for a single label, mean squared error. If it is null, a model with a single label does
-    regression; else integers mean single-label and other numbers multi-label classification.
+    labels, by the configuration's problem_type: for ``"single_label_classification"`` whole numbers or booleans [B],
+    cross entropy; for ``"multi_label_classification"`` 0 or 1 for each label [B, labels], binary cross entropy; for
+    ``"regression"`` numbers [B, labels], or [B] for a single label, mean squared error. If it is null, a model with a
+    single label does regression; else one number for each text means single-label classification, and floats or
+    booleans for each label multi-label classification.
 
     Examples
     --------
@@ -300,7 +302,7 @@ class SequenceClassification(_FirstTokenModel):
             return mean_squared_error(logits, check_targets("labels", labels, logits.shape))
         if problem == "multi_label_classification":
             return binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
-        return super()._loss(logits, labels, attention_mask)
+        return super()._loss(logits, as_classes("labels", labels), attention_mask)
 
 
 def problem_type(config: BertConfig, labels: npt.ArrayLike) -> str:
@@ -326,8 +328,8 @@ def problem_type(config: BertConfig, labels: npt.ArrayLike) -> str:
     found = as_array("labels", labels)
     problem = config.problem_type
     if problem is None:
-        integers = np.issubdtype(found.dtype, np.integer)
-        problem = "single_label_classification" if integers else "multi_label_classification"
+        single = found.ndim < 2 or found.shape[1:] == (1,) or np.issubdtype(found.dtype, np.integer)
+        problem = "single_label_classification" if single else "multi_label_classification"
         problem = "regression" if config.num_labels == 1 else problem
     if problem == "single_label_classification" and found.ndim > 1 and found.shape[1:] != (1,):
         raise InputError(

@@ -25,7 +25,7 @@ from wordpiece_bert.bert.heads.kinds import (
     SequenceClassification,
     TokenClassification,
 )
-from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy, soft_cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.variants.names import renamed
@@ -381,6 +381,7 @@ class DebertaV2ForSequenceClassification(SequenceClassification):
         given = as_array("labels", labels)
         if given.ndim > 1 and given.shape[1:] != (1,):
             return soft_cross_entropy(logits, check_targets("labels", given, logits.shape))
+        given = as_classes("labels", given)
         if np.issubdtype(given.dtype, np.integer):
             given = np.where(given < 0, IGNORED, given)
         checked = check_labels("labels", given, logits.shape[:1], logits.shape[1], IGNORED)

@@ -19,6 +19,7 @@ from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import DPREncoderOutput, DPRReaderOutput
 from wordpiece_bert.bert.parameters import INPUTS
 from wordpiece_bert.bert.parts import prefix_of
+from wordpiece_bert.bert.poolings import first_token
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +139,7 @@ class _DPREncoder(_DPRModel):
             visible_only=not output_hidden_states,
             threads=threads,
         )
-        vectors = np.ascontiguousarray(out.last_hidden_state[:, 0])  # [B, H]
+        vectors = np.ascontiguousarray(first_token(out.last_hidden_state))  # [B, H]
         with np.errstate(under="ignore"):
             return DPREncoderOutput(
                 pooler_output=vectors if self._project is None else self._project(vectors),
@@ -252,7 +253,7 @@ class DPRReader(_DPRModel):
             return DPRReaderOutput(
                 start_logits=np.ascontiguousarray(spans[..., 0]),
                 end_logits=np.ascontiguousarray(spans[..., 1]),
-                relevance_logits=self._relevance(np.ascontiguousarray(x[:, 0]))[:, 0],
+                relevance_logits=self._relevance(np.ascontiguousarray(first_token(x)))[:, 0],
                 hidden_states=out.hidden_states,
                 attentions=out.attentions,
             )

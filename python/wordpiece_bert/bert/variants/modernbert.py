@@ -28,6 +28,7 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.poolings import first_token
 from wordpiece_bert.bert.rotary import LayerPositions, Rotary
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.rotated import RotatedConfig
@@ -359,7 +360,7 @@ class ModernBertForSequenceClassification(_HeadModel, SequenceClassification):
         assert isinstance(self.config, ModernBertConfig)
         x = output.last_hidden_state
         if self.config.classifier_pooling == "cls":
-            return self._hidden_layer(x[:, 0])
+            return self._hidden_layer(first_token(x))
         return self._hidden_layer(_pooled(x, attention_mask, "mean"))
 
 
