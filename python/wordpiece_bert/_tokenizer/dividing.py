@@ -81,7 +81,10 @@ def divided(
         The places of the parts of each text. A character of more than `size` tokens is a part.
     """
     found: list[list[Place]] = [[] for _ in texts]
-    running = [_parts(*one, size, overlap, places) for *one, places in zip(borders, units, found, strict=True)]
+    running = [
+        _parts(tokens, parts, size, overlap, places)
+        for tokens, parts, places in zip(borders, units, found, strict=True)
+    ]
     # One part of each text at a time, so that the parts of many texts are tokenized together.
     asked = [(index, place) for index, parts in enumerate(running) if (place := next(parts, None))]
     while asked:

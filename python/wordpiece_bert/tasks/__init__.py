@@ -9,6 +9,7 @@ from wordpiece_bert.tasks.answer_extraction import question_answering
 from wordpiece_bert.tasks.loading import Loaded, load
 from wordpiece_bert.tasks.mask_filling import fill_mask
 from wordpiece_bert.tasks.results import Entity, FilledMask, Label
+from wordpiece_bert.tasks.sentence_scores import score_sentences
 from wordpiece_bert.tasks.text_classification import classify
 from wordpiece_bert.tasks.token_classification import ner
 from wordpiece_bert.tasks.token_features import FEATURE_CHOICES, feature_extraction
@@ -28,5 +29,6 @@ __all__ = [
     "load",
     "ner",
     "question_answering",
+    "score_sentences",
     "zero_shot",
 ]

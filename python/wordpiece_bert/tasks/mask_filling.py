@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tasks.results import FilledMask
 
-__all__ = ["fill_mask", "target_id"]
+__all__ = ["fill_mask", "target_id", "token_logits"]
 
 #: The most scores of masks that are in memory at once, 32 MB of float32, or those of one mask.
 _MOST_SCORES = 1 << 23
@@ -124,7 +124,7 @@ def fill_mask(
         x = model.base_model(**inputs, visible_only=True).last_hidden_state  # [B, S, H]
         rows = np.repeat(np.arange(len(batch)), [len(masks[index]) for index in batch])  # [masks]
         positions = np.concatenate([masks[index] for index in batch])  # [masks]
-        scores = _scores(model, x[rows, positions])
+        scores = (row for logits in token_logits(model, x[rows, positions]) for row in softmax(logits))
         for index, position, row in zip(batch[rows].tolist(), positions.tolist(), scores, strict=True):
             only_mask = len(masks[index]) == 1
             found = _filled(tokenizer, encodings[index], position, row, allowed, top_k, only_mask=only_mask)
@@ -136,14 +136,14 @@ def fill_mask(
     return result[0] if single else result
 
 
-def _scores(model: MaskedLM | BertForPreTraining, vectors: Array) -> Iterator[Array]:
-    """Yield the probability of each token [V] for each of the vectors [masks, H].
+def token_logits(model: MaskedLM | BertForPreTraining, vectors: Array) -> Iterator[Array]:
+    """Yield the logits of all tokens for the vectors [masks, H], in blocks [n, V].
 
     The masks of many texts go through the decoder together, so that its weights are read once for all of them.
     """
     step = max(1, _MOST_SCORES // model.config.vocab_size)
     for start in range(0, len(vectors), step):
-        yield from softmax(model.predict(vectors[start : start + step]))  # [step, V]
+        yield model.predict(vectors[start : start + step])
 
 
 def _filled(
