@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = [
+    "ALL",
     "FILE_HELP",
     "STDIN",
     "VOCAB_HELP",
@@ -46,15 +48,19 @@ __all__ = [
     "natural",
     "natural_or_all",
     "positive",
+    "positive_or_all",
     "reading_arguments",
     "reading_options",
     "single_texts",
+    "with_threads",
 ]
 
 FILE_HELP = "UTF-8 text file, also .gz or .zst; - or none is standard input"
 VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hugging Face cache"
 
 STDIN = "-"
+#: The value of an option that means as many as there are.
+ALL = "all"
 # A progress bar is updated after this many texts that are read one by one.
 TEXTS_PER_UPDATE = 256
 
@@ -80,6 +86,11 @@ def positive(value: str) -> int:
 def natural_or_all(value: str) -> int | None:
     """Convert an argument to a whole number, or ``all`` to None."""
     return None if value == "all" else natural(value)
+
+
+def positive_or_all(value: str) -> int | str:
+    """Convert an argument to a whole number above 0, or ``all`` to `ALL`."""
+    return ALL if value == ALL else positive(value)
 
 
 def separator(value: str) -> str:
@@ -203,6 +214,21 @@ def loading_options(options: argparse.Namespace) -> dict[str, Any]:
         As for `calibration_texts`.
     """
     return {"dtype": options.dtype, "calibrate": calibration_texts(options), "threads": options.threads}
+
+
+@contextmanager
+def with_threads(options: argparse.Namespace) -> Iterator[None]:
+    """Compute with ``--threads`` threads, or with the default number."""
+    if options.threads is None:
+        yield
+        return
+    from wordpiece_bert._core import set_num_threads
+
+    set_num_threads(options.threads)
+    try:
+        yield
+    finally:
+        set_num_threads(None)
 
 
 def calibration_texts(options: argparse.Namespace) -> list[str] | None:

@@ -94,7 +94,6 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Check the options and train."""
     from wordpiece_bert.cli import finetune_run
-    from wordpiece_bert.cli.training_run import with_threads
 
     columns = objectives_for("tables")[options.task].columns
     options.text, options.pair = options.text or columns.text, options.pair or columns.pair
@@ -107,5 +106,5 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--cache keeps the vectors of --frozen, which is missing")
     if options.eval_steps and not options.eval:
         raise InputError("--eval-steps is how often to evaluate on --eval, which is missing")
-    with with_threads(options):
+    with arguments.with_threads(options):
         finetune_run.run(options)

@@ -98,7 +98,7 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Train, evaluate now and then, and write the folder."""
-    from wordpiece_bert.cli.training_run import arguments_of, print_training, resumes, with_threads
+    from wordpiece_bert.cli.training_run import arguments_of, print_training, resumes
     from wordpiece_bert.finetune import PretrainingTrainer, save_curve
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.pretraining.build import fingerprint_of
@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> None:
     print_verbose(options, f"model: {model}")
     settings = arguments_of(options, evaluated=held_out is not None)
     trainer = PretrainingTrainer(model, settings, train, held_out, tokenizer=tokenizer, objective=objective)
-    with with_threads(options):
+    with arguments.with_threads(options):
         result = trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(options.output)
     history = trainer.log_history

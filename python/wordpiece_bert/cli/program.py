@@ -34,6 +34,7 @@ COMMANDS = {
     "embed": "text files to vectors",
     "encode": "texts to token ids",
     "search": "texts nearest in meaning to queries",
+    "predict": "texts to labels, entities or scores, by a trained model",
     "evaluate": "encoders on labelled data to measures",
     "distill": "an encoder to a static model",
     "train": "text files to a vocabulary",

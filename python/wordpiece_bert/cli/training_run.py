@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from wordpiece_bert._core import set_num_threads
 from wordpiece_bert.cli.messages import print_summary, print_warning
 from wordpiece_bert.cli.training_options import settings_of
 from wordpiece_bert.finetune import TrainingArguments, checkpoints
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
     from pathlib import Path
 
     from wordpiece_bert.finetune import TrainOutput
 
-__all__ = ["arguments_of", "print_training", "resumes", "with_threads"]
+__all__ = ["arguments_of", "print_training", "resumes"]
 
 
 def checkpoints_of(options: argparse.Namespace) -> Path:
@@ -66,19 +63,6 @@ def resumes(options: argparse.Namespace) -> bool:
         return True
     print_warning(f"{folder}: there is no checkpoint to resume from; the training begins")
     return False
-
-
-@contextmanager
-def with_threads(options: argparse.Namespace) -> Iterator[None]:
-    """Compute with ``--threads`` threads, or with the default number."""
-    if options.threads is None:
-        yield
-        return
-    set_num_threads(options.threads)
-    try:
-        yield
-    finally:
-        set_num_threads(None)
 
 
 def print_training(

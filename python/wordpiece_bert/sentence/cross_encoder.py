@@ -13,6 +13,7 @@ from wordpiece_bert._internal.batching import encoding_batches, with_progress
 from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names, refusing_peer_arguments
+from wordpiece_bert._internal.progress import notify
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert.bert.auto import load_any, load_base
@@ -282,8 +283,10 @@ class CrossEncoder(Encoder):
         scores = np.zeros((len(items), self.num_labels), np.float32)
         activation = activation_fn or self._activation
         batches = list(encoding_batches(encodings, batch_size))
+        tokens = sum(map(len, encodings))
         for batch, inputs in with_progress(batches, show=bool(show_progress_bar)):
             y = activation(self._model.infer(**inputs, threads=self._threads))  # [B, labels]
+            notify(len(batch), int(inputs["attention_mask"].sum()), tokens)
             scores[batch] = softmax(y) if apply_softmax and self.num_labels > 1 else y
         result: Any = scores[:, 0] if self.num_labels == 1 else scores
         if convert_to_tensor:

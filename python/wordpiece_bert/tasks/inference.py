@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.batching import encoding_batches
+from wordpiece_bert._internal.progress import notify
 from wordpiece_bert._internal.texts import check_tokens, warn_truncated
 from wordpiece_bert.subword import model_encodings
 
@@ -49,8 +50,10 @@ def encode(
 def infer(model: LogitsModel, encodings: Sequence[AnyEncoding], batch_size: int) -> list[Array]:
     """Return the logits of each encoding, in order: [labels], or [tokens, labels] for a head over tokens."""
     found: dict[int, Array] = {}
+    tokens = sum(map(len, encodings))
     for batch, inputs in encoding_batches(encodings, batch_size):
         logits = model.infer(**inputs)  # [B, labels] or [B, S, labels]
+        notify(len(batch), int(inputs["attention_mask"].sum()), tokens)
         for row, index in zip(logits, batch.tolist(), strict=True):
             found[index] = row[: len(encodings[index])] if row.ndim == 2 else row
     return [found[index] for index in range(len(encodings))]
