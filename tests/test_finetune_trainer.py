@@ -586,6 +586,10 @@ def test_metrics() -> None:
     tags = [["B-PER", "I-PER", "O", "B-LOC"], ["I-ORG", "O"]]
     assert metrics.entity_f1(tags, tags) == 1.0
     assert metrics.entity_f1([["B-PER", "O", "O", "B-LOC"], ["O", "O"]], tags) == pytest.approx(2 / 5)
+    plain = [["X-RAY", "X-RAY", "O", "GAMMA-RAY"], ["B-O", "I-O", "O"]]
+    assert metrics.entity_f1(plain, plain) == 1.0
+    assert metrics.entity_f1([["GAMMA-RAY", "X-RAY", "O", "X-RAY"], ["B-O", "O", "O"]], plain) == 0.0
+    assert metrics.entity_f1([["X-RAY", "X-RAY", "O", "O"], ["B-O", "I-O", "O"]], plain) == pytest.approx(4 / 5)
     assert metrics.spearman([1, 2, 2, 4], [10, 20, 20, 30]) == pytest.approx(1)
     assert metrics.spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     assert np.isnan(metrics.pearson([1, 1], [1, 2]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.correlation import equal_shapes, pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.tags import OUTSIDE, tag_of
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
     Parameters
     ----------
     predictions, labels : sequence of sequence of str
-        The tags of each text, in the scheme B-TYPE, I-TYPE, O; I-TYPE after another type begins an entity.
+        The tags of each text, in the scheme B-TYPE, I-TYPE, O; I-TYPE after another type begins an entity. A tag
+        without B- or I-, such as X-RAY, is a type, and counts as I-.
 
     Returns
     -------
@@ -118,12 +120,12 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
 def _entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
     """Return first token, token after the last, and type of each entity."""
     entities, start, kind = [], 0, ""
-    for i, tag in enumerate([*tags, "O"]):
-        prefix, _, name = tag.partition("-")
-        if kind and (prefix != "I" or name != kind):
+    for i, tag in enumerate([*tags, OUTSIDE]):
+        begins, name = tag_of(tag)
+        if kind and (begins or name != kind):
             entities.append((start, i, kind))
             kind = ""
-        if prefix in ("B", "I") and not kind:
+        if name and not kind:
             start, kind = i, name
     return entities
 

@@ -13,6 +13,7 @@ import numpy as np
 from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.checks import checked_choice, whole_number
 from wordpiece_bert._internal.parts import core_of
+from wordpiece_bert._internal.tags import OUTSIDE, tag_of
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import TokenClassification
@@ -34,7 +35,6 @@ __all__ = ["ner"]
 
 Strategy = Literal["none", "simple", "first", "average", "max"]
 
-_OUTSIDE = "O"
 _STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
@@ -257,8 +257,8 @@ def _entities(
         ]
     groups: list[list[_Labelled]] = []
     for one in labelled:
-        begins, tag = _tag(one.label)
-        if groups and not begins and tag == _tag(groups[-1][-1].label)[1]:
+        begins, tag = tag_of(one.label)
+        if groups and not begins and tag == tag_of(groups[-1][-1].label)[1]:
             groups[-1].append(one)
         else:
             groups.append([one])
@@ -304,16 +304,6 @@ def _labelled(first: _ScoredToken, scores: Array, text: str, end: int, label: Ca
     return _Labelled(label(best), float(scores[best]), text, first.start, end, first.position)
 
 
-def _tag(label: str) -> tuple[bool, str]:
-    """Return whether a label begins an entity, and what the labels of one entity share.
-
-    A label without B- or I- counts as I-, except "O": it is outside of entities, and not within one of the class "O".
-    """
-    if label.startswith(("B-", "I-")):
-        return label[0] == "B", label[2:]
-    return False, label if label != _OUTSIDE else ""
-
-
 def _group_names(labels: list[str]) -> dict[str, str]:
     """Return the class of each label: what follows B- or I-, and the like where other labels say that it is a class.
 
@@ -328,7 +318,7 @@ def _group_names(labels: list[str]) -> dict[str, str]:
 
 def _is_ignored(label: str, name: str, ignored: set[str]) -> bool:
     """Return whether a group is not returned; of the names of classes, "O" means the label outside of entities."""
-    return label in ignored or (name != _OUTSIDE and name in ignored)
+    return label in ignored or (name != OUTSIDE and name in ignored)
 
 
 def _without_overlaps(entities: list[dict[str, Any]]) -> list[dict[str, Any]]:
