@@ -89,6 +89,19 @@ def test_windows_are_labelled_with_the_answer_or_the_first_token(tok: Tokenizer,
         assert len(windows) == 3
 
 
+@pytest.mark.parametrize("length", [64, 12])
+@pytest.mark.parametrize("answer", ["pari\u0301s\u0301", "\u00adparis", "pa\u200bris\u200b", "marie\u00ad curie\u0301"])
+def test_characters_of_an_answer_that_are_no_tokens_lose_it_nowhere(tok: Tokenizer, length: int, answer: str) -> None:
+    context = CONTEXT.replace("marie curie" if "marie" in answer else "paris", answer)
+    windows = question_windows(tok, ["who ?"], [context], [answer], max_length=length, doc_stride=3)
+    seen = set()
+    for row in (windows[index] for index in range(len(windows))):
+        if row["start_positions"]:
+            ids = row["input_ids"][row["start_positions"] : row["end_positions"] + 1]
+            seen.add(" ".join(tok.convert_ids_to_tokens(ids.tolist())))  # type: ignore[arg-type]
+    assert seen == {"marie curie" if "marie" in answer else "paris"}
+
+
 def test_the_forms_of_answers(tok: Tokenizer) -> None:
     place = CONTEXT.rindex("in")
     given: list[Any] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,7 +113,9 @@ def run(options: argparse.Namespace) -> None:
                 output.append(rows)
                 return truncated, 0
 
-            truncated, tokens = encode_blocks(texts, predict_block, show_progress=not options.quiet)
+            # A bar on the terminal that shows the rows would be in their way.
+            show = not options.quiet and not (path is None and sys.stdout.isatty())
+            truncated, tokens = encode_blocks(texts, predict_block, show_progress=show)
             output.commit()
     warn_skipped(texts.skipped_count, texts.skipped)
     cut = f" of {counted(texts.count, 'text')} truncated to the model's {predictor.longest} tokens"

@@ -149,18 +149,13 @@ class QuestionWindows:
         ]
 
 
-def _window(example: int, one: _Example, encoding: Encoding) -> _Window:
-    """Return the window of an encoding, labelled by the first answer."""
+def _window(example: int, one: _Example, encoding: Encoding, *, opens: bool, closes: bool) -> _Window:
+    """Return the window of an encoding, labelled by the first answer; it may open and close the context."""
     inside = np.array([side == 1 for side in encoding.sequence_ids])
     offsets = np.where(inside[:, None], np.array(encoding.offsets, np.int32).reshape(-1, 2), -1).astype(np.int32)
     start = end = 0  # [CLS]
     if one.answers:
-        text, first = one.answers[0]
-        last = first + len(text) - 1  # its last character
-        begins = np.flatnonzero(inside & (offsets[:, 0] <= first) & (first < offsets[:, 1]))
-        ends = np.flatnonzero(inside & (offsets[:, 0] <= last) & (last < offsets[:, 1]))
-        if len(begins) and len(ends):
-            start, end = int(begins[0]), int(ends[-1])
+        start, end = _answer_tokens(offsets, *one.answers[0], opens=opens, closes=closes)
     row = {
         "input_ids": np.array(encoding.ids, np.int32),
         "token_type_ids": np.array(encoding.token_type_ids, np.int32),
@@ -168,6 +163,24 @@ def _window(example: int, one: _Example, encoding: Encoding) -> _Window:
         "end_positions": end,
     }
     return _Window(example, row, offsets)
+
+
+def _answer_tokens(
+    offsets: npt.NDArray[np.int32], text: str, first: int, *, opens: bool, closes: bool
+) -> tuple[int, int]:
+    """Return the first and the last token of an answer; [CLS] twice if the window does not have all of it.
+
+    The first and the last characters of an answer may belong to no token, such as a combining accent.
+    """
+    last = first + len(text) - 1  # its last character
+    tokens = np.flatnonzero(offsets[:, 0] >= 0)
+    own = tokens[(offsets[tokens, 0] <= last) & (first < offsets[tokens, 1])]
+    if not len(own):
+        return 0, 0
+    start, end = int(own[0]), int(own[-1])
+    has_start = opens or start > tokens[0] or offsets[start, 0] <= first
+    has_end = closes or end < tokens[-1] or last < offsets[end, 1]
+    return (start, end) if has_start and has_end else (0, 0)
 
 
 def question_windows(
@@ -256,7 +269,8 @@ def question_windows(
             truncation_side="right",
         )
         for number, (one, encoding) in enumerate(zip(block, encoded, strict=True), first):
-            windows += [_window(number, one, part) for part in (encoding, *encoding.overflowing)]
+            parts = (encoding, *encoding.overflowing)
+            windows += [_window(number, one, part, opens=part is parts[0], closes=part is parts[-1]) for part in parts]
     accepted = [[text for text, _ in one.answers] for one in examples]
     return QuestionWindows([one.context for one in examples], accepted, windows)
 
