@@ -156,7 +156,7 @@ def test_wrong_arguments_are_named(
 ) -> None:
     pairs = table(tmp_path, {"sentence1": FIRST, "sentence2": SECOND, "score": ["4.5", "high", "1", "2"]})
     for command, message in (
-        ([pairs], "row 2: the column 'score' has 'high', which is no number"),
+        ([pairs], "pairs.tsv, line 3, column 'score': the label 'high' is no finite number"),
         ([pairs, "--label", "label"], "label"),
         ([pairs, "--task", "retrieval"], "--task retrieval needs a folder in the form of BEIR"),
         ([str(beir), "--task", "similarity"], "--task similarity needs a table"),

@@ -549,7 +549,7 @@ def test_the_command_chooses(form: str, folder: Path, tmp_path: Path, capsys: py
     assert json.loads((out / "config.json").read_text())["architectures"] == ["BertForMultipleChoice"]
     if form == "columns":
         assert main([*command[:-1], "text", "--overwrite"]) == 2
-        assert "must hold lists of strings" in capsys.readouterr().err
+        assert "column 'text': a list of str is needed" in capsys.readouterr().err
 
 
 def test_fewer_rows_than_a_batch_are_warned_about(

@@ -106,13 +106,25 @@ def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others
     raise InputError(f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}")
 
 
-def checked_strings(name: str, value: object) -> list[str]:
-    """Check that an argument is an iterable of str, and not a single str or bytes; return it as a list."""
+def checked_strings(name: str, value: object, count: int | None = None) -> list[str]:
+    """Check that an argument is an iterable of str, and not a single str or bytes; return it as a list.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : object
+        The argument.
+    count : int, optional
+        How many are needed; any number by default.
+    """
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         listed = list(value)
-        if all(isinstance(item, str) for item in listed):
+        if all(isinstance(item, str) for item in listed) and count in (None, len(listed)):
             return listed
-    raise InputError(f"{name} must be a list of str, not {value!r}")
+    advice = f": for one, pass [{value!r:.80}]" if isinstance(value, str) and count is None else ""
+    many = "" if count is None else f"{count} "
+    raise InputError(f"{name} must be a list of {many}str, not {value!r:.200}{advice}")
 
 
 def check_device(device: object) -> None:

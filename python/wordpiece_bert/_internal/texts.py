@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:
+def one_or_many(texts: Any, *kinds: type, name: str = "texts") -> tuple[bool, list[Any]]:
     """Return whether an argument is a single item, and the items as a list.
 
     Parameters
@@ -24,7 +24,9 @@ def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:
     texts
         An item, an iterable of items, or a column of strings (Arrow or NumPy).
     kinds
-        The types of a single item.
+        The types of a single item. Without str among them, a str is refused: it is no list of letters.
+    name
+        The name of the argument, for messages.
 
     Returns
     -------
@@ -41,13 +43,58 @@ def one_or_many(texts: Any, *kinds: type) -> tuple[bool, list[Any]]:
     if isinstance(texts, kinds):
         return True, [texts]
     if type(texts).__name__ == "LazyFrame":  # of polars; it raises errors of its own when it is iterated
-        raise InputError("texts is a LazyFrame, whose rows are not computed yet: pass texts.collect()")
+        raise InputError(f"{name} is a LazyFrame, whose rows are not computed yet: pass {name}.collect()")
     column = _core._column_texts(texts)
     if column is not None:
         return False, column
+    if isinstance(texts, str):
+        raise InputError(f"{name} must be a list, not the single str {texts!r:.80}: put it into a list")
     if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
-        raise InputError(f"texts must be a str, a list of str or a column of strings, not {type(texts).__name__}")
+        raise InputError(f"{name} must be a str, a list of str or a column of strings, not {type(texts).__name__}")
     return False, list(texts)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value stands for none: None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    if isinstance(value, str | list | tuple | dict) or bool(getattr(value, "ndim", 0)):
+        return False
+    try:
+        return bool(value != value)  # NaN and NaT are not equal to themselves
+    except (TypeError, ValueError, ArithmeticError):
+        return type(value).__name__ == "NAType"  # pandas' NA compares to itself
+
+
+def text_problem(value: Any) -> str | None:
+    """Return what is wrong with a value as a text, or None: only a str is one, also an empty one."""
+    if isinstance(value, str):
+        return None
+    if is_missing(value):
+        return f"the text is missing ({value!r})"
+    return f"the text must be a str, not {type(value).__name__}: {value!r:.80}"
+
+
+def texts_problem(value: Any) -> str | None:
+    """Return what is wrong with a value as a list of texts, or None; a str is no list of letters."""
+    if isinstance(value, list | tuple):
+        problems = ((place, text_problem(one)) for place, one in enumerate(value))
+        return next((f"at {place}: {problem}" for place, problem in problems if problem), None)
+    return f"the value is missing ({value!r})" if is_missing(value) else f"a list of str is needed, not {value!r:.80}"
+
+
+def words_problem(value: Any) -> str | None:
+    """Return what is wrong with a value as the words of a text, a str or a list of str, or None."""
+    return None if isinstance(value, str) else texts_problem(value)
+
+
+def row_texts(name: str, values: object) -> list[str]:
+    """Return a column of texts as a list; an `InputError` with the row if one is no str."""
+    items = one_or_many(values, name=name)[1]
+    for row, item in enumerate(items):
+        if problem := text_problem(item):
+            raise InputError(f"row {row}, {name}: {problem}")
+    return items
 
 
 def check_texts(texts: object) -> tuple[bool, list[str]]:

@@ -192,6 +192,17 @@ def add_threads(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--threads", type=positive, metavar="N", help=help_text)
 
 
+def add_row_errors(parser: Any) -> None:
+    """Declare what happens to a row of a labelled table that lacks a text or a label."""
+    parser.add_argument(
+        "--errors",
+        choices=("strict", "skip"),
+        default="strict",
+        help="what happens to a row whose text or label is missing or wrong: stop with an error, or leave out the row "
+        "and count it (default: strict)",
+    )
+
+
 def add_dtype(parser: argparse.ArgumentParser) -> None:
     """Declare ``--dtype``, whose value the engine checks."""
     help_text = described(LOADING, "dtype")

@@ -136,8 +136,10 @@ def count_files(files: list[str], options: argparse.Namespace, progress: Callabl
     plain = reading == {"separator": "\n", "field": None, "column": None, "errors": reading["errors"]}
     if plain and not any(_is_structured(name) for name in files):
         return WordCounts.from_files(files, errors=reading["errors"], **counting)
+    from wordpiece_bert.corpus.file_lists import warn_repeated
     from wordpiece_bert.corpus.texts import TextReader
 
+    warn_repeated(files)
     return WordCounts.from_texts(arguments.single_texts(TextReader(files, **reading)), **counting)
 
 

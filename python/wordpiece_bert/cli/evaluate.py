@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import print_verbose
+from wordpiece_bert.cli.messages import print_verbose, warn_skipped
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     table.add_argument(
         "--label", metavar="COLUMN", help="the scores or labels (default: score, or label for classification)"
     )
+    arguments.add_row_errors(table)
     folder = parser.add_argument_group("folders")
     folder.add_argument("--split", default="test", metavar="NAME", help="the judgements, qrels/NAME (default: test)")
     folder.add_argument(
@@ -87,7 +88,8 @@ def run(options: argparse.Namespace) -> None:
     from wordpiece_bert.sentence.loading import encoder_class
 
     models = options.model or ["minilm"]
-    evaluator = _evaluator(options)
+    evaluator, skipped = _evaluator(options)
+    warn_skipped(len(skipped), skipped, "row")
     loading = arguments.loading_options(options)
     results = []
     for name in models:
@@ -101,13 +103,14 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         import json
 
-        print(json.dumps({"data": str(options.data), "results": results}, indent=2, ensure_ascii=False))
+        found = {"data": str(options.data), "skipped": len(skipped), "results": results}
+        print(json.dumps(found, indent=2, ensure_ascii=False))
         return
     print(*_table(results), sep="\n")
 
 
-def _evaluator(options: argparse.Namespace) -> BaseEvaluator:
-    """Read the data, and return the evaluator that has it."""
+def _evaluator(options: argparse.Namespace) -> tuple[BaseEvaluator, list[str]]:
+    """Read the data, and return the evaluator that has it, and the rows that were left out."""
     task = options.task or ("retrieval" if options.data.is_dir() else "similarity")
     if (task == "retrieval") != options.data.is_dir():
         needed = "a folder in the form of BEIR" if task == "retrieval" else "a table"
@@ -116,28 +119,24 @@ def _evaluator(options: argparse.Namespace) -> BaseEvaluator:
     if task == "retrieval":
         if options.similarity:
             raise InputError("--similarity is for tables: documents are compared as the model says")
+        if options.errors != "strict":
+            raise InputError("--errors skip is for tables: every file of a folder is needed as it is")
         from wordpiece_bert.evaluation import InformationRetrievalEvaluator, read_beir
 
         data = read_beir(options.data, options.split)
-        return InformationRetrievalEvaluator(*data, **shared, ignore_identical_ids=not options.identical_ids)
-    from wordpiece_bert.corpus.tables import read_columns
+        return InformationRetrievalEvaluator(*data, **shared, ignore_identical_ids=not options.identical_ids), []
+    from wordpiece_bert._internal.texts import text_problem
+    from wordpiece_bert.corpus.tables import read_table
     from wordpiece_bert.evaluation import BinaryClassificationEvaluator, EmbeddingSimilarityEvaluator
+    from wordpiece_bert.finetune.labels import number_problem
 
     label = options.label or ("score" if task == "similarity" else "label")
-    columns = read_columns(options.data, [options.text, options.pair, label])
-    numbers = [_number(options.data, label, row, value) for row, value in enumerate(columns[label], 1)]
-    first, second = (list(map(str, columns[name])) for name in (options.text, options.pair))
+    checks = {options.text: text_problem, options.pair: text_problem, label: number_problem}
+    columns, skipped = read_table(options.data, list(checks), checks=checks, errors=options.errors)
+    numbers = [float(value) for value in columns[label]]
     shared["similarity_fn_names"] = options.similarity
-    if task == "similarity":
-        return EmbeddingSimilarityEvaluator(first, second, numbers, **shared)
-    return BinaryClassificationEvaluator(first, second, numbers, **shared)
-
-
-def _number(file: Path, column: str, row: int, value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]  # checked here
-    except (TypeError, ValueError):
-        raise InputError(f"{file}, row {row}: the column {column!r} has {value!r:.40}, which is no number") from None
+    kind = EmbeddingSimilarityEvaluator if task == "similarity" else BinaryClassificationEvaluator
+    return kind(columns[options.text], columns[options.pair], numbers, **shared), skipped
 
 
 def _table(results: list[dict[str, Any]]) -> list[str]:

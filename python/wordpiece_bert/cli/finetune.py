@@ -67,6 +67,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="for answers: the first character of each answer (default: as SQuAD has it, or where the answer occurs)",
     )
     data.add_argument("--max-length", type=arguments.positive, metavar="N", help="truncate texts to this many tokens")
+    arguments.add_row_errors(data)
     training = parser.add_argument_group("training")
     names = ["epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "freeze", "seed"]
     training_options.add_settings(training, names, warmup=0.1)

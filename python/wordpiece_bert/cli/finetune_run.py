@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert.cli.messages import print_summary, print_verbose
+from wordpiece_bert.cli.messages import print_summary, print_verbose, warn_skipped
 from wordpiece_bert.cli.training_run import arguments_of, print_training, resumes
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune import save_curve
@@ -29,7 +29,13 @@ def run(options: argparse.Namespace) -> None:
         choices=tuple(options.choices.split(",")),
         answer_start=options.answer_start,
     )
-    tables = Tables(train=options.train, eval=options.eval or None, columns=columns, max_length=options.max_length)
+    tables = Tables(
+        train=options.train,
+        eval=options.eval or None,
+        columns=columns,
+        max_length=options.max_length,
+        errors=options.errors,
+    )
     objective = objective_class(options.task, "tables")(tables)
     (_fit_frozen if options.frozen else _train)(options, objective)
 
@@ -39,6 +45,7 @@ def _train(options: argparse.Namespace, objective: TableObjective) -> None:
     settings = arguments_of(options, evaluated=options.eval is not None, sampling="group_by_length")
     resume = resumes(options)
     trainer = objective.trainer(options.model, settings, download=options.download)
+    skipped = _warn_skipped(objective)
     print_verbose(options, f"model: {trainer.model}")
     count = len(trainer.train_dataset or ())
     if count < options.batch_size:
@@ -51,13 +58,25 @@ def _train(options: argparse.Namespace, objective: TableObjective) -> None:
     evaluations = [entry for entry in history if any(name.startswith("eval_") for name in entry)]
     last = {name.removeprefix("eval_"): value for name, value in (evaluations[-1:] or [{}])[0].items()}
     shown = _shown({name: value for name, value in last.items() if name not in ("step", "epoch")})
-    print_training(options, result, evaluations, shown, curve)
+    print_training(options, result, evaluations, shown, curve, skipped=skipped)
+
+
+def _warn_skipped(objective: TableObjective) -> int:
+    """Warn about the rows of the tables that were left out, and return how many there are."""
+    reasons = [reason for some in objective.skipped.values() for reason in some]
+    warn_skipped(len(reasons), reasons, "row")
+    return len(reasons)
 
 
 def _shown(found: dict[str, float]) -> str:
-    """Return metrics as the end of a message, or nothing."""
-    listed = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-    return f"; evaluation: {listed}" if listed else ""
+    """Return metrics as the end of a message, or nothing; metrics of single labels after the others."""
+    parts = {"; evaluation": {name: value for name, value in found.items() if "/" not in name}}
+    for name, value in found.items():
+        metric, _, label = name.partition("/")
+        if label:
+            parts.setdefault(f"; {metric} of each label", {})[label] = value
+    listed = {head: ", ".join(f"{name} {value:.4f}" for name, value in some.items()) for head, some in parts.items()}
+    return "".join(f"{head}: {some}" for head, some in listed.items() if some)
 
 
 def _fit_frozen(options: argparse.Namespace, objective: TableObjective) -> None:
@@ -81,10 +100,17 @@ def _fit_frozen(options: argparse.Namespace, objective: TableObjective) -> None:
         download=options.download,
         show_progress_bar=not options.quiet,
     )
+    skipped = _warn_skipped(objective)
     fit.save(options.output)
     seconds, found = perf_counter() - start, fit.metrics
     print_summary(
         options,
         f"{options.output}: a head on the vectors of {fit.rows:,} rows in {seconds:.0f} s{_shown(found)}",
-        {"output": str(options.output), "rows": fit.rows, "seconds": seconds, "evaluations": [found] if found else []},
+        {
+            "output": str(options.output),
+            "rows": fit.rows,
+            "skipped": skipped,
+            "seconds": seconds,
+            "evaluations": [found] if found else [],
+        },
     )

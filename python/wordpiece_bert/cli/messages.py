@@ -116,7 +116,7 @@ def warn_truncated(count: int, locations: Sequence[str], detail: str = "", *, ev
         _warn_with_list(what, locations if every else locations[:LOCATIONS_SHOWN], count, hint)
 
 
-def warn_skipped(count: int, reasons: Sequence[str]) -> None:
+def warn_skipped(count: int, reasons: Sequence[str], noun: str = "text") -> None:
     """Warn that texts were skipped; print nothing where none was.
 
     Parameters
@@ -125,9 +125,11 @@ def warn_skipped(count: int, reasons: Sequence[str]) -> None:
         How many texts were skipped.
     reasons : sequence of str
         The file, location and problem of the first of them; may hold fewer than `count`.
+    noun : str, default "text"
+        What one of them is called.
     """
     if count:
-        _warn_with_list(f"{counted(count, 'text')} skipped", reasons[:LOCATIONS_SHOWN], count, "")
+        _warn_with_list(f"{counted(count, noun)} skipped", reasons[:LOCATIONS_SHOWN], count, "")
 
 
 def _warn_with_list(what: str, shown: Sequence[str], count: int, hint: str) -> None:

@@ -110,9 +110,11 @@ def _load_counts(options: argparse.Namespace) -> WordCounts:
     """Load and add up files of counts, and check the normalizer options against theirs."""
     if options.max_distinct_words is not None:
         raise InputError("--max-distinct-words applies to counting, and with --counts the words are counted already")
+    from wordpiece_bert.corpus.file_lists import warn_repeated
     from wordpiece_bert.training import WordCounts
     from wordpiece_bert.training.options import settings_of
 
+    warn_repeated(options.files)
     parts = [WordCounts.load(path) for path in options.files]
     counts = sum(parts[1:], parts[0])
     given = options.cased or options.no_clean_text or options.no_chinese_chars or options.strip_accents is not None

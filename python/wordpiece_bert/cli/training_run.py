@@ -66,15 +66,20 @@ def resumes(options: argparse.Namespace) -> bool:
 
 
 def print_training(
-    options: argparse.Namespace, result: TrainOutput, evaluations: list[dict[str, float]], shown: str, curve: Path
+    options: argparse.Namespace,
+    result: TrainOutput,
+    evaluations: list[dict[str, float]],
+    shown: str,
+    curve: Path,
+    **facts: Any,
 ) -> None:
-    """Print what a training did; `shown` are its metrics as the end of a message."""
+    """Print what a training did; `shown` are its metrics as the end of a message, `facts` what JSON has besides."""
     seconds, loss = result.metrics["train_runtime"], result.training_loss
     if result.metrics["train_steps_per_second"]:
         done = f"{result.global_step:,} steps in {seconds:.0f} s, mean loss {loss:.4f}"
     else:
         done = f"all {result.global_step:,} steps were made before, the last with loss {loss:.4f}"
-    facts: dict[str, Any] = {
+    facts = {
         "output": str(options.output),
         "steps": result.global_step,
         "loss": loss,
@@ -82,5 +87,6 @@ def print_training(
         "evaluations": evaluations,
         "log": str(log_of(options)),
         "curve": str(curve),
+        **facts,
     }
     print_summary(options, f"{options.output}: {done}{shown}; curve: {curve}", facts)

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from wordpiece_bert._internal.checks import checked_choice, checked_strings
+from wordpiece_bert._internal.texts import is_missing
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.corpus.columns import separated_blocks, separator_format
+from wordpiece_bert.corpus.file_lists import check_encoding
 from wordpiece_bert.corpus.parquet import import_pyarrow, missing_column
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, TrainingWarning
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["read_columns"]
+    #: For columns by name, a function from a value to what is wrong with it; None if nothing is.
+    Checks = Mapping[str, Callable[[Any], str | None]]
+
+__all__ = ["RowErrors", "read_columns", "read_table"]
+
+#: What happens to a row with a value that is missing or wrong.
+RowErrors = Literal["strict", "skip"]
 
 
 def read_columns(
     file: str | os.PathLike[str],
     columns: Sequence[str],
     *,
-    checks: Mapping[str, Callable[[Any], str | None]] | None = None,
+    checks: Checks | None = None,
+    errors: RowErrors = "strict",
 ) -> dict[str, list[Any]]:
     r"""Read columns of a table.
 
@@ -35,7 +45,9 @@ def read_columns(
         The names of the columns.
     checks : mapping of str to callable, optional
         For some columns, a function from a value to what is wrong with it, or None, such as
-        `wordpiece_bert.finetune.labels.class_problem`.
+        `wordpiece_bert.finetune.labels.class_problem`. Such a function also gets values that are missing (None, NaN).
+    errors : {"strict", "skip"}, default "strict"
+        What happens to a row with a value that is missing or wrong: an error, or the row is left out and counted.
 
     Returns
     -------
@@ -48,6 +60,11 @@ def read_columns(
         The file has another format, no such column or no rows, or a value is missing or wrong; the message has the
         line.
 
+    Warns
+    -----
+    TrainingWarning
+        Rows were left out; the message has their number, and the line and the problem of the first.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -56,7 +73,25 @@ def read_columns(
     >>> read_columns("reviews.csv", ["text", "label"])
     {'text': ['a great film', 'a dull film'], 'label': ['good', 'bad']}
     """
+    found, skipped = read_table(file, columns, checks=checks, errors=errors)
+    if skipped:
+        count = len(skipped) + len(next(iter(found.values())))
+        warn(f"{len(skipped):,} of {count:,} rows were skipped, the first at {skipped[0]}", TrainingWarning)
+    return found
+
+
+def read_table(
+    file: str | os.PathLike[str],
+    columns: Sequence[str],
+    *,
+    checks: Checks | None = None,
+    errors: RowErrors = "strict",
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return what `read_columns` does, and the place and the problem of each row that was left out."""
+    columns = checked_strings("columns", columns)
+    checked_choice("errors", errors, ("strict", "skip"))
     path = Path(file)
+    check_encoding(str(path))
     suffix = path.suffix.lower()
     if separator_format(str(path)) is not None:
         rows = _separated(path, columns)
@@ -67,19 +102,33 @@ def read_columns(
     else:
         raise InputError(f"{path}: the name must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
     found: dict[str, list[Any]] = {name: [] for name in columns}
+    skipped: list[str] = []
     for where, row in rows:
-        for name in columns:
-            if name not in row:
-                raise InputError(f"{path}, {where}: {missing_column(name, list(map(str, row)))}")
-            value = row[name]
-            if value is None or (isinstance(value, float) and math.isnan(value)):
-                raise InputError(f"{path}, {where}: the column {name!r} has no value")
-            if checks and name in checks and (problem := checks[name](value)):
-                raise InputError(f"{path}, {where}, column {name!r}: {problem}")
-            found[name].append(value)
-    if not rows:
-        raise InputError(f"{path}: there are no rows")
-    return found
+        if absent := [name for name in columns if name not in row]:
+            problem: str | None = f": {missing_column(absent[0], list(map(str, row)))}"
+        else:
+            problem = _problem(row, columns, checks or {})
+        if problem is None:
+            for name in columns:
+                found[name].append(row[name])
+        elif errors == "strict":
+            raise InputError(f"{path}, {where}{problem}")
+        else:
+            skipped.append(f"{path}, {where}{problem}")
+    if len(skipped) == len(rows):
+        raise InputError(f"{path}: there are no rows{f' without a problem: {skipped[0]}' if skipped else ''}")
+    return found, skipped
+
+
+def _problem(row: Mapping[str, Any], columns: Sequence[str], checks: Checks) -> str | None:
+    """Return what is wrong with a row, and in which column, as the end of a message."""
+    for name in columns:
+        if name not in checks:
+            if is_missing(row[name]):
+                return f": the column {name!r} has no value"
+        elif problem := checks[name](row[name]):
+            return f", column {name!r}: {problem}"
+    return None
 
 
 def _separated(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
@@ -94,7 +143,7 @@ def _separated(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, 
 
 def _json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     rows = []
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         try:
             for number, line in enumerate(file, 1):
                 if not line.strip():

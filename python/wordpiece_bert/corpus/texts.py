@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus.columns import column_blocks, suffix_of
+from wordpiece_bert.corpus.file_lists import STDIN, listed_files
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.parameters import READING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["Errors", "Fields", "ReadingOptions", "StrPath", "TextReader"]
 
@@ -34,7 +34,6 @@ class ReadingOptions(TypedDict, total=False):
     errors: Errors
 
 
-STDIN = "-"
 # Suffixes of files whose lines are not texts -> the argument that selects their texts.
 HOLDERS = {".jsonl": "field", ".ndjson": "field", ".csv": "column", ".tsv": "column", ".parquet": "column"}
 # The reasons for this many skipped texts are kept; the rest is counted.
@@ -85,7 +84,7 @@ class TextReader:
         errors: Errors = "strict",
         block_texts: int | None = None,
     ) -> None:
-        self._files = _listed(files)
+        self._files = listed_files(files)
         self.files = tuple(self._files)
         if separator is not None and not isinstance(separator, str):
             raise InputError(f"separator must be a str, or None to read each file as one text, not {separator!r}")
@@ -127,25 +126,6 @@ class TextReader:
             self.skipped_count += block.skipped_count
             self.skipped += block.skipped[: REASONS_KEPT - len(self.skipped)]
             yield block
-
-
-def _listed(files: object) -> list[str]:
-    """Check the paths and return them as a list of str."""
-    if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Iterable):
-        files = [files]
-    listed = []
-    for file in files:
-        path = os.fspath(file) if isinstance(file, str | os.PathLike) else None
-        if not isinstance(path, str):
-            raise InputError(
-                f"files must be paths, or - for standard input, not {type(file).__name__}: {repr(file)[:80]}"
-            )
-        listed.append(path)
-    if not listed:
-        raise InputError("files is empty: pass at least one path")
-    if listed.count(STDIN) > 1:
-        raise InputError("standard input (-) can be read only once")
-    return listed
 
 
 def _names(argument: str, given: Fields | None) -> list[str]:

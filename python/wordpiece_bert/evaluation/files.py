@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wordpiece_bert._internal.texts import is_missing, text_problem
 from wordpiece_bert.corpus.tables import read_columns
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
 __all__ = ["Judged", "read_beir"]
 
@@ -82,8 +85,10 @@ def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
     for query, document, score in zip(*judgements.values(), strict=True):
         try:
             grade = float(score)
-        except ValueError:
-            raise InputError(f"{home}, qrels/{split}: the score {score!r} is not a number") from None
+        except (TypeError, ValueError):
+            grade = math.nan
+        if not math.isfinite(grade):
+            raise InputError(f"{home}, qrels/{split}: the score {score!r:.80} is not a number")
         if str(query) not in queries or str(document) not in documents:
             unknown += 1
         elif grade > 0:
@@ -104,18 +109,28 @@ def _table(folder: Path, name: str) -> Path:
     raise InputError(f"{folder}: there is no {name}{' or '.join((_SUFFIXES[0], *_SUFFIXES[2:5]))}")
 
 
+def _id_problem(value: Any) -> str | None:
+    """Return what is wrong with a value as an id; a number is one too, as a JSON file may have it."""
+    known = isinstance(value, str | int) and not isinstance(value, bool)
+    return None if known else f"an id must be a str or a whole number, not {value!r:.80}"
+
+
 def _texts(file: Path, *, title: bool = False) -> dict[str, str]:
     """Return the texts of a table by id, with the titles before them, where there are any."""
+    checks: dict[str, Callable[[Any], str | None]] = {"_id": _id_problem, "text": text_problem}
     try:
-        found = read_columns(file, ["_id", "title", "text"] if title else ["_id", "text"])
+        found = read_columns(file, [*checks, *(["title"] if title else [])], checks={**checks, "title": lambda _: None})
     except InputError:
         if not title:
             raise
-        found = read_columns(file, ["_id", "text"])
-    ids = [str(one) for one in found["_id"]]
-    texts = [str(text) for text in found["text"]]
+        found = read_columns(file, list(checks), checks=checks)
+    ids, texts = [str(one) for one in found["_id"]], found["text"]
     if "title" in found:
-        texts = [f"{head} {text}".strip() for head, text in zip(found["title"], texts, strict=True)]
+        for row, head in enumerate(found["title"]):
+            if not isinstance(head, str) and not is_missing(head):
+                raise InputError(f"{file}, row {row}: the title must be a str, not {head!r:.80}")
+        titles = ["" if is_missing(head) else head for head in found["title"]]
+        texts = [f"{head} {text}".strip() for head, text in zip(titles, texts, strict=True)]
     by_id = dict(zip(ids, texts, strict=True))
     if len(by_id) < len(ids):
         twice = next(one for row, one in enumerate(ids) if one in ids[:row])

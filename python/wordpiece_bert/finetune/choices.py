@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import class_name, class_problem
@@ -49,7 +50,8 @@ def choice_rows(
     Raises
     ------
     InputError
-        The numbers of choices differ, or a label is missing or none of the choices; the message has the row.
+        A text or a choice is missing or no str, the numbers of choices differ, or a label is missing or none of the
+        choices; the message has the row.
 
     Warns
     -----
@@ -67,14 +69,20 @@ def choice_rows(
     """
     rows: list[dict[str, Any]] = []
     cut = 0
+    texts = row_texts("texts", texts)
+    if not len(texts) == len(choices) == len(labels):
+        raise InputError(f"there are {len(texts)} texts, {len(choices)} rows of choices and {len(labels)} labels")
     for number, (text, given, label) in enumerate(zip(texts, choices, labels, strict=True)):
         if isinstance(given, str) or len(given) < 2 or len(given) != len(choices[0]):
             raise InputError(
                 f"row {number} has the choices {given!r:.80}: each row needs {max(2, len(choices[0]))} of them"
             )
-        options = [str(choice) for choice in given]
+        options = list(given)
+        for place, option in enumerate(options):
+            if problem := text_problem(option):
+                raise InputError(f"row {number}, choice {place}: {problem}")
         encoded = tokenizer.encodings(
-            [(str(text), option) for option in options], truncation=True, max_length=max_length, padding=True
+            [(text, option) for option in options], truncation=True, max_length=max_length, padding=True
         )
         cut += any(encoding.truncated for encoding in encoded)
         rows.append(

@@ -55,7 +55,9 @@ def draw_curve(history: Sequence[Mapping[str, float]], title: str = "Training") 
     names = list(dict.fromkeys(name for entry in history for name in entry))
     series = {name: points for name in names if (points := _points(history, name))}
     losses = {name: points for name, points in series.items() if name in ("loss", "eval_loss")}
-    others = {name: points for name, points in series.items() if name.startswith("eval_") and name != "eval_loss"}
+    # A metric of a single label, such as eval_f1/good, has no line of its own: there may be a hundred of them.
+    measured = [name for name in series if name.startswith("eval_") and "/" not in name]
+    others = {name: series[name] for name in measured if name != "eval_loss"}
     if not losses and not others:
         raise InputError(f"the history has {len(history)} entries, and none with a loss: there is nothing to draw")
     panels = [(text, lines) for text, lines in (("loss", losses), ("evaluation", others)) if lines]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.corpus.tables import read_columns as read_columns
@@ -83,7 +86,7 @@ def sequence_rows(
     Raises
     ------
     InputError
-        A label is missing, not one of `names`, or no number; the message has the row.
+        A text is missing or no str, or a label is missing, not one of `names`, or no number; the message has the row.
 
     Warns
     -----
@@ -101,16 +104,12 @@ def sequence_rows(
     >>> tokenizer.convert_ids_to_tokens(rows[0]["input_ids"]), [row["labels"] for row in rows]
     (['[CLS]', 'a', 'great', 'film', '[SEP]'], [1, 0])
     """
-    ids = {name: index for index, name in enumerate(names or ())}
-    values: list[Any]
-    if names is None:
-        values = number_labels(labels).tolist()
-    else:
-        values = [_id(ids, label, f"row {number}") for number, label in enumerate(labels)]
+    ids = {name: index for index, name in enumerate(() if names is None else checked_strings("names", names))}
+    columns = [row_texts("texts", texts)] + ([] if pairs is None else [row_texts("pairs", pairs)])
+    values = number_labels(labels).tolist() if names is None else label_ids(ids, labels)
+    _check_counts(texts=columns[0], **({"pairs": columns[1]} if pairs is not None else {}), labels=values)
     encoded: Sequence[AnyEncoding] = tokenizer.encodings(
-        list(map(str, texts)) if pairs is None else list(zip(map(str, texts), map(str, pairs), strict=True)),
-        truncation=True,
-        max_length=max_length,
+        columns[0] if pairs is None else list(zip(*columns, strict=True)), truncation=True, max_length=max_length
     )
     rows: list[dict[str, Any]] = [
         {"input_ids": encoding.ids, "token_type_ids": encoding.token_type_ids, "labels": value}
@@ -153,7 +152,8 @@ def token_rows(
     Raises
     ------
     InputError
-        A text has another number of words than of labels, or a label is missing or none of `names`.
+        A text is no list of str, has another number of words than of labels, or a label is missing or none of `names`;
+        the message has the row.
 
     Warns
     -----
@@ -172,13 +172,17 @@ def token_rows(
     >>> tokenizer.convert_ids_to_tokens(row["input_ids"]), row["labels"]
     (['[CLS]', 'ada', 'repair', '##ing', '[SEP]'], [-100, 1, 0, -100, -100])
     """
-    ids = {name: index for index, name in enumerate(names)}
-    values = []
-    for number, (text, labels) in enumerate(zip(words, tags, strict=True)):
+    ids = {name: index for index, name in enumerate(checked_strings("names", names))}
+    texts, values = [_row_list("words", number, text) for number, text in enumerate(words)], []
+    _check_counts(words=texts, tags=tags)
+    for number, (text, given) in enumerate(zip(texts, tags, strict=True)):
+        labels = _row_list("tags", number, given)
         if len(text) != len(labels):
             raise InputError(f"row {number} has {len(text)} words, but {len(labels)} labels")
-        values.append([_id(ids, label, f"row {number}, word {word}") for word, label in enumerate(labels)])
-    texts = [list(map(str, text)) for text in words]
+        for place, one in enumerate(text):
+            if problem := text_problem(one):
+                raise InputError(f"row {number}, word {place}: {problem}")
+        values.append([_id(ids, label, f"row {number}, word {place}") for place, label in enumerate(labels)])
     encoded: Sequence[AnyEncoding] = tokenizer.encodings(
         texts, is_split_into_words=True, truncation=True, max_length=max_length
     )
@@ -191,6 +195,27 @@ def token_rows(
         rows.append({"input_ids": encoding.ids, "token_type_ids": encoding.token_type_ids, "labels": row})
     _warn(sum(bool(encoding.overflowing) for encoding in encoded), len(rows), max_length)
     return rows
+
+
+def label_ids(ids: Mapping[str, int], labels: Sequence[Any]) -> list[int]:
+    """Return the ids of labels, given those of the names; an `InputError` with the row if one is none of them."""
+    if isinstance(labels, str):
+        raise InputError(f"labels must be a list, not the single str {labels!r:.80}: put it into a list")
+    return [_id(ids, label, f"row {number}") for number, label in enumerate(labels)]
+
+
+def _row_list(name: str, row: int, value: Any) -> list[Any]:
+    """Return the words or the tags of a row; a str is no list of letters."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"row {row}, {name}: a list is needed, not {type(value).__name__}: {value!r:.80}")
+    return list(value)
+
+
+def _check_counts(**columns: Sequence[Any]) -> None:
+    """Raise an `InputError` if columns have different numbers of rows."""
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) > 1:
+        raise InputError(f"the columns have different numbers of rows: {counts}")
 
 
 def _warn(cut: int, rows: int, max_length: int) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.texts import is_missing
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -101,7 +102,11 @@ def tags_problem(value: Any) -> str | None:
         A list of labels of classes, or a string of names with spaces between them.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
-        return _missing(_plain(value))
+        kind = type(value).__name__
+        several = (
+            None if isinstance(value, str) else f"a list of labels, or a str of them, is needed, not {kind}: {value!r}"
+        )
+        return _missing(_plain(value)) or several
     for word, tag in enumerate(value):
         if problem := class_problem(tag):
             return f"word {word}: {problem}"
@@ -228,15 +233,8 @@ def check_row(row: Any, number: int) -> None:
 
 def _missing(value: Any) -> str | None:
     """Return that a plain value stands for none: None, NaN, NaT, pandas' NA, or an empty cell."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return f"the label is missing ({value!r})"
-    if isinstance(value, str | list | tuple | dict) or bool(getattr(value, "ndim", 0)):
-        return None
-    try:
-        differs = bool(value != value)  # NaN and NaT are not equal to themselves
-    except (TypeError, ValueError, ArithmeticError):
-        differs = type(value).__name__ == "NAType"  # pandas' NA compares to itself
-    return f"the label is missing ({value!r})" if differs else None
+    missing = is_missing(value) or (isinstance(value, str) and not value.strip())
+    return f"the label is missing ({value!r})" if missing else None
 
 
 def _several(value: Any) -> str | None:

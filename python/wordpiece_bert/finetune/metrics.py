@@ -7,6 +7,7 @@ import string
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.correlation import equal_shapes, pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tags import OUTSIDE, tag_of
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["accuracy", "answer_f1", "entity_f1", "exact_match", "f1", "pearson", "spearman"]
+__all__ = [
+    "accuracy",
+    "answer_f1",
+    "entity_f1",
+    "entity_f1_by_type",
+    "exact_match",
+    "f1",
+    "f1_by_label",
+    "pearson",
+    "spearman",
+]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -83,6 +94,46 @@ def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) 
     return 2 * both / total if total else 0.0
 
 
+def f1_by_label(predictions: npt.ArrayLike, labels: npt.ArrayLike, names: Sequence[str]) -> dict[str, float]:
+    """Return the F1 of each class, their mean, and the F1 over all rows, as scikit-learn's ``f1_score`` computes them.
+
+    Parameters
+    ----------
+    predictions, labels : array_like
+        The numbers of the classes, arrays of one shape.
+    names : sequence of str
+        The names of the classes by number.
+
+    Returns
+    -------
+    dict of str to float
+        ``f1_macro``, the mean over the classes that are predicted or right somewhere; ``f1_micro``, of the counts of
+        all classes together, which is the accuracy where every row has one class; and for each class ``f1/NAME``, 0
+        where it never occurs.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.metrics import f1_by_label
+    >>> f1_by_label([1, 0, 1, 0], [1, 1, 0, 0], ["bad", "good"])
+    {'f1_macro': 0.5, 'f1_micro': 0.5, 'f1/bad': 0.5, 'f1/good': 0.5}
+    """
+    found, right = equal_shapes(predictions, labels)
+    both = [int(((found == number) & (right == number)).sum()) for number in range(len(names))]
+    total = [int((found == number).sum()) + int((right == number).sum()) for number in range(len(names))]
+    return _by_name("f1", names, both, total)
+
+
+def _by_name(prefix: str, names: Sequence[str], both: Sequence[int], total: Sequence[int]) -> dict[str, float]:
+    """Return F1 scores given how often each name is right, and how often it is predicted or should be."""
+    scores = [2 * same / count if count else 0.0 for same, count in zip(both, total, strict=True)]
+    occurring = [score for score, count in zip(scores, total, strict=True) if count]
+    return {
+        f"{prefix}_macro": sum(occurring) / len(occurring) if occurring else 0.0,
+        f"{prefix}_micro": 2 * sum(both) / sum(total) if sum(total) else 0.0,
+        **{f"{prefix}/{name}": score for name, score in zip(names, scores, strict=True)},
+    }
+
+
 def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[str]]) -> float:
     """Return the F1 of whole entities, as the CoNLL-2003 task counts them (Tjong Kim Sang and De Meulder 2003).
 
@@ -102,7 +153,7 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
     Raises
     ------
     InputError
-        The texts, or the tags of a text, differ in number.
+        The texts, or the tags of a text, differ in number, or a text has a str instead of a list of tags.
 
     Examples
     --------
@@ -110,11 +161,41 @@ def entity_f1(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[st
     >>> entity_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     0.6666666666666666
     """
-    if [len(row) for row in predictions] != [len(row) for row in labels]:
-        raise InputError("predictions and labels have different numbers of tags")
-    found = {(i, *entity) for i, row in enumerate(predictions) for entity in _entities(row)}
-    right = {(i, *entity) for i, row in enumerate(labels) for entity in _entities(row)}
+    found, right = _entities_of(predictions, labels)
     return 2 * len(found & right) / (len(found) + len(right)) if found or right else 0.0
+
+
+@completed_by(entity_f1)
+def entity_f1_by_type(predictions: Sequence[Sequence[str]], labels: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Return the F1 of whole entities for each type, their mean, and over all entities, which is `entity_f1`.
+
+    Returns
+    -------
+    dict of str to float
+        ``entity_f1_macro``, ``entity_f1_micro``, and ``entity_f1/TYPE`` for each type, in alphabetical order.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.finetune.metrics import entity_f1_by_type
+    >>> entity_f1_by_type([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
+    {'entity_f1_macro': 0.5, 'entity_f1_micro': 0.6666666666666666, 'entity_f1/LOC': 0.0, 'entity_f1/PER': 1.0}
+    """
+    found, right = _entities_of(predictions, labels)
+    types = sorted({entity[-1] for entity in found | right})
+    both = [sum(entity[-1] == kind for entity in found & right) for kind in types]
+    total = [sum(entity[-1] == kind for side in (found, right) for entity in side) for kind in types]
+    return _by_name("entity_f1", types, both, total)
+
+
+def _entities_of(*tagged: Sequence[Sequence[str]]) -> list[set[tuple[int, int, int, str]]]:
+    """Return the entities of predictions and of labels, each with its text."""
+    rows = [
+        [checked_strings(f"{name}[{i}]", row) for i, row in enumerate(texts)]
+        for name, texts in zip(("predictions", "labels"), tagged, strict=True)
+    ]
+    if len({tuple(map(len, texts)) for texts in rows}) > 1:
+        raise InputError("predictions and labels have different numbers of tags")
+    return [{(i, *entity) for i, row in enumerate(texts) for entity in _entities(row)} for texts in rows]
 
 
 def _entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
@@ -178,10 +259,12 @@ def answer_f1(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> f
 def _mean_best(
     predictions: Sequence[str], answers: Sequence[Sequence[str]], score: Callable[[list[str], list[str]], float]
 ) -> float:
+    predictions = checked_strings("predictions", predictions)
     if len(predictions) != len(answers) or not answers:
         raise InputError(f"there are {len(predictions)} predictions for {len(answers)} questions")
     total = 0.0
-    for prediction, accepted in zip(predictions, answers, strict=True):
+    for row, (prediction, given) in enumerate(zip(predictions, answers, strict=True)):
+        accepted = checked_strings(f"answers[{row}]", given)
         right = [words for words in map(_words, accepted) if words] or [[]]
         total += max(score(_words(prediction), words) for words in right)
     return total / len(answers)

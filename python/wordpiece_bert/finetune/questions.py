@@ -13,6 +13,7 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.safe_json import read_object
+from wordpiece_bert._internal.texts import row_texts, texts_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.dividing import first_tokens, token_counts
 from wordpiece_bert.bert.spans import allowed_spans
@@ -220,7 +221,8 @@ def question_windows(
     Raises
     ------
     InputError
-        The context does not have the answer at its place, the columns have different lengths, or a window has no room.
+        A question, a context or an answer is missing or no str, the context does not have the answer at its place, the
+        columns have different lengths, or a window has no room. The message has the row.
 
     Warns
     -----
@@ -241,6 +243,9 @@ def question_windows(
     >>> [(row["start_positions"], row["end_positions"]) for row in windows]
     [(0, 0), (11, 11)]
     """
+    questions, contexts = row_texts("questions", questions), row_texts("contexts", contexts)
+    if isinstance(answers, str):
+        raise InputError(f"answers must be a list, not the single str {answers!r:.80}: put it into a list")
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
     if len(sizes) != 1:
         raise InputError(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")
@@ -248,12 +253,12 @@ def question_windows(
     max_length = whole_number("max_length", max_length, special + 2)
     doc_stride = whole_number("doc_stride", doc_stride, 0)
     max_question_len = min(LONGEST_QUESTION, (max_length - special) // 2)
-    asked, cut = _cut(tokenizer, list(map(str, questions)), max_question_len)
+    asked, cut = _cut(tokenizer, questions, max_question_len)
     if cut:
         message = f"{cut:,} of {len(asked):,} questions are longer than {max_question_len} tokens and were truncated"
         warn(message, TrainingWarning)
     examples = [
-        _Example(str(context), _answers(number, str(context), answer, None if starts is None else starts[number]))
+        _Example(context, _answers(number, context, answer, None if starts is None else starts[number]))
         for number, (context, answer) in enumerate(zip(contexts, answers, strict=True))
     ]
     windows: list[_Window] = []
@@ -291,7 +296,7 @@ def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
     Raises
     ------
     InputError
-        The file has another form, or no question.
+        The file has another form, no question, or one that is marked ``is_impossible`` and has an answer.
 
     Examples
     --------
@@ -311,11 +316,19 @@ def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
         for article in content["data"]:
             for paragraph in article["paragraphs"]:
                 for asked in paragraph["qas"]:
-                    given = [] if asked.get("is_impossible") else asked["answers"]
+                    impossible = asked.get("is_impossible")
+                    given = (asked.get("answers") or []) if impossible else asked["answers"]
+                    if impossible and given:
+                        raise InputError(
+                            f"{path}: question {len(columns['question'])} {asked.get('question')!r:.80} is marked "
+                            f"is_impossible, but has the answer {given[0]['text']!r:.80}: remove the mark or the answer"
+                        )
                     texts, starts = [one["text"] for one in given], [one["answer_start"] for one in given]
                     columns["question"].append(asked["question"])
                     columns["context"].append(paragraph["context"])
                     columns["answers"].append({"text": texts, "answer_start": starts})
+    except InputError:
+        raise
     except (KeyError, TypeError, AttributeError) as error:
         number = len(columns["question"])
         raise InputError(
@@ -371,11 +384,15 @@ def _squad_parts(row: int, value: Mapping[str, Any]) -> tuple[list[str], list[An
     texts, starts = value.get("text"), value.get("answer_start")
     texts = [texts] if isinstance(texts, str) else texts
     starts = starts if isinstance(starts, list | tuple) or starts is None else [starts]
-    if not isinstance(texts, list | tuple) or (starts is not None and len(starts) != len(texts)):
+    if (
+        not isinstance(texts, list | tuple)
+        or texts_problem(texts)
+        or (starts is not None and len(starts) != len(texts))
+    ):
         raise InputError(
-            f"row {row}: answers need a list text and a list answer_start of its length, not {dict(value)!r:.80}"
+            f"row {row}: answers need a list text, of str, and a list answer_start of its length, not {dict(value)!r:.80}"
         )
-    return [str(text) for text in texts], list(starts) if starts is not None else [None] * len(texts)
+    return list(texts), list(starts) if starts is not None else [None] * len(texts)
 
 
 def _place(row: int, value: Any) -> int:

@@ -16,7 +16,8 @@ from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert._internal.signals import telling
 from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.corpus.columns import column_blocks, separated_blocks, separator_format
-from wordpiece_bert.corpus.texts import STDIN, TextReader
+from wordpiece_bert.corpus.file_lists import STDIN, warn_repeated
+from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.parameters import READING
 from wordpiece_bert.pretraining.document_ids import column_ids
@@ -150,6 +151,7 @@ class _Inputs:
         # It checks the paths, and that JSON and Parquet are not read as text.
         reader = TextReader(files, field=options.field, column=options.column, errors=options.errors)
         self.files = list(reader.files)
+        warn_repeated(self.files)
         self.sizes = [None if name == STDIN else Path(name).stat().st_size for name in self.files]
 
     def write(self, writer: StoreWriter, *, show: bool | None) -> None:

@@ -14,6 +14,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.corpus.file_lists import listed_files, warn_repeated
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.parameters import NORMALIZING
 from wordpiece_bert.training import counts_file
@@ -114,13 +115,11 @@ class WordCounts:
         >>> WordCounts.from_files("texts.txt").most_common(2)
         [('the', 2), ('.', 1)]
         """
-        listed = [files] if isinstance(files, str | os.PathLike) else list(files)
-        for path in listed:
-            if not isinstance(path, str | os.PathLike):
-                raise InputError(f"files must be paths, not {type(path).__name__}; to count texts, use from_texts")
+        listed = listed_files(files, advice="; to count texts, use from_texts")
+        warn_repeated(listed)
         settings = normalizer_settings(lowercase, strip_accents, clean_text, tokenize_chinese_chars)
         fields = count_fields(settings, errors, max_distinct_words)
-        counted = _core.WordCounts.from_files([os.fspath(path) for path in listed], fields, threads, progress)
+        counted = _core.WordCounts.from_files(listed, fields, threads, progress)
         return cls._counted(counted, settings)
 
     @classmethod

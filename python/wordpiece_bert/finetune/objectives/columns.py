@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wordpiece_bert._internal.checks import checked_strings
+
 __all__ = ["Columns"]
 
 
@@ -36,3 +38,6 @@ class Columns:
     label: str = "label"
     choices: tuple[str, ...] = ("choices",)
     answer_start: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", tuple(checked_strings("choices", self.choices)))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from wordpiece_bert._internal.atomic_folder import written_folder
 from wordpiece_bert._internal.parts import write_files
+from wordpiece_bert._internal.texts import text_problem, texts_problem, words_problem
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune import metrics
 from wordpiece_bert.finetune.arguments import TrainingArguments
 from wordpiece_bert.finetune.choices import choice_rows
-from wordpiece_bert.finetune.data import label_names, sequence_rows, token_rows
+from wordpiece_bert.finetune.data import label_ids, label_names, sequence_rows, token_rows
 from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
 from wordpiece_bert.finetune.frozen_tokens import fit_token_head
-from wordpiece_bert.finetune.labels import class_name, class_problem, number_problem, tags_problem
+from wordpiece_bert.finetune.labels import class_problem, number_problem, tags_problem
 from wordpiece_bert.finetune.losses import CoSENTLoss
 from wordpiece_bert.finetune.objectives.tables import FrozenFit, HeadObjective, TableObjective
 from wordpiece_bert.finetune.questions import LONGEST_WINDOW, QuestionWindows, question_windows, read_squad
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wordpiece_bert.finetune.batches import Dataset
+    from wordpiece_bert.finetune.labels import Problem
     from wordpiece_bert.finetune.trainer import EvalPrediction
     from wordpiece_bert.subword import AnyTokenizer
 
@@ -71,18 +71,18 @@ class _Texts(HeadObjective):
         if self.tables.max_length:
             classifier.encoder.max_seq_length = min(self.tables.max_length, classifier.encoder.max_seq_length)
         texts, labels = self._examples(self.tables.train)
+        texts_too, right = self._examples(self.tables.eval) if self.tables.eval else ([], [])
+        if not classifier.is_regression:  # before the vectors are computed
+            label_ids(dict.fromkeys(label_names(labels), 0), right)
         classifier.fit(texts, labels, cache=cache, show_progress_bar=show_progress_bar)
-        found: dict[str, float] = {}
-        if self.tables.eval:
-            texts_too, right = self._examples(self.tables.eval)
-            found = _scores(classifier, classifier.predict(texts_too, cache=cache).tolist(), right)
+        found = _scores(classifier, classifier.predict(texts_too, cache=cache).tolist(), right) if right else {}
         return FrozenFit(len(labels), found, classifier.save_pretrained)
 
     def _examples(self, file: str | os.PathLike[str]) -> tuple[list[Any], list[Any]]:
         table, columns = self.read(file), self.tables.columns
-        texts: list[Any] = [str(text) for text in table[columns.text]]
+        texts: list[Any] = table[columns.text]
         if columns.pair:
-            texts = list(zip(texts, map(str, table[columns.pair]), strict=True))
+            texts = list(zip(texts, table[columns.pair], strict=True))
         return texts, table[columns.label]
 
 
@@ -90,13 +90,15 @@ def _scores(classifier: FrozenClassifier, predicted: list[Any], right: list[Any]
     if classifier.is_regression:
         return _correlations(predicted, [float(label) for label in right])
     # By name: a CSV file has the strings of the numbers that a Parquet file has.
-    predicted, right = ([class_name(label) for label in labels] for labels in (predicted, right))
+    ids = {name: index for index, name in enumerate(classifier.labels)}
+    return _class_scores(label_ids(ids, predicted), label_ids(ids, right), classifier.labels)
+
+
+def _class_scores(predicted: Any, right: Any, names: list[str]) -> dict[str, float]:
     found = {"accuracy": metrics.accuracy(predicted, right)}
-    if len(classifier.labels) == 2:
-        second = classifier.labels[1]
-        pair = (np.array([label == second for label in labels], np.int64) for labels in (predicted, right))
-        found["f1"] = metrics.f1(*pair)
-    return found
+    if len(names) == 2:
+        found["f1"] = metrics.f1(predicted, right)
+    return found | metrics.f1_by_label(predicted, right, names)
 
 
 def _correlations(predicted: Any, right: Any) -> dict[str, float]:
@@ -114,11 +116,9 @@ class Classify(_Texts):
         return label_names(self.read(self.tables.train)[self.tables.columns.label])
 
     def metrics(self, found: EvalPrediction, rows: Any, names: list[str] | None) -> dict[str, float]:
-        """Return the accuracy, and for two labels the F1 of the second."""
+        """Return the accuracy, for two labels the F1 of the second, and the F1 of each label, macro and micro."""
         del rows
-        best = found.predictions.argmax(axis=-1)
-        result = {"accuracy": metrics.accuracy(best, found.label_ids)}
-        return result | ({"f1": metrics.f1(best, found.label_ids)} if len(names or ()) == 2 else {})
+        return _class_scores(found.predictions.argmax(axis=-1), found.label_ids, names or [])
 
 
 class Regress(_Texts):
@@ -141,6 +141,7 @@ class Tokens(HeadObjective):
     """A label for each word."""
 
     head = "TokenClassification"
+    text_problem = words_problem
     label_problem = tags_problem
     has_frozen_heads = True
 
@@ -160,14 +161,15 @@ class Tokens(HeadObjective):
         return words, tags
 
     def metrics(self, found: EvalPrediction, rows: Any, names: list[str] | None) -> dict[str, float]:
-        """Return the accuracy of tokens and the F1 of entities."""
+        """Return the accuracy of tokens and the F1 of entities, also of each type."""
         del rows
         best, counted = found.predictions.argmax(axis=-1), found.label_ids != IGNORED
         tagged, right = (
             [[(names or ())[i] for i in row[keep]] for row, keep in zip(labels, counted, strict=True)]
             for labels in (best, found.label_ids)
         )
-        return {"accuracy": metrics.accuracy(best, found.label_ids), "entity_f1": metrics.entity_f1(tagged, right)}
+        scores = {"accuracy": metrics.accuracy(best, found.label_ids), "entity_f1": metrics.entity_f1(tagged, right)}
+        return scores | metrics.entity_f1_by_type(tagged, right)
 
     def fit_frozen(
         self,
@@ -232,6 +234,12 @@ class Answers(HeadObjective):
         }
 
 
+def _choices_problem(value: Any) -> str | None:
+    advice = "; name a column for each choice with choices=" if isinstance(value, str) else ""
+    problem = texts_problem(value)
+    return problem and problem + advice
+
+
 class Choose(HeadObjective):
     """The right one of several continuations."""
 
@@ -247,17 +255,17 @@ class Choose(HeadObjective):
         table = self.read(file, *columns.choices)
         if len(columns.choices) == 1:
             choices = table[columns.choices[0]]
-            if wrong := next((value for value in choices if not isinstance(value, list)), None):
-                raise InputError(
-                    f"{file}: the column {columns.choices[0]!r} must hold lists of strings, not {wrong!r:.40}; name a "
-                    "column for each choice with choices="
-                )
         else:
             choices = [list(row) for row in zip(*(table[name] for name in columns.choices), strict=True)]
         if columns.pair:  # SWAG: the beginning of the sentence that every choice continues
             begun = zip(table[columns.pair], choices, strict=True)
             choices = [[f"{begin} {choice}" for choice in row] for begin, row in begun]
         return choice_rows(tokenizer, table[columns.text], choices, table[columns.label], max_length=max_length)
+
+    def _checks(self) -> dict[str, Problem]:
+        columns = self.tables.columns
+        one = len(columns.choices) == 1
+        return super()._checks() | dict.fromkeys(columns.choices, _choices_problem if one else text_problem)
 
     def metrics(self, found: EvalPrediction, rows: Any, names: list[str] | None) -> dict[str, float]:
         """Return the accuracy."""
@@ -287,4 +295,4 @@ class Similar(TableObjective):
     def _rows(self, file: str | os.PathLike[str]) -> list[dict[str, Any]]:
         table, columns = self.read(file), self.tables.columns
         triples = zip(table[columns.text], table[columns.pair or ""], table[columns.label], strict=True)
-        return [{"a": str(a), "b": str(b), "label": float(label)} for a, b, label in triples]
+        return [{"a": a, "b": b, "label": float(label)} for a, b, label in triples]

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import text_problem
+from wordpiece_bert.corpus.tables import RowErrors, read_table
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.finetune.data import read_columns
 from wordpiece_bert.finetune.objectives.columns import Columns
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.finetune.start import model_for
@@ -47,6 +48,8 @@ class Tables:
         The names of its columns.
     max_length : int, optional
         Longer texts are truncated; by default those that are longer than the model's longest row.
+    errors : {"strict", "skip"}, default "strict"
+        What happens to a row whose text or label is missing or wrong: an error, or the row is left out and counted.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Tables:
     eval: str | os.PathLike[str] | None = None
     columns: Columns = field(default_factory=Columns)
     max_length: int | None = None
+    errors: RowErrors = "strict"
 
 
 class FrozenFit(NamedTuple):
@@ -98,6 +102,8 @@ class TableObjective:
     ----------
     tables : Tables
         As passed.
+    skipped : dict of str to list of str
+        For each table that was read, the place and the problem of each row that was left out.
 
     Examples
     --------
@@ -116,7 +122,10 @@ class TableObjective:
     """
 
     tables: Tables
+    skipped: dict[str, list[str]]
 
+    #: From a text in a table, or a list of words, to what is wrong with it, or None.
+    text_problem: ClassVar[Problem] = text_problem
     #: From a label in a table to what is wrong with it, or None; None for labels that ``rows`` checks.
     label_problem: ClassVar[Problem | None] = None
     #: Whether `fit_frozen` is there.
@@ -126,6 +135,7 @@ class TableObjective:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self.skipped = {}
 
     @completed_by(FITTING)
     def trainer(
@@ -163,9 +173,15 @@ class TableObjective:
             The columns by name.
         """
         columns = self.tables.columns
-        checks = {columns.label: type(self).label_problem} if type(self).label_problem else None
         names = [name for name in (columns.text, columns.pair, columns.label, *others) if name]
-        return read_columns(file, names, checks=checks)  # type: ignore[arg-type]
+        found, self.skipped[str(file)] = read_table(file, names, checks=self._checks(), errors=self.tables.errors)
+        return found
+
+    def _checks(self) -> dict[str, Problem]:
+        """Return for columns by name what finds a value that is missing or wrong."""
+        columns, own = self.tables.columns, type(self)
+        checks = {columns.pair: text_problem, columns.text: own.text_problem, columns.label: own.label_problem}
+        return {name: check for name, check in checks.items() if name and check}
 
     def lists(self, file: str | os.PathLike[str], column: str, values: list[Any]) -> list[list[str]]:
         """Return lists of words or labels; a string is divided at white space.
