@@ -50,6 +50,13 @@ def test_encode_prints_requested_fields(capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
+def test_encode_names_the_ids_as_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--text", "the cat", "-v", "minilm", "--ids-column", "input_ids", "--tokens"]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == ["input_ids", "tokens"]
+    assert main(["encode", "--text", "the cat", "-v", "minilm", "--ids-column", "tokens"]) == 2
+    assert "--ids-column is 'tokens', but another column has this name" in capsys.readouterr().err
+
+
 def test_encode_truncates_only_on_request_and_reports_it(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text("a\n" + "a " * 600 + "\n")
     assert [len(r["ids"]) for r in records(capsys, "texts.txt")] == [3, 602]

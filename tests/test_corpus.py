@@ -412,6 +412,27 @@ def test_ids_are_of_the_type_that_was_asked_for(suffix: str, dtype: Any) -> None
     assert suffix == ".jsonl" or ids.dtype == dtype
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_column_of_the_ids_has_the_name_that_was_asked_for(suffix: str) -> None:
+    tok, _ = tokenizer(), write_texts()
+    if suffix == ".npy":
+        with pytest.raises(wb.errors.InputError, match="'input_ids' names a column of a table"):
+            tok.encode_files("texts.txt", "out.npy", ids_column="input_ids")
+        return
+    for name, output in (("ids", f"a{suffix}"), ("input_ids", f"b{suffix}")):
+        tok.encode_files("texts.txt", output, truncation=True, max_length=4, ids_column=name, return_offsets=True)
+    if suffix == ".jsonl":
+        assert Path("b.jsonl").read_text().replace('"input_ids"', '"ids"') == Path("a.jsonl").read_text()
+    else:
+        expected, found = written(f"a{suffix}"), written(f"b{suffix}")
+        assert [{"input_ids": "ids"}.get(name, name) for name in found] == list(expected)
+        np.testing.assert_array_equal(found["input_ids"], expected["ids"])
+    for wrong, message in (("truncated", "another column has this name"), ("", "the name of a column"), (3, "not 3")):
+        with pytest.raises(wb.errors.InputError, match=message):
+            tok.encode_files("texts.txt", f"c{suffix}", truncation=True, max_length=4, ids_column=wrong)  # type: ignore[arg-type]
+    assert not Path(f"c{suffix}").exists()
+
+
 def test_a_type_too_small_for_the_ids_is_refused() -> None:
     Path("t").write_text("far\n")
     large = wb.Tokenizer.from_vocab(["[UNK]", *(f"t{i}" for i in range(1 << 16))])

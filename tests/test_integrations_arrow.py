@@ -55,6 +55,11 @@ def test_columns_are_added_to_tables_and_batches(make: Any, folder: Path) -> Non
     assert found["length"].to_pylist() == [5, None, 20]
     assert found["truncated"].to_pylist() == [False, None, True]
     assert found["id"].equals(data["id"])
+    renamed = encode(data, "text", folder, truncation=True, max_length=20, ids_column="input_ids")
+    assert renamed.schema.names == ["id", "text", "input_ids", "length", "truncated"]
+    assert renamed["input_ids"].equals(found["ids"])
+    with pytest.raises(InputError, match="the data have a column 'id' already"):
+        encode(data, "text", folder, ids_column="id")
 
     found = embed(data, "text", folder, normalize_embeddings=True, truncate_dim=9)
     assert found.schema.field("vector").type == pa.list_(pa.float32(), 9)

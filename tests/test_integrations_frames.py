@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import tiny_models
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder, Tokenizer
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, TruncationWarning
 
 NULLS: list[str | None] = ["the cat", None, "", "a b c d e f g", None]
 
@@ -55,6 +55,8 @@ def test_polars_expressions(engine: str, folder: Path, tmp_path: Path) -> None:
     chosen = many[::7]
     assert found["ids"].to_list() == ids(chosen)
     assert lazy.collect_schema()["cut"] == found.schema["cut"]
+    renamed = lazy.select(text.encode_fields(tokenizer(), max_length=4, ids_column="input_ids")).collect(engine=engine)
+    assert renamed["text"].struct.fields == ["input_ids", "length", "truncated"]
     cut = found["cut"].struct.unnest()
     expected = ids(chosen, max_length=4)
     assert cut["ids"].to_list() == expected
@@ -237,9 +239,23 @@ def test_pandas_accessor(folder: Path) -> None:
         NULLS, max_length=4
     )
     assert found["truncated"].fillna(False).tolist() == [False, False, False, True, False]
-    vectors = series.wordpiece.embed(folder)["vector"].dropna()
+    renamed = series.wordpiece.encode(tokenizer(), max_length=4, ids_column="input_ids")
+    assert renamed.rename(columns={"input_ids": "ids"}).equals(found)
+    with pytest.raises(InputError, match="ids_column is 'length', but another column has this name"):
+        series.wordpiece.encode(tokenizer(), ids_column="length")
+    frame = pd.DataFrame({"text": series})
+    frame["vector"] = frame["text"].wordpiece.embed(folder)  # a column, as the other accessors of pandas return
+    assert frame["text"].wordpiece.embed(folder).name == "text"
     expected = SentenceEncoder(folder).encode([text for text in NULLS if text is not None])
-    np.testing.assert_array_equal(np.array([list(value) for value in vectors], np.float32), expected)
+    fields = series.wordpiece.embed_fields(folder)
+    for vectors in (frame["vector"], fields["vector"]):
+        assert vectors.isna().tolist() == [text is None for text in NULLS]
+        np.testing.assert_array_equal(np.stack(vectors.dropna().tolist()), expected)
+    assert fields["truncated"].fillna(False).tolist() == [False] * 5
+    long = pd.Series(["the cat", None, "bread " * 999])
+    with pytest.warns(TruncationWarning, match="1 of 3 texts were truncated .* at index 2; embed_fields returns which"):
+        assert len(long.wordpiece.embed(folder)) == 3
+    assert long.wordpiece.embed_fields(folder)["truncated"].tolist() == [False, pd.NA, True]
     assert len(pd.Series([], dtype=object).wordpiece.encode(tokenizer())) == 0
     with pytest.raises(InputError, match="values that are no texts"):
         pd.Series(["a", object()]).wordpiece.encode(tokenizer())
@@ -257,7 +273,7 @@ def test_results_of_pandas_survive_parquet(texts: list[str | None], named: bool)
     index = pd.Index([f"row {i}" for i in range(len(texts))], name="row") if named else None
     series = pd.Series(texts, index=index, dtype="str")
     tok = tokenizer()
-    for found in (series.wordpiece.encode(tok, max_length=5), series.wordpiece.embed(static_folder())):
+    for found in (series.wordpiece.encode(tok, max_length=5), series.wordpiece.embed_fields(static_folder())):
         file = io.BytesIO()
         found.to_parquet(file)
         again = pd.read_parquet(file)
@@ -286,7 +302,7 @@ def test_rows_of_pandas_share_memory(folder: Path) -> None:
     import wordpiece_bert.integrations.pandas  # noqa: F401
 
     series = pd.Series(["the cat", None, "a b c", ""] * 50)
-    for found in (series.wordpiece.encode(tokenizer())["ids"], series.wordpiece.embed(folder)["vector"]):
+    for found in (series.wordpiece.encode(tokenizer())["ids"], series.wordpiece.embed(folder)):
         rows = found.dropna().tolist()
         assert all(not row.flags.owndata for row in rows)
         starts = [row.__array_interface__["data"][0] for row in rows]

@@ -128,6 +128,7 @@ class FileCalls(VocabularyCalls):
         output: StrPath,
         *,
         dtype: npt.DTypeLike = "uint32",
+        ids_column: str = "ids",
         show_progress_bar: bool | None = None,
         separator: str | None = "\n",
         field: Fields | None = None,
@@ -170,6 +171,8 @@ class FileCalls(VocabularyCalls):
             With truncation there is a column ``truncated``.
         dtype : dtype_like, default "uint32"
             The type of ids: uint16 (if the vocabulary is small enough), uint32, int32 or int64.
+        ids_column : str, default "ids"
+            The name of the column of the ids in a table; datasets and transformers call it ``"input_ids"``.
 
         Returns
         -------
@@ -233,6 +236,7 @@ class FileCalls(VocabularyCalls):
             output,
             vocabulary=len(self),
             dtype=dtype,
+            ids_column=ids_column,
             show_progress_bar=show_progress_bar,
         )
 

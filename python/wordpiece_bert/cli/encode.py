@@ -69,6 +69,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         default="uint32",
         help="number type of the ids in a file (default: uint32; uint16 holds vocabularies up to 65,536)",
     )
+    rows.add_argument(
+        "--ids-column",
+        default="ids",
+        metavar="NAME",
+        help="the name of the ids in tables and JSON lines, such as input_ids, which datasets and transformers read "
+        "(default: ids)",
+    )
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)
@@ -111,6 +118,7 @@ def run(options: argparse.Namespace) -> None:
             options.files,
             options.output,
             dtype=options.dtype,
+            ids_column=options.ids_column,
             show_progress_bar=not options.quiet,
             return_offsets=options.offsets,
             return_word_ids=options.word_ids,
@@ -150,7 +158,7 @@ def _print_rows(
     import numpy as np
 
     from wordpiece_bert.corpus.table import Table
-    from wordpiece_bert.corpus.writers import json_lines
+    from wordpiece_bert.corpus.writers import check_ids_column, json_lines
 
     batch = tokenizer.encode_batch(
         texts,
@@ -160,9 +168,10 @@ def _print_rows(
         **encode_options,
     )
     table = Table.of(batch, dtype=np.dtype(options.dtype), first_text=0, truncated=options.max_length is not None)
+    check_ids_column(options.ids_column, [*table.columns, "tokens"])
     tokens = [row.tokens for row in tokenizer.encodings(texts, **encode_options)] if options.tokens else None
     # JSON lines are UTF-8, whatever the terminal's encoding is.
-    sys.stdout.buffer.write("".join(json_lines(table, tokens)).encode())
+    sys.stdout.buffer.write("".join(json_lines(table, tokens, ids_column=options.ids_column)).encode())
     return np.flatnonzero(batch.truncated).tolist()
 
 

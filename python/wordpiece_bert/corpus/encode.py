@@ -225,6 +225,7 @@ def write_encoded(
     *,
     vocabulary: int,
     dtype: npt.DTypeLike = "uint32",
+    ids_column: str = "ids",
     show_progress_bar: bool | None = None,
 ) -> EncodeSummary:
     """Encode files and write the rows atomically: the output appears when it is complete.
@@ -239,6 +240,8 @@ def write_encoded(
         The number of tokens of the tokenizer, added tokens included.
     dtype : dtype_like, default "uint32"
         The type of ids: uint16, uint32, int32 or int64.
+    ids_column : str, default "ids"
+        The name of the column of the ids in a table.
 
     Returns
     -------
@@ -263,7 +266,7 @@ def write_encoded(
         return Table.of(batch, dtype=id_type, first_text=first_text, truncated=encoder.truncates)
 
     with (
-        table_writer(Path(output), encoder.row_length, table_of(encoder.encode(_no_texts()), 0)) as writer,
+        table_writer(Path(output), encoder.row_length, table_of(encoder.encode(_no_texts()), 0), ids_column) as writer,
         reading_progress(texts, show=show_progress_bar) as show,
     ):
         writer.begin()

@@ -17,6 +17,8 @@ STDIN = "-"
 # The bytes of a file that are looked at. Of UTF-16 without a mark, every other byte of ASCII letters is 0; no text in
 # UTF-8 has a NUL for every fourth character.
 _HEAD = 4096
+# A shorter file is not judged: a few NULs may be the texts of a test.
+_FEWEST = 4
 # Parquet, which has NULs, and the byte order marks of UTF-16, which the readers refuse by themselves.
 _OTHERS = (b"PAR1", b"\xff\xfe", b"\xfe\xff")
 
@@ -78,12 +80,12 @@ def check_encoding(path: str) -> None:
             head = file.read(_HEAD)
     except (OSError, EOFError):  # the reader of the file says what is wrong
         return
-    if head.startswith(_OTHERS):
+    if head.startswith(_OTHERS) or len(head) % 2:
         return
     halves = [head[side::2] for side in (0, 1)]
     nuls = [half.count(0) for half in halves]
     for side, order in ((1, "UTF-16-LE"), (0, "UTF-16-BE")):
-        if nuls[side] * 2 > len(halves[side]) > 1 and nuls[1 - side] * 8 <= nuls[side]:
+        if nuls[side] >= _FEWEST and nuls[side] * 2 > len(halves[side]) and nuls[1 - side] * 8 <= nuls[side]:
             raise InputError(
                 f"{path}: every other byte is NUL, as in {order} without a byte order mark; texts are read as UTF-8: "
                 f"convert the file, iconv -f {order} -t UTF-8"

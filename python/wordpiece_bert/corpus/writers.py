@@ -24,12 +24,12 @@ from wordpiece_bert.corpus.table import TOKEN_COLUMNS, Table
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
 
-__all__ = ["FORMATS", "TableWriter", "check_output", "json_lines", "table_writer", "written_files"]
+__all__ = ["FORMATS", "TableWriter", "check_ids_column", "check_output", "json_lines", "table_writer", "written_files"]
 
 
 class TableWriter(Protocol):
@@ -118,7 +118,9 @@ class _NpyTable:
         A table without rows that has the columns to write.
     """
 
-    def __init__(self, path: Path, length: int | None, empty: Table) -> None:
+    def __init__(self, path: Path, length: int | None, empty: Table, ids_column: str) -> None:
+        if ids_column != "ids":
+            raise InputError(f"{path}: ids_column={ids_column!r} names a column of a table, and a .npy file has none")
         self.path = path
         self._length = length
         self._rows = ExitStack()
@@ -195,8 +197,9 @@ class _ArrowTable(_TableFile, ArrowRowWriter):
     Columns with one entry per token are lists; offsets are lists of two integers.
     """
 
-    def __init__(self, path: Path, length: int | None, empty: Table) -> None:
+    def __init__(self, path: Path, length: int | None, empty: Table, ids_column: str) -> None:
         self._writer = ArrowWriter(path.suffix.removeprefix("."))
+        self._ids_column = ids_column
         super().__init__(path)
         self._schema = self._batch(empty).schema
 
@@ -215,7 +218,7 @@ class _ArrowTable(_TableFile, ArrowRowWriter):
                 if column.ndim == 2:
                     values = pyarrow.FixedSizeListArray.from_arrays(values, column.shape[1])
                 values = pyarrow.ListArray.from_arrays(offsets, values)
-            arrays[name] = values
+            arrays[self._ids_column if name == "ids" else name] = values
         return pyarrow.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def _write(self, table: Table) -> None:
@@ -225,14 +228,17 @@ class _ArrowTable(_TableFile, ArrowRowWriter):
 class _JsonTable(_TableFile):
     """Writes JSON lines."""
 
-    def __init__(self, path: Path, length: int | None, empty: Table) -> None:
+    def __init__(self, path: Path, length: int | None, empty: Table, ids_column: str) -> None:
+        self._ids_column = ids_column
         super().__init__(path)
 
     def _write(self, table: Table) -> None:
-        self._output.file.write("".join(json_lines(table)).encode())
+        self._output.file.write("".join(json_lines(table, ids_column=self._ids_column)).encode())
 
 
-def json_lines(table: Table, tokens: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
+def json_lines(
+    table: Table, tokens: Sequence[Sequence[str]] | None = None, *, ids_column: str = "ids"
+) -> Iterator[str]:
     """Yield each row of a table as a line of JSON.
 
     Parameters
@@ -241,6 +247,8 @@ def json_lines(table: Table, tokens: Sequence[Sequence[str]] | None = None) -> I
         The rows.
     tokens : sequence of sequences of str, optional
         The tokens of each row, written after the ids.
+    ids_column : str, default "ids"
+        The name of the ids.
     """
     encode = json.JSONEncoder(ensure_ascii=False).encode
     columns: dict[str, Any] = {}
@@ -249,14 +257,15 @@ def json_lines(table: Table, tokens: Sequence[Sequence[str]] | None = None) -> I
         values = array.tolist()
         if name in ("word_ids", "sequence_ids"):
             values = [None if value < 0 else value for value in values]
-        columns[name] = [values[start:end] for start, end in bounds] if name in TOKEN_COLUMNS else values
+        key = ids_column if name == "ids" else name
+        columns[key] = [values[start:end] for start, end in bounds] if name in TOKEN_COLUMNS else values
         if name == "ids" and tokens is not None:
             columns["tokens"] = tokens
     for row in zip(*columns.values(), strict=True):
         yield encode(dict(zip(columns, row, strict=True))) + "\n"
 
 
-FORMATS: dict[str, Callable[[Path, int | None, Table], TableWriter]] = {
+FORMATS: dict[str, Callable[[Path, int | None, Table, str], TableWriter]] = {
     ".npy": _NpyTable,
     ".arrow": _ArrowTable,
     ".arrows": _ArrowTable,
@@ -265,7 +274,15 @@ FORMATS: dict[str, Callable[[Path, int | None, Table], TableWriter]] = {
 }
 
 
-def table_writer(path: Path, length: int | None, empty: Table) -> TableWriter:
+def check_ids_column(name: object, others: Iterable[str]) -> None:
+    """Check the name of the column of the ids: a str that no other column has."""
+    if not isinstance(name, str) or not name:
+        raise InputError(f"ids_column must be the name of a column, not {name!r:.80}")
+    if name in set(others) - {"ids"}:
+        raise InputError(f"ids_column is {name!r}, but another column has this name: choose another one")
+
+
+def table_writer(path: Path, length: int | None, empty: Table, ids_column: str = "ids") -> TableWriter:
     """Return the writer for a path, by its suffix.
 
     Parameters
@@ -276,11 +293,14 @@ def table_writer(path: Path, length: int | None, empty: Table) -> TableWriter:
         The length of all rows if they are padded.
     empty : Table
         A table without rows that has the columns to write.
+    ids_column : str, default "ids"
+        The name of the column of the ids.
 
     Raises
     ------
     InputError
-        As for `check_output`, or pyarrow is needed and not installed.
+        As for `check_output`, pyarrow is needed and not installed, or `ids_column` cannot be the name.
     """
     check_output(path, list(FORMATS), "tokens")
-    return FORMATS[path.suffix](path, length, empty)
+    check_ids_column(ids_column, empty.columns)
+    return FORMATS[path.suffix](path, length, empty, ids_column)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.corpus.writers import check_ids_column
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
 from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
@@ -47,6 +48,7 @@ def encode(
     truncation: bool | Strategy | None = None,
     add_special_tokens: bool = True,
     threads: int | None = None,
+    ids_column: str = "ids",
 ) -> Data:
     """Add the token ids of a column of texts to a table or a record batch.
 
@@ -75,14 +77,15 @@ def encode(
     >>> encode(table, "text", "models/words").column_names
     ['text', 'ids', 'length', 'truncated']
     """
-    check_columns(data.schema.names, [column, pair], ENCODED)
+    names = encoded_columns(ids_column)
+    check_columns(data.schema.names, [column, pair], names)
     for name in (column, pair):
         if name is not None:
             checked_texts(data.column(name), f"the column {name!r}")
     options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
     pairs = None if pair is None else data.column(pair)
     fields = encode_texts(data.column(column), tokenizer, pairs, **vars(options))
-    for name, values in zip(ENCODED, fields, strict=True):
+    for name, values in zip(names, fields, strict=True):
         data = data.append_column(name, values)
     return data
 
@@ -136,9 +139,25 @@ def embed(
     return data
 
 
-#: The columns that `encode` and `embed` add.
-ENCODED = ("ids", "length", "truncated")
+#: The columns that `embed` adds.
 EMBEDDED = ("vector", "truncated")
+
+
+def encoded_columns(ids_column: str) -> tuple[str, str, str]:
+    """Return the names of the columns that `encode` adds.
+
+    Parameters
+    ----------
+    ids_column : str
+        The name of the ids.
+
+    Raises
+    ------
+    InputError
+        It is no str, or the name of another of the columns.
+    """
+    check_ids_column(ids_column, ["length", "truncated"])
+    return ids_column, "length", "truncated"
 
 
 @completed_by(COLUMNS, ENCODING)

@@ -27,6 +27,8 @@ COLUMNS = Parameters(
         The tokenizer, or the name or folder of a model.
     pair : str, optional
         The column of the second texts of pairs.
+    ids_column : str, default "ids"
+        The name of the ids in the result; datasets and transformers call them ``"input_ids"``.
     model : SentenceEncoder, str or os.PathLike, default "minilm"
         The encoder, or its name or folder.
     """

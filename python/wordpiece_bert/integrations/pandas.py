@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.arrow import checked_texts, embed_texts, encode_texts
-from wordpiece_bert.integrations.loading import import_package
+from wordpiece_bert.integrations.arrow import checked_texts, embed_texts, encode_texts, encoded_columns
+from wordpiece_bert.integrations.loading import encoder_of, import_package
 from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
@@ -43,8 +46,10 @@ class WordPieceAccessor:
     >>> texts = pd.Series(["to bake bread", "a bicycle"])
     >>> texts.wordpiece.encode("models/words")["length"].tolist()
     [5, 4]
-    >>> texts.wordpiece.embed("models/static").columns.tolist()
-    ['vector', 'truncated']
+    >>> frame = texts.to_frame("text")
+    >>> frame["vector"] = frame["text"].wordpiece.embed("models/static")
+    >>> frame["vector"][0].shape
+    (67,)
     """
 
     def __init__(self, series: Any) -> None:
@@ -59,6 +64,7 @@ class WordPieceAccessor:
         truncation: bool | Strategy | None = None,
         add_special_tokens: bool = True,
         threads: int | None = None,
+        ids_column: str = "ids",
     ) -> Any:
         """Encode texts to ids.
 
@@ -73,9 +79,10 @@ class WordPieceAccessor:
         InputError
             The series has values that are no texts, or an option is wrong.
         """
+        names = encoded_columns(ids_column)
         options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
         fields = encode_texts(self._texts(), tokenizer, **vars(options))
-        return self._frame(dict(zip(("ids", "length", "truncated"), fields, strict=True)))
+        return self._frame(dict(zip(names, fields, strict=True)))
 
     @completed_by(COLUMNS, SentenceEncoder.encode)
     def embed(
@@ -90,6 +97,37 @@ class WordPieceAccessor:
 
         Returns
         -------
+        pandas.Series
+            A float32 array [d] for each text, None for a missing one; with the name and the index of the series.
+
+        Raises
+        ------
+        InputError
+            As for `encode`.
+
+        Warns
+        -----
+        TruncationWarning
+            Texts were truncated; `embed_fields` returns which.
+        """
+        vectors, truncated = self._embedded(model, EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim))
+        cut = np.array([bool(one) for one in truncated.to_pylist()], np.bool_)  # a missing text has None
+        warn_truncated(cut, encoder_of(model).max_seq_length, remedy="embed_fields returns which")
+        return _pandas.Series(_column(vectors), self._series.index, name=self._series.name)
+
+    @completed_by(COLUMNS, SentenceEncoder.encode)
+    def embed_fields(
+        self,
+        model: DenseEncoder | str | os.PathLike[str] = "minilm",
+        *,
+        prompt_name: str | None = None,
+        normalize_embeddings: bool = False,
+        truncate_dim: int | None = None,
+    ) -> Any:
+        """Turn texts into sentence vectors, and return whether each text was truncated.
+
+        Returns
+        -------
         pandas.DataFrame
             The columns ``vector``, a float32 array [d] for each text, and ``truncated``, ``bool[pyarrow]``; with the
             index of the series.
@@ -99,9 +137,11 @@ class WordPieceAccessor:
         InputError
             As for `encode`.
         """
-        options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
-        fields = embed_texts(self._texts(), model, **vars(options))
+        fields = self._embedded(model, EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim))
         return self._frame(dict(zip(("vector", "truncated"), fields, strict=True)))
+
+    def _embedded(self, model: Any, options: EmbeddingOptions) -> tuple[Any, Any]:
+        return embed_texts(self._texts(), model, **vars(options))
 
     def _texts(self) -> Any:
         pa = import_package("pyarrow", "arrow")

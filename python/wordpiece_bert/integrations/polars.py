@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.arrow import not_text
+from wordpiece_bert.integrations.arrow import encoded_columns, not_text
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
 from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
@@ -90,6 +90,7 @@ class WordPieceNamespace:
         truncation: bool | Strategy | None = None,
         add_special_tokens: bool = True,
         threads: int | None = None,
+        ids_column: str = "ids",
     ) -> Any:
         """Encode texts to ids, with their number and whether the text was truncated.
 
@@ -99,9 +100,10 @@ class WordPieceNamespace:
             Struct of ``ids``, List(UInt32), ``length``, UInt32, and ``truncated``, Boolean.
         """
         options = EncodingOptions(max_length, truncation, add_special_tokens, threads)
-        function = partial(_encode_fields, tokenizer=tokenizer_of(tokenizer), options=options)
-        ids = _polars.List(_polars.UInt32)
-        return self._map(function, _polars.Struct({"ids": ids, "length": _polars.UInt32, "truncated": _polars.Boolean}))
+        names = encoded_columns(ids_column)
+        function = partial(_encode_fields, tokenizer=tokenizer_of(tokenizer), options=options, names=names)
+        types = (_polars.List(_polars.UInt32), _polars.UInt32, _polars.Boolean)
+        return self._map(function, _polars.Struct(dict(zip(names, types, strict=True))))
 
     @completed_by(COLUMNS, SentenceEncoder.encode)
     def embed(
@@ -158,14 +160,14 @@ def _encode(texts: Any, tokenizer: Tokenizer, options: EncodingOptions) -> Any:
     return _polars.Series(options.encode(tokenizer, texts))
 
 
-def _encode_fields(texts: Any, tokenizer: Tokenizer, options: EncodingOptions) -> Any:
+def _encode_fields(texts: Any, tokenizer: Tokenizer, options: EncodingOptions, names: tuple[str, str, str]) -> Any:
     rows = options.encode(tokenizer, texts)
-    columns = {
-        "ids": _polars.Series(rows),
-        "length": _polars.Series(rows.lengths, dtype=_polars.UInt32),
-        "truncated": _polars.Series(rows.truncated, dtype=_polars.Boolean),
-    }
-    return _polars.DataFrame(columns).to_struct()
+    columns = (
+        _polars.Series(rows),
+        _polars.Series(rows.lengths, dtype=_polars.UInt32),
+        _polars.Series(rows.truncated, dtype=_polars.Boolean),
+    )
+    return _polars.DataFrame(dict(zip(names, columns, strict=True))).to_struct()
 
 
 def _embed(texts: Any, encoder: SentenceEncoder, width: int, options: EmbeddingOptions) -> Any:

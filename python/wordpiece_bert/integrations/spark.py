@@ -54,6 +54,7 @@ def encode(
     max_length: int | None = None,
     truncation: bool | Strategy | None = None,
     add_special_tokens: bool = True,
+    ids_column: str = "ids",
 ) -> DataFrame:
     """Add the token ids of a column of texts.
 
@@ -82,13 +83,14 @@ def encode(
     >>> rows = encode(spark.read.parquet("texts"), "text", "minilm", max_length=128)  # doctest: +SKIP
     >>> rows.write.parquet("ids")  # doctest: +SKIP
     """
-    _check_frame(frame, [column, pair], arrow.ENCODED)
+    names = arrow.encoded_columns(ids_column)
+    _check_frame(frame, [column, pair], names)
     options = EncodingOptions(max_length, truncation, add_special_tokens, threads=1)  # Spark runs one task per core
     given = tokenizer if isinstance(tokenizer, Tokenizer) else lasting_name(tokenizer)
     if isinstance(given, Tokenizer):
         options.encode(given, [])  # reports wrong options here, not in a task
-    function = partial(_encode_batches, column=column, pair=pair, tokenizer=given, options=options)
-    return _mapped(frame, function, {"ids": "array<int>", "length": "int", "truncated": "boolean"})
+    function = partial(_encode_batches, column=column, pair=pair, tokenizer=given, options=options, name=ids_column)
+    return _mapped(frame, function, dict(zip(names, ("array<int>", "int", "boolean"), strict=True)))
 
 
 @completed_by(COLUMNS, SentenceEncoder.encode)
@@ -249,10 +251,15 @@ def _mapped(frame: DataFrame, function: Any, columns: dict[str, str]) -> DataFra
 
 
 def _encode_batches(
-    batches: Iterable[Any], column: str, pair: str | None, tokenizer: Tokenizer | str, options: EncodingOptions
+    batches: Iterable[Any],
+    column: str,
+    pair: str | None,
+    tokenizer: Tokenizer | str,
+    options: EncodingOptions,
+    name: str,
 ) -> Iterator[Any]:
     for batch in _slices(batches, column):
-        yield arrow.encode(batch, column, tokenizer, pair=pair, **vars(options))
+        yield arrow.encode(batch, column, tokenizer, pair=pair, **vars(options), ids_column=name)
 
 
 def _embed_batches(batches: Iterable[Any], column: str, model: str, options: EmbeddingOptions) -> Iterator[Any]:
