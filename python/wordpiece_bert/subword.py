@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert._tokenizer.model_rows import IdBounds, require_rows
 from wordpiece_bert._tokenizer.parts import input_names, plain_core
@@ -324,7 +325,7 @@ class SubwordTokenizer:
             )
         except Exception as cause:  # tokenizers raises bare exceptions
             raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
-        self._special = tuple(special_tokens)
+        self._special = tuple(checked_strings("special_tokens", special_tokens))
         if self._special:
             added = [tokenizers.AddedToken(token, normalized=False, special=True) for token in self._special]
             core.add_special_tokens(added)
@@ -633,7 +634,7 @@ class SubwordTokenizer:
 
     def with_special_tokens(self, tokens: Sequence[str]) -> SubwordTokenizer:
         """Return a tokenizer that does not split these tokens of its vocabulary."""
-        special = (*self._special, *tokens)
+        special = (*self._special, *checked_strings("tokens", tokens))
         return SubwordTokenizer(self._folder, lowercase=self.lowercase, special_tokens=special, definition=self._given)
 
     def _write_files(self, output: AtomicFolder) -> None:

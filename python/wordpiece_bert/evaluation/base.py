@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["EVALUATING", "BaseEvaluator", "Measured", "SequentialEvaluator"]
 
@@ -180,6 +181,9 @@ class SequentialEvaluator(BaseEvaluator):
         self.evaluators = list(evaluators)
         if not self.evaluators:
             raise InputError("evaluators is empty: there is nothing to evaluate")
+        for evaluator in self.evaluators:
+            if not callable(evaluator):
+                raise InputError(f"evaluators must be a list of evaluators, and {evaluator!r:.80} cannot be called")
         self._main_score = main_score_function or (lambda scores: scores[-1])
 
     @completed_by(BaseEvaluator.__call__)
@@ -233,7 +237,10 @@ def results_of(evaluator: Any, found: Any, key: str) -> tuple[dict[str, float], 
 
 def at_least_one(name: str, values: Iterable[int]) -> list[int]:
     """Return numbers of hits, checked."""
-    found = [whole_number(name, value, 1) for value in values]
+    given: Any = values
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise InputError(f"{name} must be a list of whole numbers, not {values!r:.80}")
+    found = [whole_number(name, value, 1) for value in given]
     if not found:
         raise InputError(f"{name} must have at least one number")
     return found

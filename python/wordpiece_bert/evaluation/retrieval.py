@@ -133,6 +133,8 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.truncate_dim = truncate_dim
+        if score_functions is not None and not isinstance(score_functions, Mapping):
+            raise InputError(f"score_functions must be a dict of functions by name, not {score_functions!r:.80}")
         self.score_functions = None if score_functions is None else dict(score_functions)
         self.main_score_function = getattr(main_score_function, "value", main_score_function)
         if main_score_function is not None:

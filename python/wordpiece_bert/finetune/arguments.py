@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, finite_number, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.parameters import ARGUMENTS
@@ -123,7 +123,7 @@ class TrainingArguments:
         checked_flag("gradient_checkpointing", self.gradient_checkpointing)
         checked_flag("bf16", self.bf16)
         checked_flag("overwrite_output_dir", self.overwrite_output_dir)
-        object.__setattr__(self, "freeze", tuple(self.freeze))
+        object.__setattr__(self, "freeze", tuple(checked_strings("freeze", self.freeze)))
         same = self.eval_strategy == self.save_strategy and self.eval_strategy != "no"
         if self.load_best_model_at_end and not (same and (self.eval_strategy == "epoch" or self._evaluates_at_saves())):
             raise InputError(

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+import math
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from wordpiece_bert._internal.arrays import as_numbers
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune.labels import class_labels
 
-__all__ = ["Estimator"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Estimator", "agreement"]
 
 
 class Estimator:
@@ -84,6 +92,35 @@ class Estimator:
             self.__init__(**own)  # type: ignore[misc]
         return self
 
+    def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return how well predictions agree with what is right: the accuracy of labels, R² of numbers.
+
+        Parameters
+        ----------
+        X : array_like
+            Features, numbers [n, D].
+        y : array_like
+            The labels or numbers, [n].
+        sample_weight : array_like, optional
+            How much each row counts, [n].
+
+        Returns
+        -------
+        float
+            The share of labels that are predicted correctly, from 0 to 1; or R², the coefficient of determination, 1
+            at best and 0 for the mean of `y`.
+
+        Raises
+        ------
+        InputError
+            It is not fitted, or there are not as many labels or weights as rows.
+        """
+        return agreement(self._kind(), self.predict(X), y, sample_weight)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return a prediction for each row."""
+        raise NotImplementedError
+
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # it is the caller
 
@@ -106,3 +143,56 @@ class Estimator:
 
     def _argument(self, name: str) -> Any:
         return vars(self).get(f"_{name}", vars(self).get(name))
+
+
+def agreement(kind: str, predicted: npt.NDArray[Any], right: Any, weights: npt.ArrayLike | None = None) -> float:
+    """Return the accuracy of a classifier or R² of a regressor, as `Estimator.score` does.
+
+    Parameters
+    ----------
+    kind : {"classifier", "regressor"}
+        What has predicted.
+    predicted : ndarray
+        The predictions, [n], or [n, targets].
+    right : array_like
+        What is right, as many.
+    weights : array_like, optional
+        How much each row counts, [n].
+
+    Raises
+    ------
+    InputError
+        The numbers of rows differ, or labels are of another type than the predictions.
+    """
+    if kind == "classifier":
+        expected = class_labels(right)
+        names = [array.dtype.kind in "UO" for array in (predicted, expected)]
+        if names[0] != names[1] and len(expected):
+            raise InputError(
+                f"the label {expected.tolist()[0]!r:.80} is of another type than those of fit, such as "
+                f"{predicted.tolist()[0]!r:.80}"
+            )
+    else:
+        expected = _finite("y", right)
+    if expected.shape != predicted.shape:
+        raise InputError(f"y must have shape {list(predicted.shape)}, as the predictions, not {list(expected.shape)}")
+    weight = np.ones(len(predicted)) if weights is None else _finite("sample_weight", weights)
+    if weight.shape != predicted.shape[:1]:
+        raise InputError(f"sample_weight must have shape {[len(predicted)]}, not {list(weight.shape)}")
+    if kind == "classifier":
+        return float(np.average(predicted == expected, weights=weight))
+    right_numbers, found = (array.reshape(len(array), -1) for array in (expected, predicted))
+    if len(found) < 2:
+        return math.nan  # as scikit-learn: the numbers of one row do not vary
+    missed = weight @ (right_numbers - found) ** 2
+    spread = weight @ (right_numbers - np.average(right_numbers, axis=0, weights=weight)) ** 2
+    # Numbers that do not vary are predicted perfectly or not at all, as in scikit-learn.
+    scores = np.where(spread > 0, 1 - missed / np.where(spread > 0, spread, 1), missed == 0)
+    return float(scores.mean())
+
+
+def _finite(name: str, values: Any) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = as_numbers(name, values).astype(np.float64)
+    if not np.isfinite(found).all():
+        raise InputError(f"{name} has a number that is NaN or infinite")
+    return found

@@ -18,13 +18,13 @@ from wordpiece_bert._internal.atomic_folder import check_complete, written_folde
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.safe_json import read_object
-from wordpiece_bert._internal.texts import one_or_many
+from wordpiece_bert._internal.texts import one_or_many, row_texts
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.errors import CheckpointError, InputError
-from wordpiece_bert.finetune.estimator import Estimator
+from wordpiece_bert.finetune.estimator import Estimator, agreement
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge, probabilities
 from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels
 from wordpiece_bert.finetune.parameters import FITTING
@@ -224,6 +224,46 @@ class FrozenClassifier(Estimator):
         if self.is_regression:
             raise InputError("a regression has no probabilities: call predict")
         return probabilities(self.scores(texts, batch_size=batch_size, cache=cache))
+
+    @completed_by(FITTING)
+    def score(
+        self,
+        texts: Texts,
+        labels: Sequence[Any],
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        batch_size: int = 32,
+        cache: str | os.PathLike[str] | None = None,
+    ) -> float:
+        """Return the share of labels that are predicted correctly; for a regression R².
+
+        Parameters
+        ----------
+        labels : sequence
+            One label for each text, of the type that `fit` got; numbers for a regression. Labels that `fit` did not
+            get are never predicted.
+        sample_weight : array_like, optional
+            How much each text counts, [n].
+
+        Returns
+        -------
+        float
+            The accuracy, from 0 to 1; or the coefficient of determination, 1 at best.
+
+        Raises
+        ------
+        InputError
+            It is not fitted, there are not as many labels or weights as texts, or a label is missing or of another
+            type than those of `fit`.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.finetune import FrozenClassifier
+        >>> texts, labels = ["a great film", "a dull film"] * 2, ["good", "bad"] * 2
+        >>> FrozenClassifier("models/static").fit(texts, labels).score(texts, labels)
+        1.0
+        """
+        return agreement(self._kind(), self.predict(texts, batch_size=batch_size, cache=cache), labels, sample_weight)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder that `from_pretrained` and `wordpiece_bert.tasks.classify` load.
@@ -426,7 +466,7 @@ def cached_vectors(
     >>> type(cached_vectors(encoder, ["a great film", "a dull film"], "cache")).__name__
     'memmap'
     """
-    digest = TextsDigest()
+    texts, digest = row_texts("texts", texts), TextsDigest()
     digest.add(texts)
     file = Path(folder) / f"{fingerprint_of(encoder, digest, prompt=default_prompt(encoder)).key()}.npy"
     shape = (len(texts), encoder.dimension)
@@ -437,7 +477,7 @@ def cached_vectors(
             stored = np.empty((0, 0), np.float32)
         if stored.shape == shape and stored.dtype == np.float32:
             return stored
-    vectors = np.ascontiguousarray(encoder.encode(list(texts), show_progress_bar=show_progress_bar), np.float32)
+    vectors = np.ascontiguousarray(encoder.encode(texts, show_progress_bar=show_progress_bar), np.float32)
     file.parent.mkdir(parents=True, exist_ok=True)
     with AtomicFile(file) as output:
         output.begin()

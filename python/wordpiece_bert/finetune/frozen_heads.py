@@ -177,23 +177,6 @@ class LogisticRegression(Estimator):
         found: npt.NDArray[Any] = self.classes_[best]
         return found
 
-    def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
-        """Return the share of labels that are predicted correctly.
-
-        Parameters
-        ----------
-        X : array_like
-            Features, numbers [n, D].
-        y : array_like
-            Labels [n].
-
-        Returns
-        -------
-        float
-            The share, from 0 to 1.
-        """
-        return float((self.predict(X) == np.asarray(y)).mean())
-
     def _kind(self) -> str:
         return "classifier"
 

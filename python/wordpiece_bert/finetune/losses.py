@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import checked_choice, finite_number, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_strings, finite_number, whole_number
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.bert.gradients import cross_entropy, linear_backward, normalize_backward
 from wordpiece_bert.errors import InputError
@@ -174,7 +174,7 @@ class MultipleNegativesRankingLoss(_Loss):
         hardness_strength: float = 0.0,
     ) -> None:
         self.scale = finite_number("scale", scale, above=0)
-        self.directions = tuple(directions)
+        self.directions = tuple(checked_strings("directions", directions))
         for direction in self.directions:
             checked_choice("directions", direction, self._DIRECTIONS)
         if "query_to_doc" not in self.directions:

@@ -390,7 +390,8 @@ def _squad_parts(row: int, value: Mapping[str, Any]) -> tuple[list[str], list[An
         or (starts is not None and len(starts) != len(texts))
     ):
         raise InputError(
-            f"row {row}: answers need a list text, of str, and a list answer_start of its length, not {dict(value)!r:.80}"
+            f"row {row}: answers need a list text (of str) and a list answer_start of its length, not "
+            f"{dict(value)!r:.80}"
         )
     return list(texts), list(starts) if starts is not None else [None] * len(texts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
@@ -91,7 +92,7 @@ def model_for(
     tensors = dict(read_tensors(find_weights(folder)))
     own = config
     if labels is not None:
-        own = replace(config, id2label=dict(enumerate(labels)), label2id=None)
+        own = replace(config, id2label=dict(enumerate(checked_strings("labels", labels))), label2id=None)
     if problem_type is not None:
         own = replace(own, problem_type=problem_type)
     layout = layout_of(model_class, own)

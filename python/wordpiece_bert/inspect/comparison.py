@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
@@ -118,6 +119,8 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
     for one in (a, b):
         if not isinstance(one, Trace):
             raise InputError(f"compare takes what trace returns, not {type(one).__name__}")
+    if names is not None:
+        checked_strings("names", names, 2)
     same = bool(a.texts) and a.texts == b.texts
     if same and a.offsets is not None and b.offsets is not None:
         groups = align_spans(_spans(a.sentence_ids, a.offsets), _spans(b.sentence_ids, b.offsets))
@@ -319,6 +322,7 @@ def compare_tokenizers(
     for one in (a, b):
         if not isinstance(one, Tokenizer | SubwordTokenizer):
             raise InputError(f"compare_tokenizers needs a Tokenizer, not {type(one).__name__}")
+    checked_strings("names", names, 2)
     encodings = [one.encode(text, truncation=False, padding=False) for one in (a, b)]
     kept = [[i for i, side in enumerate(one.sequence_ids) if side is not None] for one in encodings]
     tokens = tuple([one.tokens[i] for i in own] for one, own in zip(encodings, kept, strict=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.functional import normalize
@@ -150,7 +150,7 @@ def intervene(
     """
     top_k = whole_number("top_k", top_k, 1)
     if isinstance(source, SentenceEncoder):
-        return _of_sentence(source, text, pair, heads, other, list(beside), token, max_length)
+        return _of_sentence(source, text, pair, heads, other, checked_strings("beside", beside), token, max_length)
     if beside:
         raise InputError("beside is for a SentenceEncoder")
     model, tokenizer = loaded(source)

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.trace import about
@@ -88,7 +89,11 @@ def tokens(
     for one in tokenizers:
         if not isinstance(one, Tokenizer | SubwordTokenizer):
             raise InputError(f"tokens needs a Tokenizer, not {type(one).__name__}")
-    called = names or ("first tokenizer", "second tokenizer")
+    called = (
+        ["first tokenizer", "second tokenizer"]
+        if names is None
+        else checked_strings("names", names, 2 if beside else None)
+    )
     entries = [_entry(one, name, text, pair, max_length) for one, name in zip(tokenizers, called, strict=False)]
     data = {"texts": [text] if pair is None else [text, pair], "tokenizers": entries, "about": about(text, pair)}
     return View("tokens", title, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package
 from wordpiece_bert.integrations.options import GIVEN
@@ -53,7 +54,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         input : list of str
             The documents.
         """
-        return list(self._encoder.encode_document(input))
+        return list(self._encoder.encode_document(one_or_many(input, name="input")[1]))
 
     def embed_query(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002
         """Return the vectors of queries.
@@ -63,7 +64,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         input : list of str
             The queries.
         """
-        return list(self._encoder.encode_query(input))
+        return list(self._encoder.encode_query(one_or_many(input, name="input")[1]))
 
     @staticmethod
     def name() -> str:

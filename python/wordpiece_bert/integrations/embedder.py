@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.integrations.loading import encoder_of, given_model
 from wordpiece_bert.integrations.options import GIVEN
 
@@ -47,4 +48,4 @@ class TextEmbedder:
         ndarray
             float32 [n, d].
         """
-        return self.embedding_model.encode(list(documents), show_progress_bar=verbose)
+        return self.embedding_model.encode(one_or_many(documents, name="documents")[1], show_progress_bar=verbose)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.asynchronous import run_in_thread
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package, stored_model
@@ -199,7 +199,7 @@ class WordPieceDocumentEmbedder(_Embedder):
         self.suffix = suffix
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.progress_bar = progress_bar
-        self.meta_fields_to_embed = list(meta_fields_to_embed or [])
+        self.meta_fields_to_embed = checked_strings("meta_fields_to_embed", meta_fields_to_embed or [])
         self.embedding_separator = embedding_separator
 
     @_haystack.component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import (
     check_contents,
@@ -101,7 +102,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         *args : ignored
             Not used.
         """
-        return list(self._load().encode_document(list(texts)))
+        return list(self._load().encode_document(one_or_many(texts)[1]))
 
     def compute_query_embeddings(self, query: str, *args: Any) -> list[npt.NDArray[np.float32]]:
         """Return the vector of a query.

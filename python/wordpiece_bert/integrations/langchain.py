@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
 from wordpiece_bert.integrations.options import GIVEN
 
@@ -44,7 +45,7 @@ class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
         list of list of float
             A vector for each.
         """
-        found: list[list[float]] = self._encoder.encode_document(texts).tolist()
+        found: list[list[float]] = self._encoder.encode_document(one_or_many(texts, name="texts")[1]).tolist()
         return found
 
     def embed_query(self, text: str) -> list[float]:

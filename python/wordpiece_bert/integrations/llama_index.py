@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package
 from wordpiece_bert.integrations.options import GIVEN
@@ -94,7 +95,7 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: Sequence[str]) -> list[list[float]]:
-        found: list[list[float]] = self._encoder.encode_document(list(texts)).tolist()
+        found: list[list[float]] = self._encoder.encode_document(one_or_many(texts)[1]).tolist()
         return found
 
     async def _aget_query_embedding(self, query: str) -> list[float]:

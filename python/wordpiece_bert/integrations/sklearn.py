@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.integrations.loading import check_contents, encoder_of, import_package, tokenizer_of
@@ -79,12 +80,23 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         -------
         self
             This object.
+
+        Raises
+        ------
+        InputError
+            An option is wrong.
         """
-        self._load()
+        self.transform([])  # every check of an option, before there is a text
         return self
 
-    def _load(self) -> Any:
+    def transform(self, X: Any) -> Any:
         raise NotImplementedError
+
+    def _check_flags(self, *names: str) -> None:
+        """Check options that are True or False; a grid of NumPy has booleans of its own."""
+        for name in names:
+            value = getattr(self, name)
+            checked_flag(name, bool(value) if isinstance(value, np.bool_) else value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -169,17 +181,18 @@ class WordPieceVectorizer(_TextTransformer):
         scipy.sparse.csr_matrix
             The counts, [n, V].
         """
-        tokenizer = self._load()
+        self._check_flags("binary", "add_special_tokens")
+        tokenizer, dtype = self._load(), _number_dtype(self.dtype)
         rows = tokenizer.encode_batch(
             _texts(X),
-            add_special_tokens=self.add_special_tokens,
+            add_special_tokens=bool(self.add_special_tokens),
             truncation=self.max_length is not None,
             max_length=self.max_length,
             padding=False,
             threads=self.threads,
         )
         shape = (len(rows), _columns(tokenizer))
-        ones = np.ones(len(rows.ids), np.dtype(self.dtype))
+        ones = np.ones(len(rows.ids), dtype)
         counts = sparse.csr_matrix((ones, rows.ids.astype(np.int32), rows.row_offsets), shape)
         counts.sum_duplicates()
         if self.binary:
@@ -247,6 +260,8 @@ class SentenceEmbedder(_TextTransformer):
         self.threads = threads
 
     def _load(self) -> SentenceEncoder:
+        if self.threads is not None:
+            whole_number("threads", self.threads, 1)
         found: SentenceEncoder = self._same(encoder_of(self.model, self.threads))
         return found
 
@@ -262,10 +277,11 @@ class SentenceEmbedder(_TextTransformer):
         ndarray
             The vectors, float32 [n, d].
         """
+        self._check_flags("normalize_embeddings")
         return self._load().encode(
             _texts(X),
             prompt_name=self.prompt_name,
-            normalize_embeddings=self.normalize_embeddings,
+            normalize_embeddings=bool(self.normalize_embeddings),
             truncate_dim=self.truncate_dim,
             windows=self.windows,
             stride=self.stride,
@@ -286,6 +302,17 @@ class SentenceEmbedder(_TextTransformer):
         """
         width = self._load().dimension if self.truncate_dim is None else self.truncate_dim
         return np.array([f"embedding{index}" for index in range(width)], object)
+
+
+def _number_dtype(dtype: object) -> np.dtype[Any]:
+    """Return a type of counts, checked."""
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)  # type: ignore[call-overload]
+    except TypeError:
+        found = np.dtype(object)
+    if dtype is None or found.kind not in "biuf":
+        raise InputError(f"dtype must be a type of numbers, such as 'int64', not {dtype!r:.80}")
+    return found
 
 
 def _columns(tokenizer: Tokenizer) -> int:

@@ -15,7 +15,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names, refusing_peer_arguments
 from wordpiece_bert._internal.progress import notify
 from wordpiece_bert._internal.safe_json import quoted
-from wordpiece_bert._internal.texts import warn_truncated
+from wordpiece_bert._internal.texts import one_or_many, warn_truncated
 from wordpiece_bert.bert.auto import load_any, load_base
 from wordpiece_bert.bert.engines import get_engine
 from wordpiece_bert.bert.functional import sigmoid, softmax
@@ -368,7 +368,7 @@ class CrossEncoder(Encoder):
         checked_flag("apply_softmax", apply_softmax)
         checked_flag("convert_to_numpy", convert_to_numpy)
         check_tensors(convert_to_tensor)
-        texts = list(documents)
+        texts = one_or_many(documents, name="documents")[1]
         scores, truncated = self.predict(
             [(query, text) for text in texts],
             batch_size,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, c
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answers, Results
-from wordpiece_bert._internal.checks import checked_choice, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_strings, whole_number
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.tags import OUTSIDE, tag_of
 from wordpiece_bert._internal.texts import one_or_many
@@ -180,7 +180,7 @@ def ner(
     result: Results[Answers[Entity]] = Results()
     join = tokenizer.join_tokens if isinstance(tokenizer, SubwordTokenizer) else core_of(tokenizer).join_tokens
     groups = _group_names(list(map(model.config.label, range(model.config.num_labels))))
-    ignored = set(ignore_labels)
+    ignored = set(checked_strings("ignore_labels", ignore_labels))
     for item, sentence, rows in zip(items, sentences, windows, strict=True):
         starts = np.cumsum([0, *(len(word) + 1 for word in item)]).tolist() if is_split_into_words else None
         found: list[dict[str, Any]] = []

@@ -467,9 +467,10 @@ class VectorFolder:
         pyarrow.RecordBatch
             The next rows.
         """
+        chosen = None if columns is None else checked_strings("columns", columns)
         for part in self._parts:
             for number in range(part.groups):
-                yield from part.group(number, None if columns is None else [*columns]).to_batches()
+                yield from part.group(number, chosen).to_batches()
 
     def ids(self) -> list[Any]:
         """Return the ids of all rows, in order.
