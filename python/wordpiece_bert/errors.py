@@ -105,7 +105,10 @@ class CheckpointWarning(UserWarning):
 
 
 class TrainingWarning(UserWarning):
-    """A vocabulary was trained, but something was skipped, or its size is not the requested one."""
+    """Something in a training that may not be meant.
+
+    Texts or rows were skipped, truncated or given twice, labels look alike, or a vocabulary has another size.
+    """
 
 
 class TruncationWarning(UserWarning):

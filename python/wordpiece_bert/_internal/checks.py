@@ -122,6 +122,8 @@ def checked_strings(name: str, value: object, count: int | None = None) -> list[
         listed = list(value)
         if all(isinstance(item, str) for item in listed) and count in (None, len(listed)):
             return listed
+        if wrong := next(((i, item) for i, item in enumerate(listed) if not isinstance(item, str)), None):
+            raise InputError(f"{name}[{wrong[0]}] must be a str, not {type(wrong[1]).__name__}: {wrong[1]!r:.80}")
     advice = f": for one, pass [{value!r:.80}]" if isinstance(value, str) and count is None else ""
     many = "" if count is None else f"{count} "
     raise InputError(f"{name} must be a list of {many}str, not {value!r:.200}{advice}")

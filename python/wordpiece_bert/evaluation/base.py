@@ -160,6 +160,11 @@ class SequentialEvaluator(BaseEvaluator):
         Returns the main score, ``sequential_score``, given the list of the evaluators' primary measures; by default
         the last of them.
 
+    Attributes
+    ----------
+    greater_is_better : bool
+        Whether a higher main score is better: as the last evaluator says.
+
     Examples
     --------
     >>> from wordpiece_bert import SentenceEncoder
@@ -184,6 +189,8 @@ class SequentialEvaluator(BaseEvaluator):
         for evaluator in self.evaluators:
             if not callable(evaluator):
                 raise InputError(f"evaluators must be a list of evaluators, and {evaluator!r:.80} cannot be called")
+        # The primary measure is a function of the evaluators' measures, by default the last one.
+        self.greater_is_better = bool(getattr(self.evaluators[-1], "greater_is_better", True))
         self._main_score = main_score_function or (lambda scores: scores[-1])
 
     @completed_by(BaseEvaluator.__call__)

@@ -12,7 +12,14 @@ from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.corpus.tables import read_columns as read_columns
 from wordpiece_bert.errors import InputError, TrainingWarning
-from wordpiece_bert.finetune.labels import class_labels, class_name, class_problem, number_labels, sorted_names
+from wordpiece_bert.finetune.labels import (
+    class_labels,
+    class_name,
+    class_problem,
+    number_labels,
+    sorted_names,
+    warn_alike,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +47,11 @@ def label_names(labels: Sequence[Any]) -> list[str]:
     InputError
         A label is missing, a list or a fraction, or they are of several types, or all are one; the message has the row.
 
+    Warns
+    -----
+    TrainingWarning
+        Two labels differ in white space alone, as ``"food"`` and ``"food "`` do.
+
     Examples
     --------
     >>> from wordpiece_bert.finetune.data import label_names
@@ -51,6 +63,7 @@ def label_names(labels: Sequence[Any]) -> list[str]:
         raise InputError(
             f"all {len(labels)} labels are {found[0]!r}: at least two are needed" if found else "there are no labels"
         )
+    warn_alike(found)
     return found
 
 

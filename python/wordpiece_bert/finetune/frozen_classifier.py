@@ -26,7 +26,7 @@ from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.finetune.estimator import Estimator, agreement
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge, probabilities
-from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels
+from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels, warn_alike
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
@@ -166,6 +166,11 @@ class FrozenClassifier(Estimator):
             There are no texts, texts and pairs are mixed, or there are more or fewer labels than texts; a label is
             missing (None, NaN, an empty string), a list or a fraction, or they are of several types. The message has
             the row.
+
+        Warns
+        -----
+        TrainingWarning
+            Two labels differ in white space alone.
         """
         firsts, seconds = _divided(texts)
         right = number_labels(labels) if self.is_regression else class_labels(labels)
@@ -175,6 +180,7 @@ class FrozenClassifier(Estimator):
             raise InputError(f"all {len(right)} labels are {right.tolist()[0]!r}: at least two classes are needed")
         self.head.fit(self._features(firsts, seconds, cache, show_progress_bar), right)
         self.labels = ["LABEL_0"] if isinstance(self.head, Ridge) else list(map(class_name, self.head.classes_))
+        warn_alike(self.labels)
         self.takes_pairs = seconds is not None
         return self
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.texts import is_missing
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.warn import warn
+from wordpiece_bert.errors import InputError, TrainingWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ __all__ = [
     "number_problem",
     "sorted_names",
     "tags_problem",
+    "warn_alike",
 ]
 
 _SEVERAL = (
@@ -198,6 +200,26 @@ def sorted_names(names: Iterable[str]) -> list[str]:
     if all(_INTEGER.fullmatch(name) for name in found):
         return sorted(found, key=lambda name: (int(name), name))
     return sorted(found)
+
+
+def warn_alike(names: Iterable[str]) -> None:
+    """Emit a `TrainingWarning` if the names of two classes differ in white space alone.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names.
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        plain = " ".join(name.split())
+        if plain in known:
+            warn(
+                f"the labels {known[plain]!r} and {name!r} differ in white space alone, and are two classes",
+                TrainingWarning,
+            )
+            return
+        known[plain] = name
 
 
 def check_row(row: Any, number: int) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.frame import Frame
 from wordpiece_bert.inspect.kinds import kind_named
@@ -112,7 +113,8 @@ class View:
         >>> list(view.packed())
         ['similarity']
         """
-        return {name: self._packed(name, array) for name, array in self.arrays.items() if name not in without}
+        left_out = checked_strings("without", without)
+        return {name: self._packed(name, array) for name, array in self.arrays.items() if name not in left_out}
 
     def _packed(self, name: str, array: npt.NDArray[np.float32]) -> Packed:
         if name in self._factors and array.shape[-1] >= SHORTEST:
