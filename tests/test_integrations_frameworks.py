@@ -112,6 +112,8 @@ def test_langchain(folder: Path, encoder: SentenceEncoder) -> None:
     embeddings = WordPieceEmbeddings(folder)
     equal(embeddings.embed_documents(DOCUMENTS), encoder.encode(DOCUMENTS))
     equal(asyncio.run(embeddings.aembed_query(QUERY)), encoder.encode(QUERY))
+    with pytest.raises(InputError, match="texts must be a list, not the single str 'bread'"):
+        embeddings.embed_documents("bread")
     store = InMemoryVectorStore.from_texts(DOCUMENTS, WordPieceEmbeddings(encoder))
     assert store.similarity_search(QUERY, k=1)[0].page_content == DOCUMENTS[1]
 
@@ -258,6 +260,8 @@ def test_haystack_embeds_what_it_is_told(folder: Path, encoder: SentenceEncoder)
         query.run(text=documents)
     with pytest.raises(InputError, match="batch_size"):
         WordPieceDocumentEmbedder(encoder, batch_size=0)
+    with pytest.raises(InputError, match="meta_fields_to_embed must be a list of str, not 'title'"):
+        WordPieceDocumentEmbedder(encoder, meta_fields_to_embed="title")
 
 
 #: Open a collection or table, without or with the module that its error names.

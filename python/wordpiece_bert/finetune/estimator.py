@@ -115,11 +115,8 @@ class Estimator:
         InputError
             It is not fitted, or there are not as many labels or weights as rows.
         """
-        return agreement(self._kind(), self.predict(X), y, sample_weight)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return a prediction for each row."""
-        raise NotImplementedError
+        predicted = self.predict(X)  # type: ignore[attr-defined]  # each class has its own
+        return agreement(self._kind(), predicted, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # it is the caller

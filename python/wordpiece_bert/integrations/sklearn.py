@@ -86,11 +86,8 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         InputError
             An option is wrong.
         """
-        self.transform([])  # every check of an option, before there is a text
+        self.transform([])  # it checks every option, also where there is no text
         return self
-
-    def transform(self, X: Any) -> Any:
-        raise NotImplementedError
 
     def _check_flags(self, *names: str) -> None:
         """Check options that are True or False; a grid of NumPy has booleans of its own."""

@@ -124,8 +124,8 @@ class TableObjective:
     tables: Tables
     skipped: dict[str, list[str]]
 
-    #: From a text in a table, or a list of words, to what is wrong with it, or None.
-    text_problem: ClassVar[Problem] = text_problem
+    #: From a value in the column of texts to what is wrong with it, or None; None for texts, which are str.
+    text_problem: ClassVar[Problem | None] = None
     #: From a label in a table to what is wrong with it, or None; None for labels that ``rows`` checks.
     label_problem: ClassVar[Problem | None] = None
     #: Whether `fit_frozen` is there.
@@ -180,7 +180,8 @@ class TableObjective:
     def _checks(self) -> dict[str, Problem]:
         """Return for columns by name what finds a value that is missing or wrong."""
         columns, own = self.tables.columns, type(self)
-        checks = {columns.pair: text_problem, columns.text: own.text_problem, columns.label: own.label_problem}
+        of_texts = own.text_problem or text_problem
+        checks = {columns.pair: text_problem, columns.text: of_texts, columns.label: own.label_problem}
         return {name: check for name, check in checks.items() if name and check}
 
     def lists(self, file: str | os.PathLike[str], column: str, values: list[Any]) -> list[list[str]]:
