@@ -179,7 +179,7 @@ def test_folders_of_beir_refuse_what_is_no_text(tmp_path: Path) -> None:
     for row, message in (
         ({"_id": "x", "title": "", "text": 5}, "line 3, column 'text': the text must be a str, not int: 5"),
         ({"_id": ["x"], "title": "", "text": "a"}, r"line 3, column '_id': an id must be a str or a whole number, not"),
-        ({"_id": "x", "title": 5, "text": "a"}, "row 2: the title must be a str, not 5"),
+        ({"_id": "x", "title": 5, "text": "a"}, "row 3: the title must be a str, not 5"),
     ):
         write(tmp_path / "corpus.jsonl", [*good, row])
         with pytest.raises(InputError, match=message):

@@ -126,7 +126,7 @@ def _texts(file: Path, *, title: bool = False) -> dict[str, str]:
         found = read_columns(file, list(checks), checks=checks)
     ids, texts = [str(one) for one in found["_id"]], found["text"]
     if "title" in found:
-        for row, head in enumerate(found["title"]):
+        for row, head in enumerate(found["title"], 1):
             if not isinstance(head, str) and not is_missing(head):
                 raise InputError(f"{file}, row {row}: the title must be a str, not {head!r:.80}")
         titles = ["" if is_missing(head) else head for head in found["title"]]
