@@ -221,6 +221,9 @@ def test_a_question_of_squad_that_is_impossible_has_no_answer(tmp_path: Path) ->
     file.write_text(
         json.dumps({"data": [{"paragraphs": [{"context": "here", "qas": [{**asked, "is_impossible": True}]}]}]})
     )
+    objective: Any = objective_class("answers", "tables")(Tables(train=file, errors="skip"))
+    with pytest.raises(InputError, match="errors='skip' leaves out rows of tables; a file of SQuAD is read as a whole"):
+        objective.rows(file, None, None, 9)
     with pytest.raises(InputError, match=r"question 0 'where \?' is marked is_impossible, but has the answer 'here'"):
         read_squad(file)
 

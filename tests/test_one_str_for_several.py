@@ -17,6 +17,7 @@ from wordpiece_bert.evaluation import (
     BinaryClassificationEvaluator,
     EmbeddingSimilarityEvaluator,
     InformationRetrievalEvaluator,
+    ParaphraseMiningEvaluator,
     SequentialEvaluator,
     TripletEvaluator,
 )
@@ -25,7 +26,7 @@ from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.frozen_classifier import cached_vectors
 from wordpiece_bert.finetune.objectives import Columns
 from wordpiece_bert.finetune.questions import question_windows
-from wordpiece_bert.sentence import CrossEncoder, open_vectors, write_vectors
+from wordpiece_bert.sentence import CrossEncoder, open_vectors, reciprocal_rank_fusion, write_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,8 @@ CALLS: list[tuple[str, Call]] = [
     ("names", _words(names="xy")),
     ("texts", lambda made: choice_rows(made.tok, "ab", [["x", "y"]] * 2, [0, 1], max_length=9)),
     ("row 0 has the choices", lambda made: choice_rows(made.tok, ["a"], ["xy"], [0], max_length=9)),
+    ("labels", lambda made: choice_rows(made.tok, ["a", "b"], [["x", "y"]] * 2, "01", max_length=9)),
+    ("choices", lambda made: choice_rows(made.tok, ["a", "b"], "ab", [0, 1], max_length=9)),
     ("questions", lambda made: question_windows(made.tok, "ab", ["a", "b"], ["a", "b"])),
     ("contexts", lambda made: question_windows(made.tok, ["a", "b"], "ab", ["a", "b"])),
     ("answers", lambda made: question_windows(made.tok, ["a", "b"], ["a", "b"], "ab")),
@@ -112,6 +115,11 @@ CALLS: list[tuple[str, Call]] = [
     ),
     ("evaluators", lambda _: SequentialEvaluator("ab")),  # type: ignore[arg-type]
     ("documents", lambda made: CrossEncoder(made.models / "ranker").rank("a", "ab")),
+    (r"rankings\[0\]", lambda _: reciprocal_rank_fusion(["ab", "bc"])),
+    (
+        r"duplicates_list\[0\]",
+        lambda _: ParaphraseMiningEvaluator({"a": "x", "b": "y"}, ["ab"]),  # type: ignore[list-item]
+    ),
     ("fields", lambda made: made.vectors.search("bread", fields="title")),
     ("columns", lambda made: list(made.vectors.batches("id"))),
     (

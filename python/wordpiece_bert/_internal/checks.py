@@ -106,6 +106,12 @@ def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others
     raise InputError(f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}")
 
 
+def refuse_str(name: str, value: object) -> None:
+    """Raise an `InputError` if an argument that wants several things is a single str, which is no list of letters."""
+    if isinstance(value, str | bytes):
+        raise InputError(f"{name} must be a list, not the single str {value!r:.80}: put it into a list")
+
+
 def checked_strings(name: str, value: object, count: int | None = None) -> list[str]:
     """Check that an argument is an iterable of str, and not a single str or bytes; return it as a list.
 

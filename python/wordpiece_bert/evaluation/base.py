@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_flag, refuse_str, whole_number
 from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 
@@ -245,7 +245,8 @@ def results_of(evaluator: Any, found: Any, key: str) -> tuple[dict[str, float], 
 def at_least_one(name: str, values: Iterable[int]) -> list[int]:
     """Return numbers of hits, checked."""
     given: Any = values
-    if not isinstance(given, Iterable) or isinstance(given, str):
+    refuse_str(name, given)
+    if not isinstance(given, Iterable):
         raise InputError(f"{name} must be a list of whole numbers, not {values!r:.80}")
     found = [whole_number(name, value, 1) for value in given]
     if not found:

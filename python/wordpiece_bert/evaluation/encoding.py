@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from wordpiece_bert._internal.arrays import first_non_finite
-from wordpiece_bert._internal.checks import checked_choice, checked_strings
+from wordpiece_bert._internal.checks import checked_choice, refuse_str
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
@@ -25,8 +25,7 @@ __all__ = ["checked_names", "distinct", "encoded", "pair_scores"]
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or that of the main one; an empty list leaves them to the model."""
-    if isinstance(names, str):
-        checked_strings("similarity_fn_names", names)
+    refuse_str("similarity_fn_names", names)
     given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]
     for name in given:
         checked_choice("similarity_fn_names", name, METRICS)

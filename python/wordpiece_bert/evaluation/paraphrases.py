@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_flag, refuse_str, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured
@@ -80,6 +80,8 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
             raise InputError(f"sentences_map must have at least two sentences, not {len(self.sentences)}")
         rows = {key: row for row, key in enumerate(self.sentences)}
         pairs = list(duplicates_list or ())
+        for number, pair in enumerate(pairs):
+            refuse_str(f"duplicates_list[{number}]", pair)
         for first, others in (duplicates_dict or {}).items():
             pairs += [(first, second) for second, same in others.items() if same]
         known = [(rows[first], rows[second]) for first, second in pairs if first in rows and second in rows]

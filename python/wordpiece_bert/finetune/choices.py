@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import refuse_str
 from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
@@ -70,6 +71,8 @@ def choice_rows(
     rows: list[dict[str, Any]] = []
     cut = 0
     texts = row_texts("texts", texts)
+    refuse_str("choices", choices)
+    refuse_str("labels", labels)
     if not len(texts) == len(choices) == len(labels):
         raise InputError(f"there are {len(texts)} texts, {len(choices)} rows of choices and {len(labels)} labels")
     for number, (text, given, label) in enumerate(zip(texts, choices, labels, strict=True)):

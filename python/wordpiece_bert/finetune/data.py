@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.checks import checked_strings, refuse_str
 from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
@@ -212,14 +212,14 @@ def token_rows(
 
 def label_ids(ids: Mapping[str, int], labels: Sequence[Any]) -> list[int]:
     """Return the ids of labels, given those of the names; an `InputError` with the row if one is none of them."""
-    if isinstance(labels, str):
-        raise InputError(f"labels must be a list, not the single str {labels!r:.80}: put it into a list")
+    refuse_str("labels", labels)
     return [_id(ids, label, f"row {number}") for number, label in enumerate(labels)]
 
 
 def _row_list(name: str, row: int, value: Any) -> list[Any]:
     """Return the words or the tags of a row; a str is no list of letters."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+    refuse_str(f"row {row}, {name}:", value)
+    if not isinstance(value, Iterable):
         raise InputError(f"row {row}, {name}: a list is needed, not {type(value).__name__}: {value!r:.80}")
     return list(value)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import refuse_str, whole_number
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert._internal.texts import row_texts, texts_problem
 from wordpiece_bert._internal.warn import warn
@@ -244,8 +244,7 @@ def question_windows(
     [(0, 0), (11, 11)]
     """
     questions, contexts = row_texts("questions", questions), row_texts("contexts", contexts)
-    if isinstance(answers, str):
-        raise InputError(f"answers must be a list, not the single str {answers!r:.80}: put it into a list")
+    refuse_str("answers", answers)
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
     if len(sizes) != 1:
         raise InputError(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_strings, whole_number
+from wordpiece_bert._internal.checks import refuse_str, whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.pack import as_finite
 from wordpiece_bert.inspect.trace import Trace, about
@@ -276,8 +276,7 @@ def checked_tokens(tokens: Sequence[str] | None, count: int) -> list[str]:
     InputError
         They are not `count` strings.
     """
-    if isinstance(tokens, str):
-        checked_strings("tokens", tokens)
+    refuse_str("tokens", tokens)
     names = [] if tokens is None else list(tokens)
     if len(names) != count or not all(isinstance(token, str) for token in names):
         raise InputError(f"tokens must be {count} strings, one for each position, not {len(names)}: {names[:4]!r}")

@@ -215,6 +215,8 @@ class Answers(HeadObjective):
         del names
         length = max_length if self.tables.max_length else min(max_length, LONGEST_WINDOW)
         if str(file).lower().endswith(".json"):
+            if self.tables.errors != "strict":
+                raise InputError(f"{file}: errors='skip' leaves out rows of tables; a file of SQuAD is read as a whole")
             questions, contexts, answers = read_squad(file).values()
             return question_windows(tokenizer, questions, contexts, answers, max_length=length)
         columns = self.tables.columns

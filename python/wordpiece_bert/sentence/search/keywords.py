@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from wordpiece_bert._internal.answers import Results
-from wordpiece_bert._internal.checks import finite_number, whole_number
+from wordpiece_bert._internal.checks import finite_number, refuse_str, whole_number
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError, MissingPackageError
 from wordpiece_bert.sentence.search.nearest import best_of_scores
@@ -193,7 +193,7 @@ def reciprocal_rank_fusion(rankings: Iterable[Iterable[Hashable]], k: float = 60
     Raises
     ------
     InputError
-        `k` is below 0, or a ranking has a thing twice.
+        `k` is below 0, or a ranking is a str or has a thing twice.
 
     Examples
     --------
@@ -204,6 +204,7 @@ def reciprocal_rank_fusion(rankings: Iterable[Iterable[Hashable]], k: float = 60
     k = finite_number("k", k, least=0.0)
     scores: dict[Any, float] = {}
     for number, ranking in enumerate(rankings):
+        refuse_str(f"rankings[{number}]", ranking)
         things = list(ranking)
         if len(set(things)) != len(things):
             raise InputError(f"rankings[{number}] has a thing twice")
