@@ -207,8 +207,13 @@ def test_an_evaluation_on_frozen_vectors_refuses_labels_that_the_training_never_
     for more in (["--frozen"], ["--epochs", "1", "--batch-size", "2"]):
         command = ["finetune", *more, "-m", str(folder), "--task", "classify", "--train", train]
         assert main([*command, "--eval", str(held_out), "-o", str(tmp_path / "out")]) == 2
-        assert "row 1 has the label 'neutral', which is none of bad, good" in capsys.readouterr().err
+        message = "eval.jsonl, line 2, column 'label': the label 'neutral' is none of bad, good"
+        assert message in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
+    words = write(tmp_path / "words.jsonl", [{"text": "a film", "label": "O B"}, {"text": "a story", "label": "O C"}])
+    objective: Any = objective_class("tokens", "tables")(Tables(train=words))
+    with pytest.raises(InputError, match="line 2, column 'label': word 1: the label 'C' is none of O, B"):
+        objective.rows(words, Tokenizer.from_pretrained(folder), ["O", "B"], 9)
 
 
 def test_a_question_of_squad_that_is_impossible_has_no_answer(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "class_labels",
     "class_name",
     "class_problem",
+    "class_problem_among",
     "number_labels",
     "number_problem",
     "sorted_names",
@@ -95,22 +96,41 @@ def number_problem(value: Any) -> str | None:
     return None if finite else f"the label {value!r:.80} is no finite number"
 
 
-def tags_problem(value: Any) -> str | None:
+def class_problem_among(names: Iterable[str]) -> Problem:
+    """Return a function like `class_problem` that knows labels of these names alone.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names.
+    """
+    known = list(names)
+
+    def problem(value: Any) -> str | None:
+        found = class_problem(value)
+        if found is None and class_name(value) not in known:
+            found = f"the label {class_name(value)!r} is none of {', '.join(known)}"
+        return found
+
+    return problem
+
+
+def tags_problem(value: Any, problem_of: Problem | None = None) -> str | None:
     """Return what is wrong with the labels of a text's words; None if nothing is.
 
     Parameters
     ----------
     value : object
         A list of labels of classes, or a string of names with spaces between them.
+    problem_of : callable, optional
+        What finds a wrong label; `class_problem` by default.
     """
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        kind = type(value).__name__
-        several = (
-            None if isinstance(value, str) else f"a list of labels, or a str of them, is needed, not {kind}: {value!r}"
-        )
-        return _missing(_plain(value)) or several
-    for word, tag in enumerate(value):
-        if problem := class_problem(tag):
+    if problem := _missing(_plain(value)):
+        return problem
+    if not isinstance(value, Iterable):
+        return f"a list of labels, or a str of them, is needed, not {type(value).__name__}: {value!r:.80}"
+    for word, tag in enumerate(value.split() if isinstance(value, str) else value):
+        if problem := (problem_of or class_problem)(tag):
             return f"word {word}: {problem}"
     return None
 

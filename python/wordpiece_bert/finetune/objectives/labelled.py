@@ -16,7 +16,7 @@ from wordpiece_bert.finetune.data import label_ids, label_names, sequence_rows, 
 from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge
 from wordpiece_bert.finetune.frozen_tokens import fit_token_head
-from wordpiece_bert.finetune.labels import class_problem, number_problem, tags_problem
+from wordpiece_bert.finetune.labels import class_problem, class_problem_among, number_problem, tags_problem
 from wordpiece_bert.finetune.losses import CoSENTLoss
 from wordpiece_bert.finetune.objectives.tables import FrozenFit, HeadObjective, TableObjective
 from wordpiece_bert.finetune.questions import LONGEST_WINDOW, QuestionWindows, question_windows, read_squad
@@ -50,9 +50,9 @@ class _Texts(HeadObjective):
         self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
     ) -> Dataset:
         """Return the rows of a table."""
-        table, columns = self.read(file), self.tables.columns
+        known, columns = None if self.problem_type == "regression" else names, self.tables.columns
+        table = self.read(file, label_problem=None if known is None else class_problem_among(known))
         pairs = table[columns.pair] if columns.pair else None
-        known = None if self.problem_type == "regression" else names
         labels = table[columns.label]
         return sequence_rows(tokenizer, table[columns.text], pairs, labels, names=known, max_length=max_length)
 
@@ -71,15 +71,16 @@ class _Texts(HeadObjective):
         if self.tables.max_length:
             classifier.encoder.max_seq_length = min(self.tables.max_length, classifier.encoder.max_seq_length)
         texts, labels = self._examples(self.tables.train)
-        texts_too, right = self._examples(self.tables.eval) if self.tables.eval else ([], [])
-        if not classifier.is_regression:  # before the vectors are computed
-            label_ids(dict.fromkeys(label_names(labels), 0), right)
+        known = None if classifier.is_regression else class_problem_among(label_names(labels))
+        texts_too, right = self._examples(self.tables.eval, known) if self.tables.eval else ([], [])
         classifier.fit(texts, labels, cache=cache, show_progress_bar=show_progress_bar)
         found = _scores(classifier, classifier.predict(texts_too, cache=cache).tolist(), right) if right else {}
         return FrozenFit(len(labels), found, classifier.save_pretrained)
 
-    def _examples(self, file: str | os.PathLike[str]) -> tuple[list[Any], list[Any]]:
-        table, columns = self.read(file), self.tables.columns
+    def _examples(
+        self, file: str | os.PathLike[str], label_problem: Problem | None = None
+    ) -> tuple[list[Any], list[Any]]:
+        table, columns = self.read(file, label_problem=label_problem), self.tables.columns
         texts: list[Any] = table[columns.text]
         if columns.pair:
             texts = list(zip(texts, table[columns.pair], strict=True))
@@ -153,10 +154,14 @@ class Tokens(HeadObjective):
         self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
     ) -> Dataset:
         """Return the rows of a table."""
-        return token_rows(tokenizer, *self._words(file), names=names or (), max_length=max_length)
+        known = class_problem_among(names or ())
+        words, tags = self._words(file, lambda value: tags_problem(value, known))
+        return token_rows(tokenizer, words, tags, names=names or (), max_length=max_length)
 
-    def _words(self, file: str | os.PathLike[str]) -> tuple[list[list[str]], list[list[str]]]:
-        table, columns = self.read(file), self.tables.columns
+    def _words(
+        self, file: str | os.PathLike[str], label_problem: Problem | None = None
+    ) -> tuple[list[list[str]], list[list[str]]]:
+        table, columns = self.read(file, label_problem=label_problem), self.tables.columns
         words, tags = (self.lists(file, name, table[name]) for name in (columns.text, columns.label))
         return words, tags
 

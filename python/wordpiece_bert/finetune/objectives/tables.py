@@ -157,7 +157,9 @@ class TableObjective:
         """Fit a head to the vectors of a model that is not trained."""
         raise NotImplementedError
 
-    def read(self, file: str | os.PathLike[str], *others: str | None) -> dict[str, list[Any]]:
+    def read(
+        self, file: str | os.PathLike[str], *others: str | None, label_problem: Problem | None = None
+    ) -> dict[str, list[Any]]:
         """Return the columns of texts, second texts and labels of a table, and others.
 
         Parameters
@@ -166,15 +168,23 @@ class TableObjective:
             The table.
         *others : str
             Further columns.
+        label_problem : callable, optional
+            What finds a wrong label, instead of the attribute of that name.
 
         Returns
         -------
         dict of str to list
             The columns by name.
+
+        Raises
+        ------
+        InputError
+            A text or a label is missing or wrong; the message has the file and the line.
         """
         columns = self.tables.columns
         names = [name for name in (columns.text, columns.pair, columns.label, *others) if name]
-        found, self.skipped[str(file)] = read_table(file, names, checks=self._checks(), errors=self.tables.errors)
+        checks = self._checks() | ({} if label_problem is None else {columns.label: label_problem})
+        found, self.skipped[str(file)] = read_table(file, names, checks=checks, errors=self.tables.errors)
         return found
 
     def _checks(self) -> dict[str, Problem]:
