@@ -338,6 +338,10 @@ def test_evaluators_in_a_sequence(encoder: SentenceEncoder) -> None:
     assert found["evaluator_0"] == encoder.dimension
     assert found["sequential_score"] == pytest.approx(encoder.dimension + found["spearman_cosine"])
     assert evaluator.primary_metric == "sequential_score"
+    assert evaluator.greater_is_better
+    lower = TripletEvaluator(FIRST, SECOND, SECOND)
+    lower.greater_is_better = False
+    assert not SequentialEvaluator([similarity, lower]).greater_is_better  # its score is that of the last
     with pytest.raises(InputError, match="must return a dict of measures or a number, not 'x'"):
         SequentialEvaluator([lambda *arguments: "x"])(encoder)
 

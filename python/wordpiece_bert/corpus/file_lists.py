@@ -14,11 +14,11 @@ from wordpiece_bert.errors import InputError, TrainingWarning
 __all__ = ["STDIN", "check_encoding", "listed_files", "warn_repeated"]
 
 STDIN = "-"
-# The bytes of a file that are looked at. Of UTF-16 without a mark, every other byte of ASCII letters is 0; no text in
-# UTF-8 has a NUL for every fourth character.
-_HEAD = 4096
-# A shorter file is not judged: a few NULs may be the texts of a test.
-_FEWEST = 4
+# How many bytes of a file are looked at, and how many control characters there must be.
+_HEAD, _FEWEST = 4096, 16
+# Control characters but white space. In UTF-16, the first or the second byte of each Latin letter is NUL, of a Greek
+# one 3, of a Cyrillic one 4, of a Hebrew one 5, of an Arabic one 6; with the other byte they are valid UTF-8.
+_CONTROLS = bytes([*range(9), *range(14, 32)])
 # Parquet, which has NULs, and the byte order marks of UTF-16, which the readers refuse by themselves.
 _OTHERS = (b"PAR1", b"\xff\xfe", b"\xfe\xff")
 
@@ -83,10 +83,11 @@ def check_encoding(path: str) -> None:
     if head.startswith(_OTHERS) or len(head) % 2:
         return
     halves = [head[side::2] for side in (0, 1)]
-    nuls = [half.count(0) for half in halves]
+    controls = [len(half) - len(half.translate(None, _CONTROLS)) for half in halves]
     for side, order in ((1, "UTF-16-LE"), (0, "UTF-16-BE")):
-        if nuls[side] >= _FEWEST and nuls[side] * 2 > len(halves[side]) and nuls[1 - side] * 8 <= nuls[side]:
+        most = controls[side] >= _FEWEST and controls[side] * 2 > len(halves[side])
+        if most and controls[1 - side] * 8 <= controls[side]:
             raise InputError(
-                f"{path}: every other byte is NUL, as in {order} without a byte order mark; texts are read as UTF-8: "
-                f"convert the file, iconv -f {order} -t UTF-8"
+                f"{path}: it looks like {order} without a byte order mark, as every other byte is a control "
+                f"character, such as NUL; texts are read as UTF-8: convert the file, iconv -f {order} -t UTF-8"
             )
