@@ -324,6 +324,10 @@ def test_score_is_that_of_scikit_learn(weighted: bool, folder: Path) -> None:
         classifier.score(texts[:1], [3])
     with pytest.raises(InputError, match=r"y must have shape \[6\]"):
         classifier.score(texts, ["good"])
+    with pytest.raises(InputError, match="sample_weight sums to 0"):
+        classifier.score(texts, labels, [0] * 6)
+    with pytest.raises(InputError, match=r"sample_weight must have shape \[6\]"):
+        classifier.score(texts, labels, [1])
 
 
 @pytest.mark.parametrize("kind", ["texts", "pairs", "regression"])

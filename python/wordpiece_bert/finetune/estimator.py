@@ -176,6 +176,8 @@ def agreement(kind: str, predicted: npt.NDArray[Any], right: Any, weights: npt.A
     weight = np.ones(len(predicted)) if weights is None else _finite("sample_weight", weights)
     if weight.shape != predicted.shape[:1]:
         raise InputError(f"sample_weight must have shape {[len(predicted)]}, not {list(weight.shape)}")
+    if not weight.sum():
+        raise InputError("sample_weight sums to 0, so that no row counts")
     if kind == "classifier":
         return float(np.average(predicted == expected, weights=weight))
     right_numbers, found = (array.reshape(len(array), -1) for array in (expected, predicted))

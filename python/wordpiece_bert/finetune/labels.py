@@ -104,7 +104,7 @@ def class_problem_among(names: Iterable[str]) -> Problem:
     names : iterable of str
         The names.
     """
-    known = list(names)
+    known = dict.fromkeys(names)
 
     def problem(value: Any) -> str | None:
         found = class_problem(value)
