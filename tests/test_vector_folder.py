@@ -376,6 +376,9 @@ def test_bad_documents_are_refused(models: Path, tmp_path: Path) -> None:
     refused(table, "a column is named twice", keep=["title", "title"])
     refused(table, "no column 'none'", text_column="none")
     refused(table, "text_column must be the name of a column, not None", text_column=None)
+    mixed = table.to_pandas().astype({"body": object})
+    mixed.loc[3, "body"] = 5
+    refused(mixed, r"the table cannot be read: .*Conversion failed for column body")
     refused([], "documents is empty")
     refused(7, "must be paths of tables, or a table, not int")
     refused(table, "precision must be of", precision="float16")

@@ -66,7 +66,10 @@ class Documents:
             if isinstance(given, pyarrow.Table):
                 return given
             if hasattr(given, "__arrow_c_stream__"):
-                return pyarrow.table(given)
+                try:
+                    return pyarrow.table(given)
+                except pyarrow.ArrowException as cause:  # pandas may have values of several types in a column
+                    raise InputError(f"the table cannot be read: {cause}") from cause
             raise InputError(f"documents must be paths of tables, or a table, not {type(given).__name__}")
         path = str(given)
         suffix = suffix_of(path)
