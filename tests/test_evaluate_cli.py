@@ -138,7 +138,8 @@ def test_wrong_folders_are_named(beir: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"qrels: there is no dev\.jsonl or \.parquet"):
         read_beir(beir, "dev")
     for text, message in (
-        (JUDGEMENTS.replace("\t2\n", "\tgood\n"), "the score 'good' is not a number"),
+        (JUDGEMENTS.replace("\t2\n", "\tgood\n"), "the score 'good' is no finite number"),
+        (JUDGEMENTS.replace("\t2\n", "\tnan\n"), "the score 'nan' is no finite number"),
         (JUDGEMENTS.replace("q", "x").replace("xuery", "query"), "no judgement of qrels/test above 0"),
         (JUDGEMENTS.replace("score", "grade"), "score"),
     ):

@@ -145,6 +145,34 @@ def test_similarity(encoder: SentenceEncoder, tmp_path: Path) -> None:
     assert float(rows[1]["dot_spearman"]) == found["dev_spearman_dot"]
 
 
+def test_correlations_are_those_of_scaled_columns_and_nan_without_one() -> None:
+    random = np.random.default_rng(3)
+    x, y = random.standard_normal((2, 50))
+    expected = float(np.corrcoef(x, y)[0, 1])
+    for factor in (1e-200, 1e-3, 1.0, 1e200):
+        assert pearson(x * factor, y) == pytest.approx(expected, abs=1e-14)
+        assert spearman(y, x * factor) == spearman(x, y)
+    assert pearson([0.0, 5e-324, 1e-323], [-1.7e308, 0.0, 1.7e308]) == 1.0
+    for constant in ([0.1] * 3, [1e16 + 2] * 3, np.full(3, 0.1, np.float32), [True] * 3):
+        assert math.isnan(pearson(constant, [1, 2, 4]))
+        assert math.isnan(spearman([1, 2, 4], constant))
+    for missing in (math.nan, math.inf):
+        assert math.isnan(pearson([1, missing, 3], [1, 2, 4]))
+    assert math.isnan(spearman([1, math.nan, 3], [1, 2, 4]))
+    assert spearman([1, 2, math.inf], [1, 2, 4]) == 1.0
+    with pytest.raises(InputError, match="two columns of numbers, not of arrays of shape"):
+        pearson([[1, 2]], [[1, 2]])
+    with pytest.raises(InputError, match="the first column must be an array of numbers"):
+        spearman(["a", "b"], [1, 2])
+
+
+def test_measures_of_equal_pairs_are_nan(encoder: SentenceEncoder) -> None:
+    evaluator = EmbeddingSimilarityEvaluator(
+        ["bread"] * 3, ["bread"] * 3, [1, 2, 3], similarity_fn_names=["cosine", "dot"]
+    )
+    assert all(math.isnan(value) for value in evaluator(encoder).values())
+
+
 def test_a_file_with_other_columns_is_not_continued(encoder: SentenceEncoder, tmp_path: Path) -> None:
     EmbeddingSimilarityEvaluator(FIRST, SECOND, SCORES, main_similarity="dot")(encoder, tmp_path)
     with pytest.raises(InputError, match="has the columns epoch,steps,dot_pearson"):
@@ -351,6 +379,7 @@ def test_wrong_data_is_named(encoder: SentenceEncoder) -> None:
     for make, message in (
         (lambda: EmbeddingSimilarityEvaluator(FIRST, SECOND[1:], SCORES), "sentences1, sentences2 must have as many"),
         (lambda: EmbeddingSimilarityEvaluator(*pairs, SCORES[1:]), "8 pairs, but scores has shape"),
+        (lambda: EmbeddingSimilarityEvaluator(*pairs, [*SCORES[:3], math.nan, *SCORES[4:]]), r"scores\[3\] is nan"),
         (lambda: EmbeddingSimilarityEvaluator(*pairs, SCORES, precision="int4"), "precision"),
         (lambda: EmbeddingSimilarityEvaluator(*pairs, SCORES, main_similarity="angle"), "similarity_fn_names"),
         (lambda: BinaryClassificationEvaluator(*pairs, [2] * 8), "labels must be 8 times 0 or 1"),
@@ -358,6 +387,7 @@ def test_wrong_data_is_named(encoder: SentenceEncoder) -> None:
         (lambda: TripletEvaluator(*pairs, FIRST, margin={"angle": 1}), "a key of margin"),
         (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {}), "nothing to evaluate: 4 queries, of which 0"),
         (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": "d00"}), "must be a set of ids"),
+        (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": {"d00": math.nan}}), r"\['d00'\] is nan: a grade"),
         (lambda: InformationRetrievalEvaluator(QUERIES, {1: "a", "b": "c"}, RELEVANT), "not of one type"),
         (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, map_at_k=[]), "map_at_k"),
         (lambda: RerankingEvaluator([]), "none of the 0 samples"),

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose, warn_skipped
 from wordpiece_bert.errors import InputError
@@ -99,12 +100,10 @@ def run(options: argparse.Namespace) -> None:
         metrics = evaluator(encoder_class(folder)(folder, **loading), options.output)
         seconds = time.perf_counter() - start
         results.append({"model": name, "primary_metric": evaluator.primary_metric, "seconds": seconds})
-        results[-1]["metrics"] = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
+        results[-1]["metrics"] = metrics
     if options.json:
-        import json
-
         found = {"data": str(options.data), "skipped": len(skipped), "results": results}
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json_text(found, indent=2, ensure_ascii=False))
         return
     print(*_table(results), sep="\n")
 
@@ -146,7 +145,7 @@ def _table(results: list[dict[str, Any]]) -> list[str]:
     rows = [["", *(result["model"] for result in results)]] if len(results) > 1 else []
     for name in names:
         values = [result["metrics"].get(name, "") for result in results]
-        cells = ["-" if value is None else value if value == "" else f"{value:.6f}" for value in values]
+        cells = [value if value == "" else f"{value:.6f}" if math.isfinite(value) else "-" for value in values]
         rows.append([name + "*" * (name in primary), *cells])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [

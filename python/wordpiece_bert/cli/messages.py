@@ -59,10 +59,10 @@ def print_summary(options: argparse.Namespace, text: str, facts: dict[str, Any])
     If standard output is the output (``-o -``), the object goes to standard error as well.
     """
     if options.json:
-        import json
+        from wordpiece_bert._internal.json_text import json_text
 
         to_stdout = str(getattr(options, "output", None)) != "-"
-        print(json.dumps(facts, ensure_ascii=False), file=sys.stdout if to_stdout else sys.stderr)
+        print(json_text(facts, ensure_ascii=False), file=sys.stdout if to_stdout else sys.stderr)
     elif not options.quiet:
         print(text, file=sys.stderr)
 

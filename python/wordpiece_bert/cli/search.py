@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import shutil
 import sys
 import time
@@ -13,6 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.embed import block_texts, embed_texts, prompt_text
@@ -188,7 +188,7 @@ def _search_folder(options: argparse.Namespace) -> None:
     for queries in _queries(options):
         for query, hits in zip(queries, answer(queries), strict=True):
             if options.json:
-                print(json.dumps({"query": query, "hits": hits}, ensure_ascii=False, default=str))
+                print(json_text({"query": query, "hits": hits}, ensure_ascii=False, default=str))
             else:
                 print(folder_table(query, hits, column))
         sys.stdout.flush()
@@ -422,7 +422,7 @@ def _answer(
         if options.whole:
             add_passages(options, encoder, query, hits, "text")
         if options.json:
-            print(json.dumps({"query": query, "hits": hits}, ensure_ascii=False))
+            print(json_text({"query": query, "hits": hits}, ensure_ascii=False))
         else:
             print(_table(query, hits))
     sys.stdout.flush()

@@ -88,7 +88,7 @@ def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
         except (TypeError, ValueError):
             grade = math.nan
         if not math.isfinite(grade):
-            raise InputError(f"{home}, qrels/{split}: the score {score!r:.80} is not a number")
+            raise InputError(f"{home}, qrels/{split}: the score {score!r} is no finite number")
         if str(query) not in queries or str(document) not in documents:
             unknown += 1
         elif grade > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
     sentences1, sentences2 : list of str
         The texts of the pairs.
     scores : list of float
-        How similar the texts of each pair are, higher for more.
+        How similar the texts of each pair are, higher for more; finite numbers.
     batch_size : int, default 16
         The most texts that go through the NumPy engine at once.
     main_similarity : str, optional
@@ -51,7 +52,7 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
     Raises
     ------
     InputError
-        The columns differ in length, or an argument is wrong.
+        The columns differ in length, a score is missing, or an argument is wrong.
 
     Examples
     --------
@@ -81,6 +82,9 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
         self.scores = as_numbers("scores", scores).astype(np.float64)
         if self.scores.shape != (len(self.sentences1),):
             raise InputError(f"there are {len(self.sentences1)} pairs, but scores has shape {list(self.scores.shape)}")
+        if not (finite := np.isfinite(self.scores)).all():
+            row = int(finite.argmin())
+            raise InputError(f"scores[{row}] is {self.scores[row]}: leave out the pairs without a score")
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.similarity_fn_names = checked_names(similarity_fn_names, main_similarity)
         self.main_similarity = checked_names(None, main_similarity)
@@ -106,7 +110,8 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
                 columns[f"{name}_{measure}"] = metrics[f"{measure}_{name}"] = correlation(found, self.scores)
         if len(names) > 1:
             for measure in ("pearson", "spearman"):
-                metrics[f"{measure}_max"] = max(metrics[f"{measure}_{name}"] for name in names)
+                values = [metrics[f"{measure}_{name}"] for name in names]
+                metrics[f"{measure}_max"] = max((value for value in values if value == value), default=math.nan)
         main = self.main_similarity or (["max"] if len(names) > 1 else names)
         return Measured(metrics, f"spearman_{main[0]}", columns)
 

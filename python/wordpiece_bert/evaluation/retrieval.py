@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
+from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import measures
@@ -253,7 +254,7 @@ class InformationRetrievalEvaluator(BaseEvaluator):
             return
         for name, found in self._predictions.items():
             lines = [
-                json.dumps(
+                json_text(
                     {
                         "query_id": query,
                         "query": text,
@@ -272,5 +273,16 @@ def _grades(query: Any, relevant: Iterable[Any]) -> dict[Any, float]:
     if isinstance(relevant, str | bytes):
         raise InputError(f"relevant_docs[{query!r}] must be a set of ids, or grades by id, not {relevant!r:.80}")
     if isinstance(relevant, Mapping):
-        return {document: float(grade) for document, grade in relevant.items() if float(grade) > 0}
+        grades = {document: _grade(query, document, grade) for document, grade in relevant.items()}
+        return {document: grade for document, grade in grades.items() if grade > 0}
     return dict.fromkeys(relevant, 1.0)
+
+
+def _grade(query: Any, document: Any, grade: Any) -> float:
+    try:
+        number = float(grade)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"relevant_docs[{query!r}][{document!r}] is {grade!r:.80}: a grade is a finite number")
+    return number
