@@ -387,7 +387,10 @@ def test_wrong_data_is_named(encoder: SentenceEncoder) -> None:
         (lambda: TripletEvaluator(*pairs, FIRST, margin={"angle": 1}), "a key of margin"),
         (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {}), "nothing to evaluate: 4 queries, of which 0"),
         (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": "d00"}), "must be a set of ids"),
-        (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": {"d00": math.nan}}), r"\['d00'\] is nan: a grade"),
+        (
+            lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": {"d00": math.nan}}),
+            r"\['d00'\] is nan: a grade",
+        ),
         (lambda: InformationRetrievalEvaluator(QUERIES, {1: "a", "b": "c"}, RELEVANT), "not of one type"),
         (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, map_at_k=[]), "map_at_k"),
         (lambda: RerankingEvaluator([]), "none of the 0 samples"),

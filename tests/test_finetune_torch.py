@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from wordpiece_bert.bert import AutoModel
-from wordpiece_bert.finetune import Trainer, TrainingArguments, value_and_grad
+from wordpiece_bert.bert import AutoModel, ModernBertForMaskedLM
+from wordpiece_bert.finetune import Trainer, TrainingArguments, pad_collate, value_and_grad
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -222,3 +222,34 @@ def test_dropout_has_the_sites_of_transformers(family: str, head: str, recorded:
     found = value_and_grad(model, **batch, dropout_masks=masks)
     assert found.loss == pytest.approx(float(loss), abs=1e-5)
     assert_gradients(found, theirs)
+
+
+@pytest.mark.parametrize("average", [None, True])
+def test_masked_tokens_of_micro_batches_count_as_in_transformers(average: bool | None, tmp_path: Path) -> None:
+    theirs = random_model("ModernBert", "MaskedLM", MODERNBERT["plain"])
+    theirs.save_pretrained(tmp_path / "model")
+    random = np.random.default_rng(3)
+    rows = []
+    for count in (1, 2, 1, 7):  # labelled tokens
+        labels = [*random.integers(5, 60, count).tolist(), *[-100] * (9 - count)]
+        rows.append({"input_ids": random.integers(5, 60, 9).tolist(), "attention_mask": [1] * 9, "labels": labels})
+    shared: dict[str, Any] = {"per_device_train_batch_size": 3, "gradient_accumulation_steps": 2, "max_grad_norm": 1e9}
+    args = transformers.TrainingArguments(
+        str(tmp_path / "theirs"),
+        **shared,
+        max_steps=1,
+        logging_steps=1,
+        save_strategy="no",
+        train_sampling_strategy="sequential",
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+    )
+    trainer = transformers.Trainer(theirs, args, train_dataset=rows)
+    trainer.train()
+    expected = trainer.state.log_history[0]
+    settings = TrainingArguments(tmp_path / "run", **shared, average_tokens_across_batches=average)
+    model = ModernBertForMaskedLM.from_pretrained(tmp_path / "model")
+    found = Trainer(model, settings).training_step([pad_collate(rows[:3]), pad_collate(rows[3:])])
+    assert found.loss == pytest.approx(expected["loss"], rel=1e-5)
+    assert found.grad_norm == pytest.approx(expected["grad_norm"], rel=1e-4)

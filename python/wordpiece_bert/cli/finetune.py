@@ -71,7 +71,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     training = parser.add_argument_group("training")
     names = ["epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "freeze", "seed"]
     training_options.add_settings(training, names, warmup=0.1)
-    training_options.add_settings(training, ["save_steps", "eval_steps"], save_steps=None, eval_steps=None)
+    evaluating = ["save_steps", "eval_steps", "best", "metric", "patience"]
+    training_options.add_settings(training, evaluating, save_steps=None, eval_steps=None)
     training_options.add_training_run(training)
     frozen = parser.add_argument_group("heads on frozen vectors")
     frozen.add_argument(
@@ -107,5 +108,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError("--cache keeps the vectors of --frozen, which is missing")
     if options.eval_steps and not options.eval:
         raise InputError("--eval-steps is how often to evaluate on --eval, which is missing")
+    if not options.eval or options.frozen:
+        training_options.refuse_choice_of_best(options, "--eval, and a training in steps")
     with arguments.with_threads(options):
         finetune_run.run(options)

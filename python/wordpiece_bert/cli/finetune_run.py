@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.cli.messages import print_summary, print_verbose, warn_skipped
-from wordpiece_bert.cli.training_run import arguments_of, print_training, resumes
+from wordpiece_bert.cli.training_run import arguments_of, best_of, final_evaluation, print_training, resumes
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune import save_curve
 from wordpiece_bert.finetune.objectives import Columns, Tables, objective_class, objectives_for
@@ -56,9 +56,9 @@ def _train(options: argparse.Namespace, objective: TableObjective) -> None:
     history = trainer.log_history
     curve = save_curve(history, options.output / "training_curve.svg")
     evaluations = [entry for entry in history if any(name.startswith("eval_") for name in entry)]
-    last = {name.removeprefix("eval_"): value for name, value in (evaluations[-1:] or [{}])[0].items()}
-    shown = _shown({name: value for name, value in last.items() if name not in ("step", "epoch")})
-    print_training(options, result, evaluations, shown, curve, skipped=skipped)
+    final = final_evaluation(trainer, evaluations)
+    shown = _shown({name[5:]: value for name, value in final.items() if name.startswith("eval_")})
+    print_training(options, result, evaluations, best_of(trainer) + shown, curve, skipped=skipped)
 
 
 def _warn_skipped(objective: TableObjective) -> int:

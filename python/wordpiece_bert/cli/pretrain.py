@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose
-from wordpiece_bert.cli.training_options import add_settings, add_training_run
+from wordpiece_bert.cli.training_options import add_settings, add_training_run, refuse_choice_of_best
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.objectives import objective_class, objectives_for
 
@@ -92,13 +92,20 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         help="share of the rows, the last ones, to evaluate on (default: 0.05)",
     )
     group.add_argument("--eval", metavar="FOLDER", help="examples to evaluate on instead")
-    add_settings(group, ["eval_steps", "save_steps", "checkpointing", "seed"], eval_steps=100, save_steps=100)
+    add_settings(group, ["eval_steps", "save_steps", "best", "metric", "patience"], eval_steps=100, save_steps=100)
+    add_settings(group, ["checkpointing", "seed"])
     add_training_run(group)
 
 
 def run(options: argparse.Namespace) -> None:
     """Train, evaluate now and then, and write the folder."""
-    from wordpiece_bert.cli.training_run import arguments_of, print_training, resumes
+    from wordpiece_bert.cli.training_run import (
+        arguments_of,
+        best_of,
+        final_evaluation,
+        print_training,
+        resumes,
+    )
     from wordpiece_bert.finetune import PretrainingTrainer, save_curve
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.pretraining.build import fingerprint_of
@@ -126,6 +133,8 @@ def run(options: argparse.Namespace) -> None:
     objective = objective_class(options.objective, "examples")()
     model = _model(options, objective, dataset, tokenizer)
     print_verbose(options, f"model: {model}")
+    if held_out is None:
+        refuse_choice_of_best(options, "--eval-share above 0 or --eval")
     settings = arguments_of(options, evaluated=held_out is not None)
     trainer = PretrainingTrainer(model, settings, train, held_out, tokenizer=tokenizer, objective=objective)
     with arguments.with_threads(options):
@@ -135,8 +144,8 @@ def run(options: argparse.Namespace) -> None:
     drawn = [{name: value for name, value in entry.items() if name not in objective.off_scale} for entry in history]
     curve = save_curve(drawn, options.output / "training_curve.svg", title="Pre-training")
     evaluations = [entry for entry in history if "eval_loss" in entry]
-    shown = f"; held out: {objective.shown(evaluations[-1])}" if evaluations else ""
-    print_training(options, result, evaluations, shown, curve)
+    shown = f"; held out: {objective.shown(final_evaluation(trainer, evaluations))}" if evaluations else ""
+    print_training(options, result, evaluations, best_of(trainer) + shown, curve)
 
 
 def _rows(options: argparse.Namespace, masking: Masking | None) -> tuple[PretrainingRows, PretrainingRows | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert.cli import arguments
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.arguments import SCHEDULES, TrainingArguments
 from wordpiece_bert.finetune.parameters import ARGUMENTS
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable
 
-__all__ = ["SETTINGS", "add_settings", "add_training_run", "settings_of"]
+__all__ = ["SETTINGS", "add_settings", "add_training_run", "refuse_choice_of_best", "settings_of"]
 
 
 class _Option(NamedTuple):
@@ -39,6 +40,9 @@ SETTINGS = {
     "freeze": _Option("freeze", metavar="NAME", more=", such as embeddings or encoder.layer.0; may be repeated"),
     "eval_steps": _Option("eval_steps", arguments.positive),
     "save_steps": _Option("save_steps", arguments.positive),
+    "best": _Option("load_best_model_at_end"),
+    "metric": _Option("metric_for_best_model", metavar="NAME", more=", such as accuracy"),
+    "patience": _Option("early_stopping_patience", arguments.positive),
     "checkpointing": _Option("gradient_checkpointing", more=": a tenth of the memory, a third more time"),
     "seed": _Option("seed", arguments.natural),
     "bf16": _Option("bf16", more=": faster on CPUs with instructions for it"),
@@ -60,7 +64,8 @@ def add_settings(group: argparse._ArgumentGroup, names: Iterable[str], **default
     for name in names:
         option, flag = SETTINGS[name], f"--{name.replace('_', '-')}"
         default = defaults.get(name, getattr(TrainingArguments, option.setting))
-        shown = "an epoch" if default is None else f"{default:g}" if isinstance(default, float) else default
+        missing = "an epoch" if name.endswith("_steps") else ""
+        shown = missing if default is None else f"{default:g}" if isinstance(default, float) else default
         text = arguments.described(ARGUMENTS, option.setting, shown if shown and shown != -1 else "", option.more)
         if isinstance(default, bool):
             group.add_argument(flag, action="store_true", help=text)
@@ -77,6 +82,26 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings that the options of a command stand for."""
     given = {option.setting: getattr(options, name, None) for name, option in SETTINGS.items()}
     return {setting: value for setting, value in given.items() if value is not None}
+
+
+def refuse_choice_of_best(options: argparse.Namespace, needed: str) -> None:
+    """Refuse ``--best``, ``--metric`` and ``--patience`` where nothing is evaluated.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The options.
+    needed : str
+        What they need, as the message says it.
+
+    Raises
+    ------
+    InputError
+        One of them is given.
+    """
+    for name in ("best", "metric", "patience"):
+        if getattr(options, name) != getattr(TrainingArguments, SETTINGS[name].setting):
+            raise InputError(f"--{name} is for evaluations, which need {needed}")
 
 
 def add_training_run(group: argparse._ArgumentGroup) -> None:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wordpiece_bert.finetune import TrainOutput
+    from wordpiece_bert.finetune.loop import TrainingLoop
 
-__all__ = ["arguments_of", "print_training", "resumes"]
+__all__ = ["arguments_of", "best_of", "final_evaluation", "print_training", "resumes"]
 
 
 def checkpoints_of(options: argparse.Namespace) -> Path:
@@ -63,6 +64,21 @@ def resumes(options: argparse.Namespace) -> bool:
         return True
     print_warning(f"{folder}: there is no checkpoint to resume from; the training begins")
     return False
+
+
+def final_evaluation(trainer: TrainingLoop[Any], evaluations: list[dict[str, float]]) -> dict[str, float]:
+    """Return the evaluation of the model that is written: the best one with ``--best``, otherwise the last."""
+    if trainer.args.load_best_model_at_end:
+        best = [entry for entry in evaluations if entry["step"] == trainer.best_step]
+        evaluations = best or evaluations
+    return evaluations[-1] if evaluations else {}
+
+
+def best_of(trainer: TrainingLoop[Any]) -> str:
+    """Return which step the model that is written is of, for a message; nothing if it is the last."""
+    if not trainer.args.load_best_model_at_end or trainer.best_step is None:
+        return ""
+    return f"; the best model is of step {trainer.best_step:,}"
 
 
 def print_training(

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.frozen_tokens import fit_token_head as fit_token_head
     from wordpiece_bert.finetune.gradient import ValueAndGrad as ValueAndGrad
     from wordpiece_bert.finetune.gradient import value_and_grad as value_and_grad
-    from wordpiece_bert.finetune.loop import StepOutput as StepOutput
-    from wordpiece_bert.finetune.loop import TrainOutput as TrainOutput
     from wordpiece_bert.finetune.objectives.masked_tokens import new_model as new_model
     from wordpiece_bert.finetune.optimizer import AdamW as AdamW
     from wordpiece_bert.finetune.optimizer import clip_grad_norm_ as clip_grad_norm_
     from wordpiece_bert.finetune.optimizer import decayed as decayed
+    from wordpiece_bert.finetune.outputs import StepOutput as StepOutput
+    from wordpiece_bert.finetune.outputs import TrainOutput as TrainOutput
     from wordpiece_bert.finetune.pretraining import PretrainingRows as PretrainingRows
     from wordpiece_bert.finetune.pretraining import PretrainingTrainer as PretrainingTrainer
     from wordpiece_bert.finetune.pretraining import held_out_rows as held_out_rows
@@ -51,8 +51,8 @@ _MODULES = {
     "PretrainingTrainer": "pretraining",
     "Ridge": "frozen_heads",
     "SentenceTrainer": "sentence_trainer",
-    "StepOutput": "loop",
-    "TrainOutput": "loop",
+    "StepOutput": "outputs",
+    "TrainOutput": "outputs",
     "Trainer": "trainer",
     "TrainingArguments": "arguments",
     "ValueAndGrad": "gradient",

@@ -28,6 +28,7 @@ SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup")
 _OPTIMIZERS = ("adamw", "adam_weight_decay")
 _SAMPLING = ("random", "sequential", "group_by_length")
 _WHEN = ("no", "steps", "epoch")
+_SAMPLERS = ("batch_sampler", "no_duplicates")
 
 #: Settings that change no number of the training: a resumed one may have others.
 _FREE = (
@@ -78,6 +79,8 @@ class TrainingArguments:
     optim: Literal["adamw", "adam_weight_decay"] = "adamw"
     seed: int = 42
     train_sampling_strategy: Literal["random", "sequential", "group_by_length"] = "random"
+    batch_sampler: Literal["batch_sampler", "no_duplicates"] = "batch_sampler"
+    average_tokens_across_batches: bool | None = None
     eval_strategy: Literal["no", "steps", "epoch"] = "no"
     eval_steps: int = 500
     save_strategy: Literal["no", "steps", "epoch"] = "steps"
@@ -86,6 +89,7 @@ class TrainingArguments:
     logging_steps: int = 10
     load_best_model_at_end: bool = False
     metric_for_best_model: str = "loss"
+    greater_is_better: bool | None = None
     early_stopping_patience: int | None = None
     gradient_checkpointing: bool = False
     bf16: bool = False
@@ -118,24 +122,27 @@ class TrainingArguments:
         checked_choice("lr_scheduler_type", self.lr_scheduler_type, SCHEDULES)
         checked_choice("optim", self.optim, _OPTIMIZERS)
         checked_choice("train_sampling_strategy", self.train_sampling_strategy, _SAMPLING)
+        sampler = getattr(self.batch_sampler, "value", self.batch_sampler)  # sentence-transformers has an Enum
+        object.__setattr__(self, "batch_sampler", checked_choice("batch_sampler", sampler, _SAMPLERS))
+        for name in ("average_tokens_across_batches", "greater_is_better"):
+            if getattr(self, name) is not None:
+                checked_flag(name, getattr(self, name))
+        if not isinstance(self.metric_for_best_model, str):
+            raise InputError(f"metric_for_best_model must be a str, not {self.metric_for_best_model!r:.80}")
+        checked_flag("load_best_model_at_end", self.load_best_model_at_end)
         checked_choice("eval_strategy", self.eval_strategy, _WHEN)
         checked_choice("save_strategy", self.save_strategy, _WHEN)
         checked_flag("gradient_checkpointing", self.gradient_checkpointing)
         checked_flag("bf16", self.bf16)
         checked_flag("overwrite_output_dir", self.overwrite_output_dir)
         object.__setattr__(self, "freeze", tuple(checked_strings("freeze", self.freeze)))
-        same = self.eval_strategy == self.save_strategy and self.eval_strategy != "no"
-        if self.load_best_model_at_end and not (same and (self.eval_strategy == "epoch" or self._evaluates_at_saves())):
+        if self.load_best_model_at_end and "no" in (self.eval_strategy, self.save_strategy):
             raise InputError(
-                "load_best_model_at_end needs an evaluation at every checkpoint: set eval_strategy and save_strategy "
-                f"alike, not to {self.eval_strategy!r} and {self.save_strategy!r}, and save_steps to a multiple of "
-                "eval_steps"
+                "load_best_model_at_end needs evaluations and checkpoints: set eval_strategy and save_strategy to "
+                f"'steps' or 'epoch', not to {self.eval_strategy!r} and {self.save_strategy!r}"
             )
         if self.early_stopping_patience is not None and self.eval_strategy == "no":
             raise InputError("early_stopping_patience needs evaluations: set eval_strategy to 'steps' or 'epoch'")
-
-    def _evaluates_at_saves(self) -> bool:
-        return self.save_steps % self.eval_steps == 0
 
     def schedule(self, steps: int) -> Callable[[int], float]:
         """Return the factor of the learning rate as a function of the step.

@@ -15,14 +15,25 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.labels import check_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
     from wordpiece_bert.finetune.arguments import TrainingArguments
 
-__all__ = ["Dataset", "batches_of_epoch", "check_rows", "fingerprint", "pad_collate", "row_blocks", "rows_of"]
+__all__ = [
+    "Dataset",
+    "batches_of_epoch",
+    "check_rows",
+    "fingerprint",
+    "label_column",
+    "pad_collate",
+    "row_blocks",
+    "rows_of",
+]
 
+#: The columns of labels in rows of texts; of several the first counts, as in sentence-transformers.
+_LABELS = ("label", "labels", "score", "scores")
 #: Batches whose rows are sorted by length together.
 _BATCHES_PER_GROUP = 50
 
@@ -52,7 +63,9 @@ def row_blocks(dataset: Dataset, size: int) -> Iterator[list[Any]]:
 
 
 def batches_of_epoch(dataset: Dataset, args: TrainingArguments, epoch: int) -> Iterator[list[int]]:
-    """Return the rows of each micro-batch of an epoch, a function of the settings, the epoch and the number of rows.
+    """Return the rows of each micro-batch of an epoch, a function of the settings, the epoch and the rows.
+
+    With the sampler ``"no_duplicates"`` rows may be left out, so that there are as many batches as with the other.
 
     Parameters
     ----------
@@ -73,8 +86,53 @@ def batches_of_epoch(dataset: Dataset, args: TrainingArguments, epoch: int) -> I
         group = size * _BATCHES_PER_GROUP
         parts = [order[start : start + group] for start in range(0, count, group)]
         order = np.concatenate([part[np.argsort(-lengths[part], kind="stable")] for part in parts])
+    if args.batch_sampler == "no_duplicates":
+        yield from _without_duplicates(dataset, order.tolist(), size)
+        return
     for start in range(0, count, size):
         yield [int(row) for row in order[start : start + size]]
+
+
+def _without_duplicates(dataset: Dataset, order: list[int], size: int) -> list[list[int]]:
+    """Divide rows into batches in which no text occurs in two rows.
+
+    Each row goes into the first batch that has room, after the last one that has a text of it. There are as many
+    batches as the rows would fill; a row that finds no place in them is left out.
+    """
+    batches: list[list[int]] = [[] for _ in range(0, len(order), size)]
+    free = list(range(len(batches) + 1))  # from a full batch towards the next that has room
+
+    def with_room(batch: int) -> int:
+        while free[batch] != batch:
+            free[batch] = batch = free[free[batch]]
+        return batch
+
+    after: dict[Any, int] = {}  # by text
+    for row, values in zip(order, map(_values, rows_of(dataset, order)), strict=True):
+        batch = with_room(max((after.get(value, 0) for value in values), default=0))
+        if batch == len(batches):
+            continue
+        batches[batch].append(row)
+        if len(batches[batch]) == size:
+            free[batch] = batch + 1
+        after |= dict.fromkeys(values, batch + 1)
+    return batches
+
+
+def _values(row: Any) -> set[Any]:
+    """Return what of a row shall not occur in another row of its batch: its texts, or its tokens."""
+    if isinstance(row, dict) and "input_ids" in row:
+        return {np.asarray(row["input_ids"], np.int64).tobytes()}
+    texts: Any = row
+    if isinstance(row, dict):
+        label = label_column(row)
+        texts = [text for name, text in row.items() if name != label]
+    return {text if isinstance(text, str) else repr(text) for text in texts}
+
+
+def label_column(names: Container[str]) -> str | None:
+    """Return which of the columns of a row of texts has its label; None without one."""
+    return next((name for name in _LABELS if name in names), None)
 
 
 def _length(row: Any) -> int:

@@ -7,7 +7,7 @@ functions of seed and step, so there is no state of a generator.
 
 from __future__ import annotations
 
-import json
+import math
 import re
 import shutil
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.atomic_folder import check_complete, written_folder
+from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Checkpoint", "folders", "newest", "read", "refuse_existing", "remove_all", "remove_old", "write"]
+__all__ = [
+    "Checkpoint",
+    "folders",
+    "is_complete",
+    "newest",
+    "read",
+    "refuse_existing",
+    "remove_all",
+    "remove_old",
+    "write",
+]
 
 _STATE, _TENSORS = "trainer_state.json", "training.safetensors"
 _FORMAT, _VERSION = "wordpiece-bert training", 1
@@ -42,7 +53,8 @@ class Checkpoint:
     Attributes
     ----------
     state : dict
-        Step, history, settings and the like, as JSON holds them.
+        Step, history, settings and the like, as JSON holds them: a metric in the history that was not finite is null
+        in the file, and NaN when it is read.
     parameters : dict of str to array
         The trained parameters, float32.
     moments : dict of str to pair of arrays
@@ -84,7 +96,7 @@ def write(
     with written_folder(folder) as output:
         write_model(output)
         output.write(_TENSORS, safetensors_chunks(tensors))
-        output.write_text(_STATE, json.dumps(content, indent=1) + "\n")
+        output.write_text(_STATE, json_text(content, indent=1) + "\n")
 
 
 def read(folder: Path) -> Checkpoint:
@@ -107,6 +119,8 @@ def read(folder: Path) -> Checkpoint:
     if state.get("format") != _FORMAT or state.get("version") != _VERSION:
         found = f"{state.get('format')!r}, version {state.get('version')!r}"
         raise CheckpointError(f"{folder}: its format is {found}, not {_FORMAT!r}, version {_VERSION}")
+    for entry in state.get("history", ()):
+        entry |= {name: math.nan for name, value in entry.items() if value is None}
     tensors = {name: np.array(array, np.float32) for name, array in read_tensors(folder / _TENSORS).items()}
     parameters, moments = {}, {}
     for name, array in tensors.items():
@@ -129,7 +143,18 @@ def folders(output: Path) -> list[Path]:
     if not output.is_dir():
         return []
     found = {int(match[1]): path for path in output.iterdir() if (match := _NAME.match(path.name))}
-    return [found[step] for step in sorted(found) if (found[step] / _STATE).is_file()]
+    return [found[step] for step in sorted(found) if is_complete(found[step])]
+
+
+def is_complete(folder: Path) -> bool:
+    """Return whether there is a complete checkpoint.
+
+    Parameters
+    ----------
+    folder : Path
+        ``checkpoint-STEP``.
+    """
+    return (folder / _STATE).is_file()
 
 
 def newest(output: Path) -> Path:
@@ -197,5 +222,5 @@ def remove_old(output: Path, limit: int, keep: Path | None) -> None:
         One that stays in any case.
     """
     for path in folders(output)[:-limit]:
-        if keep is None or path.name != keep.name:
+        if keep is None or path.resolve() != keep.resolve():
             shutil.rmtree(path)

@@ -192,7 +192,8 @@ def compute(
     encoder = engine.encode(network, parameters, tokens, options)
     gradient = Gradients()
     with np.errstate(under="ignore"):
-        result = head.run(HeadInputs(encoder.x, tokens, labels, parameters, options.dropout, gradient, engine))
+        given = HeadInputs(encoder.x, tokens, labels, parameters, options.dropout, gradient, engine, options.weights)
+        result = head.run(given)
     de = encoder.backward(result.dx, gradient)
     return Computed(result.loss, dict(gradient), de, tokens)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wordpiece_bert.bert.heads.bert import MASKED_LM, BertForNextSentencePrediction, BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
@@ -13,6 +15,8 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.heads.parts import masked_lm_names, score_layers
+from wordpiece_bert.bert.inputs import as_array
+from wordpiece_bert.bert.losses import IGNORED, cross_entropy
 from wordpiece_bert.bert.variants.deberta_v2 import DebertaV2ForSequenceClassification
 from wordpiece_bert.bert.variants.electra import ElectraForPreTraining
 from wordpiece_bert.errors import InputError
@@ -33,7 +37,6 @@ from wordpiece_bert.finetune.token_heads import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import numpy as np
     import numpy.typing as npt
 
     from wordpiece_bert.bert.base import Model
@@ -78,9 +81,22 @@ class _PreTrainingHead(HeadTraining):
         """Compute the scores of words, [n, V], as `Scoring.scores`."""
         return self._words.scores(given, chosen)
 
+    def counts(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> tuple[int, ...]:
+        pairs = int((as_array("next_sentence_label", labels["next_sentence_label"]) != IGNORED).sum())
+        return (*self._words.counts(mask, labels), pairs)
+
+    def losses(self, output: Any, labels: Mapping[str, npt.ArrayLike]) -> tuple[float, ...]:
+        words, pairs = (np.asarray(labels[name]) for name in self.label_names)
+        return (
+            float(cross_entropy(output.prediction_logits, words)),
+            float(cross_entropy(output.seq_relationship_logits, pairs)),
+        )
+
     def run(self, given: HeadInputs) -> HeadLoss:
         words = self._words.run(given)
-        second = self._next.run(given._replace(labels={"labels": given.labels["next_sentence_label"]}))
+        weights = None if given.weights is None else given.weights[1:]
+        labels = {"labels": given.labels["next_sentence_label"]}
+        second = self._next.run(given._replace(labels=labels, weights=weights))
         return HeadLoss(words.loss + second.loss, words.dx + second.dx)
 
 

@@ -27,6 +27,8 @@ def cross_entropy(logits: Array, labels: Ids, name: str, ignored: int = IGNORED)
     """
     counted = labels != ignored
     n = int(counted.sum())
+    if logits.shape[-1] < 2:
+        raise InputError(f"there is one class for the {name}: the loss is always 0, and nothing is learned")
     if n == 0:
         raise InputError(f"all {labels.size} {name} of the batch are ignored ({ignored}): the loss is not defined")
     loss, rows = gradients.cross_entropy(logits[counted], labels[counted])

@@ -10,7 +10,7 @@ Comments denote shapes by the letters of `wordpiece_bert.bert.functional`; M are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,6 +46,14 @@ class HeadInputs(NamedTuple):
     dropout: Dropout | None
     gradient: Gradients  # receives the gradients of the head's parameters
     engine: TrainingEngine  # computes the dense layers
+    weights: tuple[float, ...] | None = None  # what each part of the loss is multiplied by; None for 1
+
+    def weighed(self, loss: float, gradient: Array) -> tuple[float, Array]:
+        """Return a loss and its gradient times the weight of the first part; the gradient may be overwritten."""
+        if self.weights is None:
+            return loss, gradient
+        gradient *= np.float32(self.weights[0])
+        return loss * self.weights[0], gradient
 
 
 class HeadLoss(NamedTuple):
@@ -102,6 +110,34 @@ class HeadTraining:
 
     def __init__(self, network: Network) -> None:
         self._network = network
+
+    def counts(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> tuple[int, ...] | None:
+        """Return over how many tokens, or rows, each part of the loss is a mean.
+
+        None for a head whose loss is not computed from single tokens: its `run` need not heed `HeadInputs.weights`.
+
+        Parameters
+        ----------
+        mask
+            The attention mask, booleans [B, S].
+        labels
+            The labels by name.
+        """
+        del mask, labels
+        return None
+
+    def losses(self, output: Any, labels: Mapping[str, npt.ArrayLike]) -> tuple[float, ...]:
+        """Return the parts of the loss of a model's output.
+
+        Parameters
+        ----------
+        output
+            What the model returned for a batch, with the loss.
+        labels
+            The labels by name.
+        """
+        del labels
+        return (float(output.loss),)
 
     def linear(self, given: HeadInputs, name: str, x: Array) -> Array:
         """Return x·Wᵀ + b of a dense layer by its name, [n, out]."""

@@ -48,7 +48,7 @@ _KINDS = {bool: "a bool", int: "a number", float: "a number", str: "a str"}
 #: The limits of int64.
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 #: The labels in the rows of trainers.
-_OF_ROWS = ("label", "labels", "next_sentence_label", "start_positions", "end_positions")
+_OF_ROWS = ("label", "labels", "score", "scores", "next_sentence_label", "start_positions", "end_positions")
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 

@@ -6,11 +6,9 @@ parameters; models and encoders never change.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
@@ -18,16 +16,21 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.progress import Progress, shown_progress
-from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError
+from wordpiece_bert._internal.warn import warn
+from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError, TrainingWarning
 from wordpiece_bert.finetune import checkpoints
+from wordpiece_bert.finetune.arguments import TrainingArguments
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, check_rows, fingerprint, rows_of
+from wordpiece_bert.finetune.best import BestEvaluation
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import engine_of
 from wordpiece_bert.finetune.memory import check_memory
 from wordpiece_bert.finetune.optimizer import clip_factor
+from wordpiece_bert.finetune.outputs import StepOutput, TrainOutput
 from wordpiece_bert.finetune.parameters import TRAINER
 from wordpiece_bert.finetune.passes import PassOptions
 
@@ -37,73 +40,13 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.problem import TrainingProblem
     from wordpiece_bert.subword import AnyTokenizer
 
-__all__ = ["StepOutput", "TrainOutput", "TrainingLoop"]
+__all__ = ["TrainingLoop"]
 
 #: What is trained: a model, two of them, or a sentence encoder.
 Trained = TypeVar("Trained")
-
-
-@dataclass(frozen=True)
-class StepOutput:
-    """One step of the optimizer.
-
-    Attributes
-    ----------
-    loss : float
-        The mean loss of its micro-batches, before the step.
-    grad_norm : float
-        The norm of the gradient before clipping.
-    learning_rate : float
-        The learning rate of the step.
-
-    Examples
-    --------
-    >>> from wordpiece_bert.bert import BertForSequenceClassification
-    >>> from wordpiece_bert.finetune import Trainer, TrainingArguments
-    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
-    >>> trainer = Trainer(model, TrainingArguments("out", max_steps=4, learning_rate=1e-4))
-    >>> step = trainer.training_step([{"input_ids": [[2, 7, 3]], "labels": [1]}])
-    >>> step.learning_rate, step.loss > 0, step.grad_norm > 0
-    (0.0001, True, True)
-    """
-
-    loss: float
-    grad_norm: float
-    learning_rate: float
-
-
-@dataclass(frozen=True)
-class TrainOutput:
-    """The result of a training.
-
-    Attributes
-    ----------
-    global_step : int
-        Steps of the optimizer, those before a resumption among them.
-    training_loss : float
-        The mean loss of the steps of this call. If there were none left, that of the last steps in the history, or NaN
-        if that is empty too.
-    metrics : dict of str to float
-        ``train_runtime`` in seconds, ``train_samples_per_second``, ``train_steps_per_second``.
-
-    Examples
-    --------
-    >>> from wordpiece_bert.bert import BertForSequenceClassification
-    >>> from wordpiece_bert.finetune import Trainer, TrainingArguments
-    >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
-    >>> args = TrainingArguments("out", max_steps=2, show_progress_bar=False)
-    >>> done = Trainer(model, args, [{"input_ids": [2, 7, 3], "labels": 1}]).train()
-    >>> done.global_step, sorted(done.metrics)
-    (2, ['train_runtime', 'train_samples_per_second', 'train_steps_per_second'])
-    """
-
-    global_step: int
-    training_loss: float
-    metrics: dict[str, float] = field(default_factory=dict)
 
 
 @completed_by(TRAINER)
@@ -163,6 +106,8 @@ class TrainingLoop(Generic[Trained]):
         unmatched = [pattern for pattern in args.freeze if not any(_matches(name, [pattern]) for name in parameters)]
         if unmatched:
             raise InputError(f"freeze has {unmatched[0]!r}, but no parameter has this in its name")
+        if len(self._frozen) == len(parameters):
+            raise InputError(f"freeze has {', '.join(map(repr, args.freeze))}, which leaves no parameter to train")
         self._optimizer = self._engine.optimizer(
             {name: array for name, array in parameters.items() if name not in self._frozen},
             lr=args.learning_rate,
@@ -172,11 +117,16 @@ class TrainingLoop(Generic[Trained]):
             correct_bias=args.optim == "adamw",
         )
         self._schedule = args.schedule(self._total_steps())
-        self._best: dict[str, Any] | None = None
+        self._best = BestEvaluation()
         self._recent: list[float] = []  # the losses since the last entry of the history
         self._data: str | None = None
         self._checkpoint: Path | None = None  # the one that was read or written last
         self._logs = False  # whether entries of the history go to args.log_file
+
+    @property
+    def best_step(self) -> int | None:
+        """The step of the best evaluation so far, by `TrainingArguments.metric_for_best_model`; None before one."""
+        return self._best.step
 
     @property
     def model(self) -> Trained:
@@ -245,7 +195,8 @@ class TrainingLoop(Generic[Trained]):
         Parameters
         ----------
         micro_batches : sequence
-            Batches; the gradient is that of the mean of their losses.
+            Batches; the gradient is that of the mean of their losses, or of all their tokens
+            (`TrainingArguments.average_tokens_across_batches`).
 
         Returns
         -------
@@ -263,9 +214,14 @@ class TrainingLoop(Generic[Trained]):
             raise InputError("a step needs at least one micro-batch")
         step, count = self.global_step, len(micro_batches)
         total, gradients = 0.0, dict[str, Any]()
-        for number, batch in enumerate(micro_batches):
+        shares = self._shares(micro_batches)
+        for number, (batch, weights) in enumerate(zip(micro_batches, shares, strict=True)):
+            if weights is not None:
+                if not any(weights):  # nothing in it is labelled
+                    continue
+                count = 1
             dropout = KeyedDropout(self.args.seed, step, number)
-            options = PassOptions(dropout, self.args.gradient_checkpointing)
+            options = PassOptions(dropout, self.args.gradient_checkpointing, weights=weights)
             loss, found = self._problem.gradients(self._parameters, batch, options, self._engine)
             if not math.isfinite(loss):
                 raise NonFiniteError(
@@ -287,6 +243,30 @@ class TrainingLoop(Generic[Trained]):
         self._model = None
         return StepOutput(total, norm, rate)
 
+    def _shares(self, micro_batches: Sequence[Any]) -> list[tuple[float, ...] | None]:
+        """Return which share of the tokens of a step each micro-batch has, for each part of the loss.
+
+        None means that each micro-batch has the same share of the loss, whatever is in it.
+        """
+        given = self.args.average_tokens_across_batches
+        by_token = self._problem.averages_tokens if given is None else given
+        none: list[tuple[float, ...] | None] = [None] * len(micro_batches)
+        if not by_token or (len(micro_batches) == 1 and given is None):
+            return none
+        found = [self._problem.counts(batch) for batch in micro_batches]
+        counts = [count for count in found if count is not None]
+        if len(counts) < len(found):
+            if given is None:
+                return none
+            raise InputError(
+                "average_tokens_across_batches=True needs a loss of tokens that are labelled one by one; that of this "
+                "training is of rows: leave the argument out"
+            )
+        totals = np.sum(counts, axis=0)
+        if len(micro_batches) == 1 or not totals.any():
+            return none
+        return [tuple((np.array(count) / np.maximum(totals, 1)).tolist()) for count in counts]
+
     def train(self, resume_from_checkpoint: str | os.PathLike[str] | bool | None = None) -> TrainOutput:
         """Train to the end.
 
@@ -304,12 +284,20 @@ class TrainingLoop(Generic[Trained]):
         Raises
         ------
         CheckpointError
-            There is no complete checkpoint, or it is of other settings, another model or other data. Or the training
-            begins anew, and the folder has the checkpoints of an earlier one.
+            There is no complete checkpoint, or it is of other settings, another model or other data; or the checkpoint
+            of the best evaluation is missing, which is to be restored at the end. Or the training begins anew, and the
+            folder has the checkpoints of an earlier one.
         NonFiniteError
             A loss or a gradient is NaN or infinite; the last checkpoint is kept.
         InputError
-            There is no data, a row has no label, or a batch needs more memory than is free.
+            There is no data, a row has no label or other columns than the first, nothing can be learned from the data,
+            or a batch needs more memory than is free.
+
+        Warns
+        -----
+        TrainingWarning
+            All labels are the same, the gradient of the first step is 0, rows are left out of an epoch, or no
+            evaluation was finite, so that there is no best model to restore.
         """
         if self.train_dataset is None or len(self.train_dataset) == 0:
             raise InputError("there is nothing to train on: train_dataset is empty or missing")
@@ -321,41 +309,45 @@ class TrainingLoop(Generic[Trained]):
         if begins and not self.args.overwrite_output_dir:
             checkpoints.refuse_existing(output)
         self._read_rows()
+        self._problem.check(self.train_dataset, self.args)
         if self.eval_dataset is not None:
             deque(check_rows(self.eval_dataset), maxlen=0)
+            self._problem.check(self.eval_dataset, None)
+        self._check_best()
         trained = sum(array.size for name, array in self._parameters.items() if name not in self._frozen)
         check_memory(self._problem.config, trained, self.train_dataset, self.args, self._problem.sizes)
         if begins:
             checkpoints.remove_all(output)
         self._begin_log()
-        start, first, losses = time.perf_counter(), self.global_step, []
-        stopped = False
+        start, first, losses, rows = time.perf_counter(), self.global_step, [], 0
         with self._progress() as bar:
             for micro_batches, ends_epoch in self._steps():
-                result = self.training_step([self._batch(rows_of(self.train_dataset, rows)) for rows in micro_batches])
+                batches = [self._batch(rows_of(self.train_dataset, numbers)) for numbers in micro_batches]
+                result = self.training_step(batches)
+                if self.global_step == 1 and result.grad_norm == 0:
+                    warn("the gradient of the first step is 0: the model learns nothing from its rows", TrainingWarning)
+                rows += sum(map(len, micro_batches))
                 losses.append(result.loss)
                 self._recent.append(result.loss)
                 bar.label = f"epoch {self._epoch():.2f}, loss {np.mean(self._recent):.4f}"
                 bar.update(self.global_step)
                 last = self.global_step == self._total_steps()
                 if self.global_step % self.args.logging_steps == 0 or last:
-                    self._log(
-                        loss=float(np.mean(self._recent)),
-                        grad_norm=result.grad_norm,
-                        learning_rate=result.learning_rate,
-                    )
-                    self._recent = []
+                    self._log_steps(result)
+                better = False
                 if self._due(self.args.eval_strategy, self.args.eval_steps, ends_epoch=ends_epoch, last=last):
-                    stopped = self._evaluated(self.evaluate())
-                if self._due(self.args.save_strategy, self.args.save_steps, ends_epoch=ends_epoch, last=last):
+                    better = self._evaluated(self.evaluate())
+                if self._stopped():
+                    last = True
+                    if self._recent:
+                        self._log_steps(result)
+                if (better and self.args.load_best_model_at_end) or self._due(
+                    self.args.save_strategy, self.args.save_steps, ends_epoch=ends_epoch, last=last
+                ):
                     self._save()
-                if stopped:
-                    break
-        if self.args.load_best_model_at_end and self._best is not None:
-            best = checkpoints.read(Path(self.args.output_dir) / self._best["checkpoint"])
-            self._set_parameters(best.parameters)
+        if self.args.load_best_model_at_end:
+            self._restore_best()
         seconds = time.perf_counter() - start
-        rows = self._batch_rows() * (self.global_step - first)
         metrics = {
             "train_runtime": seconds,
             "train_samples_per_second": rows / max(seconds, 1e-9),
@@ -371,9 +363,6 @@ class TrainingLoop(Generic[Trained]):
             return self.global_step > 0
         return self._checkpoint.resolve().parent == output.resolve()
 
-    def _batch_rows(self) -> int:
-        return self.args.per_device_train_batch_size * self.args.gradient_accumulation_steps
-
     def _steps_per_epoch(self) -> int:
         batches = math.ceil(self._rows() / self.args.per_device_train_batch_size)
         return math.ceil(batches / self.args.gradient_accumulation_steps)
@@ -387,15 +376,22 @@ class TrainingLoop(Generic[Trained]):
         """Yield the rows of each step's micro-batches from `global_step` on, and whether the step ends an epoch."""
         assert self.train_dataset is not None
         per_epoch, total = self._steps_per_epoch(), self._total_steps()
-        done = self.global_step
-        while done < total:
+        done, warned = self.global_step, False
+        while done < total and not self._stopped():
             epoch, skipped = divmod(done, per_epoch)
             if (set_epoch := getattr(self.train_dataset, "set_epoch", None)) is not None:
                 set_epoch(epoch)  # rows may be masked anew in each epoch
             batches = list(batches_of_epoch(self.train_dataset, self.args, epoch))
+            if (left := self._rows() - sum(map(len, batches))) and not warned:
+                warned = True
+                warn(
+                    f"{left:,} of {self._rows():,} rows are left out of epoch {epoch}, others of later ones: too many "
+                    "have the same texts for batches without duplicates",
+                    TrainingWarning,
+                )
             count = self.args.gradient_accumulation_steps
             for start in range(skipped * count, len(batches), count):
-                if done == total:
+                if done == total or self._stopped():
                     return
                 done += 1
                 yield batches[start : start + count], done % per_epoch == 0
@@ -411,41 +407,68 @@ class TrainingLoop(Generic[Trained]):
     def _epoch(self) -> float:
         return self.global_step / max(1, self._steps_per_epoch())
 
+    def _log_steps(self, result: StepOutput) -> None:
+        """Add the mean loss since the last entry, and the last step, to the history."""
+        loss = float(np.mean(self._recent))
+        self._log(loss=loss, grad_norm=result.grad_norm, learning_rate=result.learning_rate)
+        self._recent = []
+
     def _log(self, **values: float) -> None:
         self.log_history.append({"step": self.global_step, "epoch": self._epoch(), **values})
         if self._logs and self.args.log_file is not None:
             with Path(self.args.log_file).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(self.log_history[-1]) + "\n")
+                file.write(json_text(self.log_history[-1]) + "\n")
 
     def _begin_log(self) -> None:
         """Write the history so far; later entries are appended."""
         if self.args.log_file is not None:
             path = Path(self.args.log_file)
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, "".join(json.dumps(entry) + "\n" for entry in self.log_history))
+            write_text(path, "".join(json_text(entry) + "\n" for entry in self.log_history))
             self._logs = True
 
+    # --- the best evaluation
+
     def _evaluated(self, metrics: dict[str, float]) -> bool:
-        """Record an evaluation; return whether the training shall stop early."""
+        """Record an evaluation; return whether it is the best so far."""
         key = self._best_metric()
         if key not in metrics:
             raise InputError(
                 f"metric_for_best_model is {self.args.metric_for_best_model!r}, but the metrics are "
                 f"{', '.join(metrics)}"
             )
-        value = metrics[key] if not key.endswith("loss") else -metrics[key]
-        if self._best is None or value > self._best["value"]:
-            self._best = {"value": value, "step": self.global_step, "checkpoint": f"checkpoint-{self.global_step}"}
-            self._best["evaluations_since"] = 0
-        else:
-            self._best["evaluations_since"] += 1
-        patience = self.args.early_stopping_patience
-        return patience is not None and self._best["evaluations_since"] >= patience
+        value = metrics[key] if self._greater_is_better(key) else -metrics[key]
+        return self._best.record(value, self.global_step, Path(self.args.output_dir))
 
     def _best_metric(self) -> str:
         """Return the metric by which models are compared, with the prefix ``eval_``."""
         name = self.args.metric_for_best_model
         return name if name.startswith("eval_") else f"eval_{name}"
+
+    def _greater_is_better(self, key: str) -> bool:
+        given = self.args.greater_is_better
+        return not key.endswith("loss") if given is None else given
+
+    def _stopped(self) -> bool:
+        """Return whether the training has ended early, for want of progress."""
+        patience = self.args.early_stopping_patience
+        return patience is not None and self._best.evaluations_since >= patience
+
+    def _check_best(self) -> None:
+        """Check before the first step that the checkpoint which may be restored at the end is there."""
+        found = self._best.checkpoint
+        if self.args.load_best_model_at_end and found is not None and not checkpoints.is_complete(found):
+            raise CheckpointError(
+                f"{found}: is missing, and has the best parameters so far, which load_best_model_at_end restores; put "
+                "it back, or resume from an earlier checkpoint"
+            )
+
+    def _restore_best(self) -> None:
+        if self._best.checkpoint is None:
+            message = f"no {self._best_metric()} was finite: the parameters stay those of the last step"
+            warn(message, TrainingWarning)
+            return
+        self._set_parameters(checkpoints.read(self._best.checkpoint).parameters)
 
     # --- parameters
 
@@ -480,7 +503,7 @@ class TrainingLoop(Generic[Trained]):
             "model": self._problem.description(),
             "data": self._data,
             "rows": self._rows(),
-            "best": self._best,
+            "best": self._best.state(),
             "recent_losses": self._recent,
             "history": self.log_history,
         }
@@ -502,14 +525,17 @@ class TrainingLoop(Generic[Trained]):
         """
         found = checkpoints.read(Path(folder))
         self._read_rows()
-        for part, own in {"arguments": self.args.fixed(), "model": self._problem.description()}.items():
-            _compare(folder, part, found.state.get(part), own)
+        settings, model = self.args.fixed(), self._problem.description()
+        # A checkpoint of an earlier version lacks settings that are new, which had their defaults.
+        known = TrainingArguments("").fixed() | found.state["arguments"]
+        for part, stored, own in (("arguments", known, settings), ("model", found.state.get("model"), model)):
+            _compare(folder, part, stored, own)
         if found.state.get("data") != self._data:
             self._refuse_data(folder, found.state.get("rows"))
         self._set_parameters(found.parameters)
         self.global_step = int(found.state["step"])
         self._optimizer.load_state_dict({"steps": self.global_step, "moments": found.moments})
-        self._best = found.state["best"]
+        self._best = BestEvaluation.from_state(found.state["best"], Path(folder), self.global_step)
         self._recent = list(found.state["recent_losses"])
         self.log_history = list(found.state["history"])
         self._checkpoint = Path(folder)
@@ -536,8 +562,7 @@ class TrainingLoop(Generic[Trained]):
         self._checkpoint = output / f"checkpoint-{self.global_step}"
         self.save_checkpoint(self._checkpoint)
         if self.args.save_total_limit is not None:
-            keep = None if self._best is None else output / self._best["checkpoint"]
-            checkpoints.remove_old(output, self.args.save_total_limit, keep)
+            checkpoints.remove_old(output, self.args.save_total_limit, self._best.checkpoint)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

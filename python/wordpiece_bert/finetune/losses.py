@@ -273,6 +273,8 @@ class MultipleNegativesRankingLoss(_Loss):
 class CosineSimilarityLoss(_Loss):
     """Mean squared error between the cosines of two columns and the labels (Reimers and Gurevych 2019).
 
+    Labels are from −1 to 1: scores from 0 to 5 are divided by 5. `CoSENTLoss` takes labels of any scale.
+
     Examples
     --------
     >>> import numpy as np
@@ -291,15 +293,20 @@ class CosineSimilarityLoss(_Loss):
         columns : sequence of array_like
             Vectors [B, D] for each column.
         labels : array_like, optional
-            Numbers [B].
+            Numbers [B], from −1 to 1.
 
         Returns
         -------
         LossGradient
             The loss, and its gradient for each column and each parameter of the loss.
+
+        Raises
+        ------
+        InputError
+            A label is out of range.
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
-        y = _numbers(labels, len(u))
+        y = checked_labels(self, labels, len(u))
         cosine, backward = _cosine(u, v, _COSINE_LEAST)
         difference = cosine - y
         du, dv = backward(difference * np.float32(2 / len(u)))
@@ -348,7 +355,7 @@ class CoSENTLoss(_Loss):
             The loss, and its gradient for each column and each parameter of the loss.
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
-        y = _numbers(labels, len(u))
+        y = checked_labels(self, labels, len(u))
         cosine, backward = _cosine(u, v, 1e-12)
         s = self.scale * cosine.astype(np.float64)  # [B]
         difference = np.where(y[:, None] < y[None, :], s[:, None] - s[None, :], -np.inf)  # [B, B]
@@ -369,7 +376,7 @@ class SoftmaxLoss(_Loss):
     embedding_dimension : int
         D.
     num_labels : int
-        C, classes.
+        C, classes, 2 or more.
     concatenation_sent_rep, concatenation_sent_difference, concatenation_sent_multiplication : bool
         Whether u and v, ``|u − v|``, and u·v (elementwise) are features.
     seed : int, default 0
@@ -378,7 +385,7 @@ class SoftmaxLoss(_Loss):
     Raises
     ------
     InputError
-        A size is not positive, or there are no features.
+        A size is too small, or there are no features.
 
     Examples
     --------
@@ -405,8 +412,8 @@ class SoftmaxLoss(_Loss):
         *,
         seed: int = 0,
     ) -> None:
-        for name, value in (("embedding_dimension", embedding_dimension), ("num_labels", num_labels)):
-            whole_number(name, value, 1)
+        whole_number("embedding_dimension", embedding_dimension, 1)
+        whole_number("num_labels", num_labels, 2)
         self._rep, self._difference = concatenation_sent_rep, concatenation_sent_difference
         self._product = concatenation_sent_multiplication
         parts = 2 * bool(concatenation_sent_rep) + bool(concatenation_sent_difference)
@@ -604,15 +611,20 @@ class ContrastiveLoss(_Loss):
         columns : sequence of array_like
             Vectors [B, D] for each column.
         labels : array_like, optional
-            Numbers [B].
+            Numbers [B], from 0 to 1.
 
         Returns
         -------
         LossGradient
             The loss, and its gradient for each column and each parameter of the loss.
+
+        Raises
+        ------
+        InputError
+            A label is out of range.
         """
         u, v = _columns(columns, 2, 2, type(self).__name__)
-        y = _numbers(labels, len(u))
+        y = checked_labels(self, labels, len(u))
         d, backward = self._distance(u, v)
         inside = np.maximum(np.float32(self.margin) - d, 0)
         terms = 0.5 * (y * np.square(d) + (1 - y) * np.square(inside))
@@ -794,7 +806,12 @@ def _columns(columns: Sequence[npt.ArrayLike], least: int, most: int | None, los
     return [v if v.dtype in (np.float32, np.float64) else v.astype(np.float32) for v in vectors]
 
 
-def _numbers(labels: npt.ArrayLike | None, batch: int) -> Array:
+#: The limits of labels; other losses have none.
+_LABELS = {CosineSimilarityLoss: (-1.0, 1.0), ContrastiveLoss: (0.0, 1.0)}
+
+
+def checked_labels(loss: Loss, labels: npt.ArrayLike | None, batch: int) -> Array:
+    """Return the labels of examples for a loss, float32 [B], checked: as many as examples, finite, and in its range."""
     if labels is None:
         raise InputError("this loss needs labels, numbers [B]")
     y = np.asarray(labels)
@@ -802,6 +819,15 @@ def _numbers(labels: npt.ArrayLike | None, batch: int) -> Array:
         raise InputError(f"labels must be numbers [{batch}], not {y.dtype} of shape {list(y.shape)}")
     if not np.isfinite(y).all():
         raise InputError(f"labels[{int(np.argmin(np.isfinite(y)))}] is not finite")
+    limits = (limits for kind, limits in _LABELS.items() if isinstance(loss, kind))
+    least, most = next(limits, (-math.inf, math.inf))
+    inside = (y >= least) & (y <= most)
+    if not inside.all():
+        row = int(np.argmin(inside))
+        raise InputError(
+            f"labels[{row}] is {y[row]}, but this loss takes labels from {least:g} to {most:g}: scale them, such as "
+            "scores from 0 to 5 by 1/5, or train with CoSENTLoss, for which only the order of labels counts"
+        )
     return y.astype(np.float32)
 
 

@@ -90,13 +90,24 @@ ARGUMENTS = Parameters(
     lr_scheduler_type : {"linear", "cosine", "constant", "constant_with_warmup"}, default "linear"
         How the learning rate changes after the warm-up.
     gradient_accumulation_steps : int, default 1
-        Micro-batches of a step; the gradient is that of the mean of their losses.
+        Micro-batches of a step; the gradient is that of the mean of their losses, or of all their tokens
+        (`average_tokens_across_batches`).
     optim : {"adamw", "adam_weight_decay"}, default "adamw"
         AdamW as in torch, or the optimizer of Google's BERT, which does not correct the bias of the moments.
     seed : int, default 42
         Determines the order of the data and dropout.
     train_sampling_strategy : {"random", "sequential", "group_by_length"}, default "random"
         The order of the rows in each epoch; by length, rows of about one length are together.
+    batch_sampler : {"batch_sampler", "no_duplicates"}, default "batch_sampler"
+        How rows in that order make batches: ``"batch_sampler"`` takes them as they come; with ``"no_duplicates"`` no
+        text (for rows with ``input_ids``, no row) is in two rows of a batch, as losses need that take the other rows of
+        a batch for negatives. An epoch has as many batches with both; a row that finds no place in them is left out of
+        it, with a warning that has the number of such rows.
+    average_tokens_across_batches : bool or None, default None
+        Whether each labelled token counts the same in the loss of a step with several micro-batches, whichever of them
+        it is in; otherwise each micro-batch does. None means that it does for heads of masked tokens, as in
+        transformers for models whose loss is given the number of tokens (ModernBERT). True needs a head whose labels
+        are those of tokens. In evaluations each token always counts the same.
     eval_strategy : {"no", "steps", "epoch"}, default "no"
         When the model is evaluated.
     eval_steps : int, default 500
@@ -110,12 +121,15 @@ ARGUMENTS = Parameters(
     logging_steps : int, default 10
         Steps between two entries of the history.
     load_best_model_at_end : bool, default False
-        Whether the parameters of the best evaluation are restored at the end. It needs evaluations and checkpoints at
-        the same steps.
+        Whether the parameters of the best evaluation are restored at the end. A checkpoint is then also saved after
+        each evaluation that is the best so far.
     metric_for_best_model : str, default "loss"
-        The metric that decides; of ``"loss"`` the lowest is best, of others the highest.
+        The metric that decides. A value that is not finite is never the best.
+    greater_is_better : bool or None, default None
+        Whether the highest value of it is best, not the lowest; None means that it is, unless the name ends in
+        ``loss``, or the metric is the primary one of an evaluator that says otherwise.
     early_stopping_patience : int or None, default None
-        After how many evaluations without progress the training ends.
+        After how many evaluations without progress the training ends; it is then complete, also when it is resumed.
     gradient_checkpointing : bool, default False
         Keep only the input of each layer: a third more time, a tenth of the memory, the same numbers.
     bf16 : bool, default False

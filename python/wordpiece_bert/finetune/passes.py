@@ -21,3 +21,5 @@ class PassOptions(NamedTuple):
     #: The lowest layer whose parameters are trained; None if those of the embeddings are. Nothing is kept, and no
     #: backward pass runs, below it.
     trained_from: int | None = None
+    #: What each part of the loss is multiplied by: its share of the items of a step, of which it is a mean. None for 1.
+    weights: tuple[float, ...] | None = None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import numpy as np
+
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.head_kinds import head_of
-from wordpiece_bert.finetune.heads import Head
+from wordpiece_bert.finetune.heads import Head, HeadTraining
+from wordpiece_bert.finetune.learnable import warn_of_one_label
 from wordpiece_bert.finetune.memory import row_sizes
 from wordpiece_bert.finetune.network import Network
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.finetune.arguments import TrainingArguments
+    from wordpiece_bert.finetune.batches import Dataset
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.network import Parameters
     from wordpiece_bert.finetune.passes import PassOptions
@@ -43,6 +48,8 @@ class TrainingProblem(Protocol[Trained]):
     config: BertConfig
     #: The engine that computes, ``"rust"`` or ``"numpy"``.
     backend: str
+    #: Whether each token counts the same in the loss of a step with several micro-batches, unless the settings say it.
+    averages_tokens: bool
 
     def parameters(self) -> Parameters:
         """Return the float32 arrays to train, by name: copies of those of `start`."""
@@ -69,6 +76,16 @@ class TrainingProblem(Protocol[Trained]):
 
     def sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
         """Return the tokens of rows, and for how many of them a head computes scores of the vocabulary."""
+
+    def counts(self, batch: Any) -> tuple[int, ...] | None:
+        """Return over how many tokens, or rows, each part of a micro-batch's loss is a mean.
+
+        None if the loss is not computed from single tokens. With counts, `gradients` multiplies the parts by
+        `PassOptions.weights`.
+        """
+
+    def check(self, dataset: Dataset, args: TrainingArguments | None) -> None:
+        """Check before a training that rows are complete, and with settings that something can be learned from them."""
 
 
 class ModelProblem:
@@ -98,7 +115,8 @@ class ModelProblem:
         self.batch = collate
         self._dtype = model.dtype
         self._trained_from: int | None = None
-        self._head = head_of(type(model), self.network) if head is None else head(self.network)
+        self.head = head_of(type(model), self.network) if head is None else head(self.network)
+        self.averages_tokens = self.head.scores_vocabulary
 
     def parameters(self) -> Parameters:
         """Return float32 copies of the parameters."""
@@ -113,7 +131,7 @@ class ModelProblem:
     ) -> tuple[float, Mapping[str, Array]]:
         """Return loss and gradients."""
         options = options._replace(trained_from=self._trained_from)
-        found = compute(self.network, parameters, batch, options, engine=engine, head=self._head)
+        found = compute(self.network, parameters, batch, options, engine=engine, head=self.head)
         return found.loss, found.gradients
 
     def model(self, parameters: Parameters) -> Model:
@@ -131,4 +149,26 @@ class ModelProblem:
 
     def sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
         """Return the tokens of rows, and how many of them have scores of the vocabulary."""
-        return row_sizes(rows, scores=self._head.scores_vocabulary)
+        return row_sizes(rows, scores=self.head.scores_vocabulary)
+
+    def loss_parts(self, output: Any, batch: Any) -> list[tuple[float, int]] | None:
+        """Return the parts of the loss in a model's output, and `counts`; None without counts."""
+        counts = self.counts(batch)
+        if counts is None or not isinstance(self.head, HeadTraining):
+            return None
+        return list(zip(self.head.losses(output, batch), counts, strict=True))
+
+    def counts(self, batch: Any) -> tuple[int, ...] | None:
+        """Return over how many tokens, or rows, each part of the head's loss is a mean."""
+        if not isinstance(self.head, HeadTraining) or not set(self.head.label_names) <= set(batch):
+            return None
+        labels = {name: batch[name] for name in self.head.label_names}
+        given = batch.get("attention_mask")
+        shape = np.shape(batch["input_ids"]) if "input_ids" in batch else np.shape(batch["inputs_embeds"])[:-1]
+        mask = np.ones(shape, np.bool_) if given is None else np.asarray(given) != 0
+        return self.head.counts(mask, labels)
+
+    def check(self, dataset: Dataset, args: TrainingArguments | None) -> None:
+        """Warn if all rows to train on have one label."""
+        if args is not None and not self.head.scores_vocabulary:
+            warn_of_one_label(dataset)

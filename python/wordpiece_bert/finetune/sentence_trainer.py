@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +29,9 @@ __all__ = ["SentenceTrainer"]
 class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
     """Trains a sentence encoder with a loss over columns of texts.
 
-    `evaluate` computes without dropout. It returns ``eval_loss``, and for pairs whose labels order them
-    ``eval_pearson_cosine`` and ``eval_spearman_cosine``, the correlations of the labels with the cosines, unless one of
+    `evaluate` computes without dropout. It returns ``eval_loss``, the mean of the losses of its batches, of which a
+    loss that compares the rows of a batch depends on their size; for pairs whose labels order them
+    ``eval_pearson_cosine`` and ``eval_spearman_cosine``, the correlations of the labels with the cosines, NaN if one of
     them is constant; and what the evaluators measure, with ``eval_`` before the keys.
 
     Parameters
@@ -41,8 +41,9 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
     args : TrainingArguments
         The settings.
     train_dataset : sequence of dict
-        Rows by number: dicts of texts, and optionally a ``label``. The texts are the loss's columns, in the order of
-        the keys.
+        Rows by number: dicts of texts, with the same keys in each, and optionally a ``label``, ``labels``, ``score`` or
+        ``scores``, of which the first is the label. The texts are the loss's columns, in the order of the first row's
+        keys.
     loss : loss of sentence vectors
         One of `wordpiece_bert.finetune.losses`. Its own parameters are trained in place.
     eval_dataset : sequence of dict, optional
@@ -52,7 +53,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         that return a dict of measures or one number. `evaluate` calls them with the encoder of the moment and the
         folder ``eval`` of `TrainingArguments.output_dir`, where they add to their files of results. Their keys may be
         `TrainingArguments.metric_for_best_model`; without `eval_dataset` it is the primary measure of the first, unless
-        it is given.
+        it is given. Of the primary measure of an evaluator whose `greater_is_better` is False the lowest is best.
 
     Attributes
     ----------
@@ -89,8 +90,11 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
     ) -> None:
         self._loss = loss
         self._evaluators = _listed(evaluator)
-        self._primary: str | None = None  # the primary measure of the first evaluator
-        super().__init__(SentenceProblem(encoder, loss), args, train_dataset, eval_dataset)
+        self._primary: dict[str, bool] = {}  # of each evaluator, and whether a greater value is better
+        problem = SentenceProblem(encoder, loss)
+        super().__init__(problem, args, train_dataset, eval_dataset)
+        if train_dataset is not None and len(train_dataset):
+            problem.columns = list(train_dataset[0])
 
     @completed_by(TrainingLoop.evaluate)
     def evaluate(self, eval_dataset: Dataset | None = None) -> dict[str, float]:
@@ -113,16 +117,23 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
             found = evaluator(self.model, folder, self._epoch(), self.global_step)
             results, primary = results_of(evaluator, found, "evaluator" if number == 0 else f"evaluator_{number}")
             measured |= {f"eval_{key}": float(value) for key, value in results.items()}
-            if number == 0:
-                self._primary = f"eval_{primary}"
+            self._primary[f"eval_{primary}"] = bool(getattr(evaluator, "greater_is_better", True))
         self._log(**measured)
         return measured
 
     def _best_metric(self) -> str:
         given = super()._best_metric()
-        return self._primary if given == "eval_loss" and self.eval_dataset is None and self._primary else given
+        if given == "eval_loss" and self.eval_dataset is None and self._primary:
+            return next(iter(self._primary))
+        return given
+
+    def _greater_is_better(self, key: str) -> bool:
+        if self.args.greater_is_better is None and key in self._primary:
+            return self._primary[key]
+        return super()._greater_is_better(key)
 
     def _measured(self, dataset: Dataset) -> dict[str, float]:
+        self._problem.check(dataset, None)
         total, cosines, labels = 0.0, list[float](), list[float]()
         for rows in row_blocks(dataset, self.args.per_device_eval_batch_size):
             batch = self._problem.batch(rows)
@@ -136,7 +147,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         if labels:
             found["eval_pearson_cosine"] = metrics.pearson(cosines, labels)
             found["eval_spearman_cosine"] = metrics.spearman(cosines, labels)
-        return {name: value for name, value in found.items() if name == "eval_loss" or math.isfinite(value)}
+        return found
 
 
 def _listed(evaluators: Any) -> list[Callable[..., Any]]:

@@ -12,6 +12,8 @@ from wordpiece_bert.bert.gradients import normalize_backward
 from wordpiece_bert.bert.inputs import check_inputs
 from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import ConfigError, InputError
+from wordpiece_bert.finetune.batches import label_column
+from wordpiece_bert.finetune.learnable import check_sentence_rows, columns_of
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
 from wordpiece_bert.sentence.dense.base import transformer_of
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.bert.inputs import Inputs
+    from wordpiece_bert.finetune.arguments import TrainingArguments
+    from wordpiece_bert.finetune.batches import Dataset
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.finetune.passes import PassOptions
@@ -51,6 +55,8 @@ class SentenceProblem:
         The encoder has a module whose gradient is not here.
     """
 
+    averages_tokens = False
+
     def __init__(self, encoder: SentenceEncoder, loss: Loss) -> None:
         body = transformer_of(encoder)
         folder = body.folder
@@ -68,6 +74,8 @@ class SentenceProblem:
         self._normalizes, self._modes = len(folder.modules), folder.pooling.modes
         self.config, self.backend = self._model.config, self._model.backend
         self._trained_from: int | None = None
+        #: The columns of rows in order, where they are known; otherwise those of the first row of a batch.
+        self.columns: list[str] | None = None
 
     def parameters(self) -> Parameters:
         """Return copies of the encoder's parameters, and the loss's own ones."""
@@ -80,9 +88,11 @@ class SentenceProblem:
 
     def batch(self, rows: Sequence[Any]) -> dict[str, Any]:
         """Return the columns of texts and the labels of rows."""
-        labels = [row["label"] for row in rows] if "label" in rows[0] else None
-        names = [name for name in rows[0] if name != "label"]
-        return {"columns": [[row[name] for row in rows] for name in names], "labels": labels}
+        known = self.columns if self.columns and set(self.columns) == set(rows[0]) else None
+        columns = columns_of(rows, names=known)
+        name = label_column(columns)
+        labels = None if name is None else columns.pop(name)
+        return {"columns": list(columns.values()), "labels": labels}
 
     def gradients(
         self, parameters: Parameters, batch: Any, options: PassOptions, engine: TrainingEngine
@@ -119,6 +129,13 @@ class SentenceProblem:
         ids = np.zeros(mask.shape, np.int64)
         ids[mask] = rows.ids
         return check_inputs(self.config, ids, mask, None, None, None), mask
+
+    def counts(self, batch: Any) -> None:
+        """A loss over vectors is not computed from single tokens."""
+
+    def check(self, dataset: Dataset, args: TrainingArguments | None) -> None:
+        """Check that rows are complete, and that the loss can learn from them."""
+        check_sentence_rows(dataset, self._loss, args)
 
     def model(self, parameters: Parameters) -> SentenceEncoder:
         """Return an encoder with copies of the parameters."""

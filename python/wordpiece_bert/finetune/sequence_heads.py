@@ -58,7 +58,7 @@ class SequenceHead(ScoreHead):
     def run(self, given: HeadInputs) -> HeadLoss:
         """Compute the loss and the gradients."""
         logits, back = self.scores(given)
-        loss, dlogits = self._loss(logits, given.labels["labels"])
+        loss, dlogits = given.weighed(*self._loss(logits, given.labels["labels"]))
         return HeadLoss(loss, back(dlogits))
 
     def scores(self, given: HeadInputs, chosen: npt.NDArray[np.intp] | None = None) -> tuple[Array, Back]:

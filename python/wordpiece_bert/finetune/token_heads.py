@@ -47,6 +47,11 @@ class MaskedLMTraining(HeadTraining):
         labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
         return labelled
 
+    def counts(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> tuple[int, ...]:
+        """Return the number of labelled tokens."""
+        del mask
+        return (_labelled(labels),)
+
     def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
         return check_labels("labels", value, shape, self._network.config.vocab_size, IGNORED)
 
@@ -59,7 +64,7 @@ class MaskedLMTraining(HeadTraining):
             raise InputError(f"all {targets.size} labels of the batch are ignored ({IGNORED}): the loss is not defined")
         logits, back = self.scores(given, chosen)
         self.see(given, chosen, logits)
-        loss, dlogits = given.engine.cross_entropy(logits, targets[chosen])
+        loss, dlogits = given.weighed(*given.engine.cross_entropy(logits, targets[chosen]))
         return HeadLoss(loss, back(dlogits))
 
     def scores(self, given: HeadInputs, chosen: npt.NDArray[np.intp]) -> tuple[Array, Back]:
@@ -140,6 +145,11 @@ class TokenHead(_TokensHead):
         labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
         return labelled
 
+    def counts(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> tuple[int, ...]:
+        """Return the number of labelled tokens."""
+        del mask
+        return (_labelled(labels),)
+
     def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
         return check_labels("labels", value, shape, self._network.config.num_labels, IGNORED)
 
@@ -148,7 +158,7 @@ class TokenHead(_TokensHead):
         tokens = given.tokens
         targets = self._labels(given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
         logits, back = self._scores(given)  # [M, C]
-        loss, dlogits = cross_entropy(logits, targets, "labels")
+        loss, dlogits = given.weighed(*cross_entropy(logits, targets, "labels"))
         return HeadLoss(loss, back(dlogits))
 
 
@@ -205,6 +215,11 @@ class DiscriminatorTraining(HeadTraining):
         del labels
         return np.zeros_like(mask)
 
+    def counts(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> tuple[int, ...]:
+        """Return the number of visible tokens."""
+        del labels
+        return (int(mask.sum()),)
+
     def run(self, given: HeadInputs) -> HeadLoss:
         """Compute the loss and the gradients."""
         x, tokens = given.x, given.tokens
@@ -213,9 +228,13 @@ class DiscriminatorTraining(HeadTraining):
         z = self.linear(given, DETECTOR_DENSE, x)  # [M, H]
         t = functional.ACTIVATIONS[name](z)
         logits = self.linear(given, DETECTOR_SCORES, t)  # [M, 1]
-        loss, dlogits = binary_cross_entropy(logits[:, 0], targets)
+        loss, dlogits = given.weighed(*binary_cross_entropy(logits[:, 0], targets))
         dlogits *= np.float32(self._weight)
         dt = self.linear_backward(given, DETECTOR_SCORES, dlogits[:, None], t)
         dz = gradients.activation_backward(dt, z, name)
         dx = self.linear_backward(given, DETECTOR_DENSE, dz, x)
         return HeadLoss(self._weight * loss, dx)
+
+
+def _labelled(labels: Mapping[str, npt.ArrayLike]) -> int:
+    return int((as_array("labels", labels["labels"]) != IGNORED).sum())

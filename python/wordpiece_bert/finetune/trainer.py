@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +17,7 @@ from wordpiece_bert.finetune.problem import ModelProblem
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -61,7 +62,8 @@ class EvalPrediction:
 class Trainer(TrainingLoop["Model"]):
     """Trains a model with a head.
 
-    `evaluate` returns ``eval_loss``, and what `compute_metrics` returned, each with the prefix ``eval_``.
+    `evaluate` returns ``eval_loss``, in which each row, or each labelled token, counts the same, and what
+    `compute_metrics` returned, each with the prefix ``eval_``. A metric may be NaN: in files of JSON it is null.
 
     Attributes
     ----------
@@ -186,22 +188,38 @@ class Trainer(TrainingLoop["Model"]):
         dataset, model = self._some_rows(test_dataset), self.model
         if not callable(model):
             raise InputError(f"predict() runs one model, and {type(model).__name__} has two: call one of them")
-        losses, weights, logits, labels = [], [], [], []
+        parts, logits, labels = [], [], []
         for rows in row_blocks(dataset, self.args.per_device_eval_batch_size):
             batch = dict(self._problem.batch(rows))
             out = model(**batch)
             if out.loss is not None:
-                losses.append(float(out.loss))
-                weights.append(len(np.asarray(batch["input_ids"])))
+                parts.append(_loss_parts(self._problem, out, batch))
             logits.append(_logits(out))
             names = [name for name in batch if "label" in name or name.endswith("_positions")]
             labels.append([np.asarray(batch[name]) for name in names])
         found = EvalPrediction(_one(_joined(logits)), _one(_joined(labels)))
-        metrics = {"loss": float(np.average(losses, weights=weights))} if losses else {}
+        metrics = {}
+        if parts:  # one batch has the loss of the model, whose parts may be rounded once they are added
+            metrics["loss"] = sum(map(_mean, zip(*parts, strict=True))) if len(parts) > 1 else float(out.loss)
         if self._compute_metrics is not None:
             metrics |= {name: float(value) for name, value in self._compute_metrics(found).items()}
         named = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
         return EvalPrediction(found.predictions, found.label_ids, named)
+
+
+def _loss_parts(problem: Any, out: Any, batch: Mapping[str, Any]) -> list[tuple[float, int]]:
+    """Return the parts of the loss of a batch, and of how many tokens, or rows, each is the mean."""
+    found = problem.loss_parts(out, batch) if isinstance(problem, ModelProblem) else None
+    return [(float(out.loss), len(np.asarray(batch["input_ids"])))] if found is None else found
+
+
+def _mean(parts: Iterable[tuple[float, int]]) -> float:
+    """Return the mean loss of batches; NaN if nothing is labelled."""
+    found = [(loss, count) for loss, count in parts if count]
+    if not found:
+        return math.nan
+    losses, counts = zip(*found, strict=True)
+    return float(np.average(losses, weights=counts))
 
 
 def _logits(out: Any) -> list[Array]:

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.finetune.arguments import TrainingArguments
+    from wordpiece_bert.finetune.batches import Dataset
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.heads import HeadInputs
     from wordpiece_bert.finetune.network import Parameters
@@ -304,6 +306,8 @@ class PairProblem:
         The weight of the discriminator's loss.
     """
 
+    averages_tokens = True  # as in the generator's head
+
     def __init__(self, pair: ElectraPair, weight: float) -> None:
         self.start, self._weight = pair, weight
         self._generator, self._discriminator = Network(pair.generator), Network(pair.discriminator)
@@ -336,12 +340,17 @@ class PairProblem:
     ) -> tuple[float, Mapping[str, Array]]:
         """Return loss and gradients; what is drawn depends on the key of dropout."""
         key = options.dropout if isinstance(options.dropout, KeyedDropout) else KeyedDropout(0, 0)
+        weights = options.weights
         head = _SamplingHead(self._generator, key)
         first = compute(
             self._generator,
             {name: parameters[joint] for name, joint in self._names.items()},
             batch,
-            options._replace(dropout=options.dropout and key.of_part(_GENERATOR), trained_from=self._trained_from[0]),
+            options._replace(
+                dropout=options.dropout and key.of_part(_GENERATOR),
+                trained_from=self._trained_from[0],
+                weights=weights and weights[:1],
+            ),
             engine=engine,
             head=head,
         )
@@ -351,7 +360,7 @@ class PairProblem:
             self._discriminator,
             parameters,
             {**batch, "input_ids": corrupted, "labels": replaced},
-            options._replace(trained_from=self._trained_from[1]),
+            options._replace(trained_from=self._trained_from[1], weights=weights and weights[1:]),
             engine=engine,
             head=DiscriminatorTraining(self._discriminator, self._weight),
         )
@@ -383,6 +392,14 @@ class PairProblem:
     def sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
         """Return the tokens of rows, and how many of them have scores of the vocabulary."""
         return row_sizes(rows, scores=True)
+
+    def counts(self, batch: Any) -> tuple[int, ...]:
+        """Return how many tokens are masked, and how many are visible."""
+        labels = _labels_of(batch, self.config.vocab_size)
+        return int((labels != IGNORED).sum()), int((np.asarray(batch["attention_mask"]) != 0).sum())
+
+    def check(self, dataset: Dataset, args: TrainingArguments | None) -> None:
+        """Masked tokens of any text can be learned."""
 
 
 class _SamplingHead(MaskedLMTraining):
