@@ -385,6 +385,14 @@ def test_rows_with_other_columns_or_values_are_named_before_the_first_step(part:
         assert not (tmp_path / "run").exists()
 
 
+def test_batches_of_another_form_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="item 1 of the batch must be a dict, not int: 7"):
+        pad_collate([examples()[0], 7])  # type: ignore[list-item]
+    trainer = SentenceTrainer(wb.SentenceEncoder(ENCODER), arguments(tmp_path), None, losses.CoSENTLoss())
+    with pytest.raises(InputError, match=r"a batch of texts must have columns, .* but it has a, b, score"):
+        trainer.training_step(pairs(1))
+
+
 def test_the_columns_have_the_order_of_the_first_row(tmp_path: Path) -> None:
     rows = [{"a": row["a"], "b": row["b"]} for row in pairs(6)]
     turned = [rows[0], *({"b": row["b"], "a": row["a"]} for row in rows[1:])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,7 +16,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.labels import check_row
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -162,7 +163,7 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     Raises
     ------
     InputError
-        There are no rows, they have different keys, or a row has no ``input_ids``.
+        There are no rows, one is no dict, they have different keys, or a row has no ``input_ids``.
 
     Examples
     --------
@@ -174,6 +175,9 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     """
     if not len(rows):
         raise InputError("a batch needs at least one row")
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"item {index} of the batch must be a dict, not {type(row).__name__}: {row!r:.80}")
     keys = list(rows[0])
     for index, row in enumerate(rows):
         if list(row) != keys and set(row) != set(keys):

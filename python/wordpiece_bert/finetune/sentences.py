@@ -101,6 +101,8 @@ class SentenceProblem:
 
         A batch is ``{"columns": lists of texts of one length, "labels": one for each example, or None}``.
         """
+        if "columns" not in batch:
+            raise InputError(f"a batch of texts must have columns, a list of texts each, but it has {', '.join(batch)}")
         columns = [list(column) for column in batch["columns"]]
         sizes = {len(column) for column in columns}
         if len(sizes) != 1 or sizes == {0}:
