@@ -143,23 +143,25 @@ def test_the_best_value_is_the_greatest_or_the_least(
     assert trainer.best_step == best
 
 
-def test_an_evaluator_says_whether_a_greater_value_is_better(tmp_path: Path) -> None:
-    class Falling(BaseEvaluator):
-        greater_is_better = False
+@pytest.mark.parametrize(
+    ("falling", "key", "greater", "best"),
+    [(True, "distance", None, 2), (True, "distance", True, 3), (False, "score", None, 3), (False, "own_loss", None, 2)],
+)
+def test_an_evaluator_may_say_that_the_lowest_value_is_best(
+    falling: bool, key: str, greater: bool | None, best: int, tmp_path: Path
+) -> None:
+    class Own(BaseEvaluator):
+        greater_is_better = not falling
 
         def __call__(self, model: Any, output_path: Any = None, epoch: float = -1, steps: int = -1) -> dict[str, float]:
-            self.primary_metric = "distance"
-            return {"distance": [2.0, 1.0, 3.0][steps - 1]}
+            self.primary_metric = key
+            return {key: [2.0, 1.0, 3.0][steps - 1]}
 
-    for greater, best in ((None, 2), (True, 3)):
-        settings = arguments(
-            tmp_path / str(greater), max_steps=3, eval_strategy="steps", eval_steps=1, greater_is_better=greater
-        )
-        trainer = SentenceTrainer(
-            wb.SentenceEncoder(ENCODER), settings, pairs(), losses.CoSENTLoss(), evaluator=Falling()
-        )
-        trainer.train()
-        assert trainer.best_step == best
+    settings = arguments(tmp_path, max_steps=3, eval_strategy="steps", eval_steps=1, greater_is_better=greater)
+    encoder = wb.SentenceEncoder(ENCODER)
+    trainer = SentenceTrainer(encoder, settings, pairs(), losses.CoSENTLoss(), evaluator=Own())
+    trainer.train()
+    assert trainer.best_step == best
 
 
 def test_a_checkpoint_without_newer_settings_is_resumed(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         self._primary: dict[str, bool] = {}  # of each evaluator, and whether a greater value is better
         problem = SentenceProblem(encoder, loss)
         super().__init__(problem, args, train_dataset, eval_dataset)
-        if train_dataset is not None and len(train_dataset):
+        if train_dataset is not None and len(train_dataset) and isinstance(train_dataset[0], Mapping):
             problem.columns = list(train_dataset[0])
 
     @completed_by(TrainingLoop.evaluate)
@@ -128,9 +128,8 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         return given
 
     def _greater_is_better(self, key: str) -> bool:
-        if self.args.greater_is_better is None and key in self._primary:
-            return self._primary[key]
-        return super()._greater_is_better(key)
+        falls = self.args.greater_is_better is None and self._primary.get(key) is False
+        return not falls and super()._greater_is_better(key)
 
     def _measured(self, dataset: Dataset) -> dict[str, float]:
         self._problem.check(dataset, None)
