@@ -87,6 +87,8 @@ def test_ids_are_those_of_one_machine(frame: DataFrame, folder: Path) -> None:
         assert row["length"] == (None if ids is None else len(ids))
     mine = ours.encode(frame.dropna(), "a text", tokenizer())
     assert [row["ids"] for row in rows(mine)] == tokenizer().encode_batch(GIVEN).to_list()
+    renamed = ours.encode(frame.dropna(), "a text", tokenizer(), ids_column="input_ids")
+    assert [row["input_ids"] for row in rows(renamed)] == [row["ids"] for row in rows(mine)]
 
 
 def test_vectors_are_those_of_one_machine(frame: DataFrame, folder: Path) -> None:
