@@ -124,10 +124,19 @@ def test_invalid_utf8_is_reported_with_its_location(tmp_path: Path) -> None:
     skipped = wb.WordCounts.from_files(path, errors="skip")
     assert (skipped["bd"], skipped["here"], skipped["last"], skipped.skipped) == (0, 0, 1, 1)
     assert skipped.texts == replaced.texts == 400_002
-    for name, start in (("le.txt", b"\xff\xfe"), ("be.txt", b"\xfe\xff")):
-        (tmp_path / name).write_bytes(start + "hello".encode("utf-16-le"))
-        with pytest.raises(TrainingError, match="begins as UTF-16"):
-            wb.WordCounts.from_files(tmp_path / name)
+
+
+def test_utf16_is_refused_with_a_mark_and_without(tmp_path: Path) -> None:
+    plain = tmp_path / "plain.txt"
+    plain.write_text("one\n")
+    for start in ("\ufeff", ""):
+        for coding in ("utf-16-le", "utf-16-be"):
+            path = tmp_path / f"{coding}.txt"
+            path.write_bytes(f"{start}hello\nyou\n".encode(coding))
+            with pytest.raises(TrainingError, match="begins as UTF-16"):
+                wb.WordCounts.from_files(path)
+            skipped = wb.WordCounts.from_files([path, plain], errors="skip")
+            assert (skipped.to_dict(), skipped.skipped) == ({"one": 1}, 2)
 
 
 def test_the_first_error_is_reported_for_any_number_of_threads(tmp_path: Path) -> None:

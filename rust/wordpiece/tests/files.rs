@@ -85,7 +85,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
         Just(b"\n".to_vec()),
         Just(b"\r\n".to_vec()),
         Just(b"\n\n".to_vec()),
-        Just(b"\0".to_vec()),
+        Just(b"\0\0".to_vec()), // one alone may look like a part of a text in UTF-16
         Just(b"aba".to_vec()),
         Just(b"--".to_vec()),
         Just("—é中😀".as_bytes().to_vec()),
@@ -98,7 +98,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
 fn doubtful_content() -> impl Strategy<Value = Vec<u8>> {
     let bad = prop_oneof![
         content(),
-        proptest::collection::vec(any::<u8>(), 0..4),
+        proptest::collection::vec(1..=u8::MAX, 0..4),
         Just(vec![0xc3]),
         Just(vec![0xa9]),
         Just(vec![0xed, 0xa0, 0x80]),
@@ -252,9 +252,26 @@ fn halves_of_a_character_at_the_end_and_start_of_two_files_are_not_joined() {
 }
 
 #[test]
-fn utf16_is_recognised() {
-    let error = read(b"\xff\xfea\0\n\0", TextLayout::Separator("\n".into())).unwrap_err();
-    assert!(error.to_string().contains("it looks like UTF-16"), "{error}");
+fn utf16_is_recognised_with_a_mark_and_without() {
+    let encoded = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let (marked, bare) = (encoded("\u{feff}a\nb\n"), encoded("a\nb\n"));
+    let lines = || TextLayout::Separator("\n".into());
+    let json = || TextLayout::JsonLines(FieldPath::new("text").unwrap(), None);
+    let table = || TextLayout::Table(TableFormat::Csv, "a".to_owned(), Vec::new());
+    for layout in [lines, || TextLayout::WholeFile, json, table] {
+        for (bytes, at) in [(&marked, 0), (&bare, 1)] {
+            let error = read(bytes, layout()).unwrap_err();
+            assert!(error.to_string().contains("it looks like UTF-16"), "{error}");
+            assert!(matches!(error, Error::BadText { line: 1, offset, .. } if offset == at), "{error:?}");
+        }
+    }
+    assert_eq!(read(&bare, TextLayout::Separator("\0".into())).unwrap(), ["a", "\n", "b", "\n"]);
+    // A file that is skipped counts as one text, and the next one is read.
+    let sources = || vec![trickle("a", &bare, &[1]), trickle("b", b"c\n", &[1])];
+    for (on_error, expected) in [(OnError::Skip, vec!["c"]), (OnError::Replace, vec!["a\0", "\0b\0", "\0", "c"])] {
+        let found = collect(sources(), ReadOptions { on_error, ..ReadOptions::default() }).unwrap();
+        assert_eq!(found.into_iter().map(|(text, _)| text).collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]

@@ -68,7 +68,12 @@ impl Error {
             DuplicateToken { token, first, second, unit } => {
                 format!("token {token:?} is in the vocabulary twice, at {unit} {first} and {unit} {second}")
             }
-            BlankLine { line } => format!("line {line} of the vocabulary is blank"),
+            BlankLine { line, white_space } if white_space.is_empty() => {
+                format!("line {line} of the vocabulary is blank")
+            }
+            BlankLine { line, white_space } => {
+                format!("line {line} of the vocabulary has nothing but the white space {white_space:?}")
+            }
             TrailingSpace { token, line } => {
                 format!("line {line} of the vocabulary ends in white space, which is not part of its token {token:?}")
             }

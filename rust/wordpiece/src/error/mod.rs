@@ -77,6 +77,8 @@ pub enum Error {
     BlankLine {
         /// The line, counted from 1.
         line: usize,
+        /// The white space other than ASCII that the line has, such as U+2028.
+        white_space: String,
     },
     /// A `vocab.txt` read strictly has white space at the end of a line.
     TrailingSpace {

@@ -40,6 +40,7 @@ mod reader;
 mod source;
 mod table;
 mod text_block;
+pub(crate) mod utf16;
 
 pub use crate::error::TextProblem;
 pub use field_path::FieldPath;

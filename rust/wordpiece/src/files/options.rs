@@ -45,13 +45,14 @@ pub enum TextLayout {
 /// What to do with a text that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// Return the error.
+    /// Return the error. A file that looks like UTF-16 is one.
     #[default]
     Strict,
     /// Replace bytes that are not UTF-8, and lone surrogates in JSON, by U+FFFD, as Python's `errors="replace"` does.
     /// Everything else is an error.
     Replace,
-    /// Skip the text; the block counts it and describes the first few (see [`TextBlock`](super::TextBlock)).
+    /// Skip the text; the block counts it and describes the first few (see [`TextBlock`](super::TextBlock)). A file that
+    /// looks like UTF-16 counts as one text.
     Skip,
 }
 

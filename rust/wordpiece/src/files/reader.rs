@@ -18,6 +18,7 @@ use super::read_buffer::ReadBuffer;
 use super::source::{TextSource, unreadable_file};
 use super::table::{Header, RecordSearch, line_ends};
 use super::text_block::{TextBlock, TextStart};
+use super::utf16;
 use crate::error::{Error, Result, TextProblem};
 
 /// Reads texts from files, block by block. A byte order mark at the start of a file is not part of its first text.
@@ -54,8 +55,8 @@ struct OpenFile {
     /// In a table: the search for the end of the record at the start of the buffer, and the header once it was read.
     record: RecordSearch,
     header: Option<Header>,
-    /// The file begins with a byte order mark of UTF-16, which makes error messages more helpful.
-    utf16: bool,
+    /// The position in the file of the byte by which it is UTF-16.
+    utf16: Option<usize>,
 }
 
 impl std::fmt::Debug for OpenFile {
@@ -65,7 +66,6 @@ impl std::fmt::Debug for OpenFile {
 }
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-const UTF16_MARKS: [&[u8]; 2] = [&[0xff, 0xfe], &[0xfe, 0xff]];
 
 impl TextReader {
     /// Creates a reader. No source is opened yet.
@@ -148,12 +148,14 @@ impl TextReader {
         let unreadable = |error| unreadable_file(&self.file_names[index], &error);
         let mut bytes = source.open(&self.bytes_read).map_err(unreadable)?;
         let mut ended = false;
-        while !ended && self.buffer.bytes().len() < BYTE_ORDER_MARK.len() {
+        while !ended && self.buffer.bytes().len() < utf16::SAMPLE_BYTES {
             ended = self.buffer.fill(&mut bytes).map_err(unreadable)? == 0;
         }
         let first = self.buffer.bytes();
-        let utf16 = UTF16_MARKS.iter().any(|mark| first.starts_with(mark));
-        if first.starts_with(BYTE_ORDER_MARK) {
+        let separated_by_nul = self.finder.as_ref().is_some_and(|finder| finder.needle().contains(&0));
+        let marked = first.starts_with(BYTE_ORDER_MARK);
+        let utf16 = utf16::position(first).filter(|_| !marked && !separated_by_nul);
+        if marked {
             self.buffer.consume(BYTE_ORDER_MARK.len());
         }
         let index = u32::try_from(index).map_err(|_| Error::TooLarge { what: "the number of files", size: index })?;
@@ -188,6 +190,17 @@ impl TextReader {
     fn move_texts(&mut self, block: &mut TextBlock) -> Result<bool> {
         let file = self.open.as_mut().expect("next_block opens a file before it moves texts");
         let bytes = self.buffer.bytes();
+        if let Some(at) = file.utf16.take_if(|_| self.options.on_error != OnError::Replace) {
+            let problem = TextProblem::NotUtf8 { byte: bytes[at], utf16: true };
+            let line = 1 + memchr::memchr_iter(b'\n', &bytes[..at]).count() as u64;
+            let file_name = self.file_names[file.index as usize].clone();
+            let error = Error::BadText { file: file_name, line, offset: at as u64, problem };
+            if self.options.on_error == OnError::Skip {
+                block.skip(file.index, || error.to_string());
+                return Ok(true);
+            }
+            return Err(error);
+        }
         let free_texts = self.options.block_texts - block.len();
         let free_bytes = self.options.block_bytes - block.text.len();
         self.found.clear();
@@ -227,7 +240,6 @@ impl TextReader {
             texts: &self.found,
             file_name: &self.file_names[file.index as usize],
             offset: self.buffer.offset(),
-            utf16: file.utf16,
             file: file.index,
             line: file.line,
         };
@@ -250,7 +262,6 @@ struct FoundTexts<'a> {
     file_name: &'a str,
     /// The byte offset of `bytes` in the file.
     offset: u64,
-    utf16: bool,
     /// The index of the file in the list of names.
     file: u32,
     /// The line at which `bytes` begins, counted from 1.
@@ -340,7 +351,7 @@ impl FoundTexts<'_> {
             Err(error) => {
                 let at = error.valid_up_to();
                 let line = line + memchr::memchr_iter(b'\n', &raw[..at]).count() as u64;
-                Err((TextProblem::NotUtf8 { byte: raw[at], utf16: self.utf16 }, span.start + at, line))
+                Err((TextProblem::NotUtf8 { byte: raw[at], utf16: false }, span.start + at, line))
             }
         }
     }

@@ -19,6 +19,7 @@ use std::fmt;
 use hashbrown::HashMap;
 
 use crate::error::{Error, Result};
+use crate::files::utf16;
 use crate::unicode;
 use crate::vocab::Vocab;
 
@@ -27,10 +28,12 @@ use crate::vocab::Vocab;
 pub enum VocabWarning {
     /// The file begins with a byte order mark (U+FEFF), which becomes part of the first token.
     ByteOrderMark,
-    /// A line is blank. Its id goes to the empty token, which no text contains.
+    /// A line is blank, or has nothing but white space. Its id goes to the empty token, which no text contains.
     BlankLine {
         /// The number of the line.
         line: usize,
+        /// The white space other than ASCII that the line has, such as U+2028.
+        white_space: String,
     },
     /// A token is on two lines. The later line gives its id; the id of the earlier one has no token.
     DuplicateToken {
@@ -56,9 +59,14 @@ impl fmt::Display for VocabWarning {
             VocabWarning::ByteOrderMark => {
                 write!(f, "line 1 begins with a byte order mark (U+FEFF), which is part of its token: save without it")
             }
-            VocabWarning::BlankLine { line } => {
+            VocabWarning::BlankLine { line, white_space } if white_space.is_empty() => {
                 write!(f, "line {line} is blank; id {} is given to no word", line - 1)
             }
+            VocabWarning::BlankLine { line, white_space } => write!(
+                f,
+                "line {line} has nothing but the white space {white_space:?}, which is dropped; id {} is given to no word",
+                line - 1
+            ),
             VocabWarning::DuplicateToken { token, first, second } => write!(
                 f,
                 "token {token:?} is on line {first} and again on line {second}; its id is {}, and id {} has no token",
@@ -77,7 +85,7 @@ impl VocabWarning {
     fn into_error(self) -> Error {
         match self {
             VocabWarning::ByteOrderMark => Error::ByteOrderMark,
-            VocabWarning::BlankLine { line } => Error::BlankLine { line },
+            VocabWarning::BlankLine { line, white_space } => Error::BlankLine { line, white_space },
             VocabWarning::DuplicateToken { token, first, second } => {
                 Error::DuplicateToken { token, first, second, unit: "line" }
             }
@@ -90,14 +98,17 @@ impl VocabWarning {
 ///
 /// # Errors
 ///
-/// [`Error::VocabNotUtf8`] if the bytes are not UTF-8, and [`Error::VocabTooLarge`] if they have more than 2 GiB of tokens.
+/// [`Error::VocabNotUtf8`] if the bytes are not UTF-8 or look like UTF-16, and [`Error::VocabTooLarge`] if they have more than 2 GiB of tokens.
 /// With `strict`, the first warning is an error instead.
 pub fn read(bytes: &[u8], strict: bool) -> Result<(Vocab, Vec<VocabWarning>)> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let offset = error.valid_up_to();
+    let not_utf8 = |offset: usize| {
         let line = 1 + bytes[..offset].iter().filter(|&&byte| byte == b'\n').count();
         Error::VocabNotUtf8 { line, offset }
-    })?;
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(error.valid_up_to()))?;
+    if let Some(offset) = utf16::position(bytes) {
+        return Err(not_utf8(offset));
+    }
     let mut warnings = Vec::new();
     let mut warn = |warning: VocabWarning| match strict {
         true => Err(warning.into_error()),
@@ -117,7 +128,8 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<(Vocab, Vec<VocabWarning>)> {
         let number = index + 1;
         let id = u32::try_from(index).map_err(|_| Error::VocabTooLarge { bytes: bytes.len() })?;
         if token.is_empty() {
-            warn(VocabWarning::BlankLine { line: number })?;
+            let white_space = line.chars().filter(|c| !c.is_ascii()).collect();
+            warn(VocabWarning::BlankLine { line: number, white_space })?;
         } else {
             if token.len() < line.len() {
                 warn(VocabWarning::TrailingSpace { token: token.to_owned(), line: number })?;
@@ -162,6 +174,10 @@ mod tests {
         vocab.iter().collect()
     }
 
+    fn blank(line: usize) -> VocabWarning {
+        VocabWarning::BlankLine { line, white_space: String::new() }
+    }
+
     #[test]
     fn the_id_is_the_line_whatever_is_on_it() {
         let (vocab, warnings) = read("\u{feff}a\r\nb \n\nc\u{3000}\n d\nb\n".as_bytes(), false).unwrap();
@@ -171,7 +187,7 @@ mod tests {
             [
                 VocabWarning::ByteOrderMark,
                 VocabWarning::TrailingSpace { token: "b".to_owned(), line: 2 },
-                VocabWarning::BlankLine { line: 3 },
+                blank(3),
                 VocabWarning::TrailingSpace { token: "c".to_owned(), line: 4 },
                 VocabWarning::DuplicateToken { token: "b".to_owned(), first: 2, second: 6 },
             ]
@@ -182,21 +198,42 @@ mod tests {
     fn the_last_line_need_not_end_and_inner_separators_stay() {
         let (vocab, warnings) = read("a\u{2028}b\nc\rd\n \t\ne".as_bytes(), false).unwrap();
         assert_eq!(entries(&vocab), [("a\u{2028}b", 0), ("c\rd", 1), ("", 2), ("e", 3)]);
-        assert_eq!(warnings, [VocabWarning::BlankLine { line: 3 }]);
+        assert_eq!(warnings, [blank(3)]);
         assert!(read(b"", true).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn a_line_of_white_space_is_named_by_what_it_has() {
+        let warning = |text: &str| read(text.as_bytes(), false).unwrap().1.remove(0).to_string();
+        assert_eq!(
+            warning("a\n \u{2028}\n"),
+            r#"line 2 has nothing but the white space "\u{2028}", which is dropped; id 1 is given to no word"#
+        );
+        assert_eq!(warning("a\n \t\r\n"), "line 2 is blank; id 1 is given to no word");
+        let strict = read("a\n\u{2028}\n".as_bytes(), true).unwrap_err().to_string();
+        assert!(
+            strict.starts_with(r#"line 2 of the vocabulary has nothing but the white space "\u{2028}""#),
+            "{strict}"
+        );
+    }
+
+    #[test]
+    fn utf16_is_refused_though_it_is_valid_utf8() {
+        let bytes: Vec<u8> = "[UNK]\na\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(read(&bytes, false).unwrap_err(), Error::VocabNotUtf8 { line: 1, offset: 1 });
     }
 
     #[test]
     fn several_blank_lines_share_the_empty_token_and_the_last_one_has_it() {
         let (vocab, warnings) = read(b"\na\n\n", false).unwrap();
         assert_eq!(entries(&vocab), [("a", 1), ("", 2)]);
-        assert_eq!(warnings, [VocabWarning::BlankLine { line: 1 }, VocabWarning::BlankLine { line: 3 }]);
+        assert_eq!(warnings, [blank(1), blank(3)]);
     }
 
     #[test]
     fn strict_turns_warnings_into_errors() {
         let strict = |text: &str| read(text.as_bytes(), true).unwrap_err();
-        assert_eq!(strict("a\n\n"), Error::BlankLine { line: 2 });
+        assert_eq!(strict("a\n\n"), Error::BlankLine { line: 2, white_space: String::new() });
         assert_eq!(strict("\u{feff}a\n"), Error::ByteOrderMark);
         assert_eq!(strict("a\nb \n"), Error::TrailingSpace { token: "b".to_owned(), line: 2 });
         let twice = Error::DuplicateToken { token: "a".to_owned(), first: 1, second: 3, unit: "line" };

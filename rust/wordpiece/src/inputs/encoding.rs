@@ -84,10 +84,13 @@ impl Encoding {
     /// Returns the tokens of a word of a text.
     pub fn word_to_tokens(&self, word: u32, sequence: u32) -> Option<Range<usize>> {
         let range = self.sequence_range(sequence);
-        let is_word = |&i: &usize| self.word_ids[i] == Some(word);
-        let first = range.clone().find(is_word)?;
-        let last = range.rev().find(is_word)?;
-        Some(first..last + 1)
+        let words = &self.word_ids[range.clone()];
+        // The words of a text ascend. Where ranges are unknown, a second text begins again at a smaller word; as in the
+        // reference, the search ends at the first word after the wanted one.
+        let end = words.iter().position(|&other| other > Some(word)).unwrap_or(words.len());
+        let first = words[..end].iter().position(|&other| other == Some(word))?;
+        let last = words[..end].iter().rposition(|&other| other == Some(word))?;
+        Some(range.start + first..range.start + last + 1)
     }
 
     /// Returns the offsets of a word of a text.

@@ -31,7 +31,7 @@ const FIELDS: [&str; 9] = [
 
 const SIDES: [(&str, Side); 2] = [("Right", Side::Right), ("Left", Side::Left)];
 
-/// Reads a `tokenizer.json`. Of a key that an object repeats, the last value counts.
+/// Reads a `tokenizer.json`. Of a key that an object repeats, the last value counts. A byte order mark before it is skipped.
 ///
 /// The ids of added tokens are those that `tokenizers` assigns on reading the file; if the file states others, it is
 /// refused. The result is not checked for consistency between components; [`Tokenizer::new`](crate::Tokenizer::new) does that.
@@ -57,6 +57,7 @@ pub fn restore(json: &str) -> Result<Definition> {
 
 /// Parses a file. `check` is given the vocabulary, the added tokens and the ids that the file states for them.
 fn parse(json: &str, check: impl FnOnce(&Vocab, &[AddedToken], &[u32]) -> Result<()>) -> Result<Definition> {
+    let json = json.strip_prefix('\u{feff}').unwrap_or(json);
     let whole: &RawValue = serde_json::from_str(json).map_err(|error| Error::Json {
         message: message_of(&error),
         line: error.line(),

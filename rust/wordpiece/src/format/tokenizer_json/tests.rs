@@ -131,6 +131,13 @@ fn wrong_fields_are_named_with_their_value() {
 }
 
 #[test]
+fn a_byte_order_mark_is_skipped() {
+    let json = write(&Definition::bert(Vocab::new([("[UNK]", 0), ("a", 1)]).unwrap())).unwrap();
+    assert_eq!(read(&format!("\u{feff}{json}")).unwrap(), read(&json).unwrap());
+    assert!(read(&format!("\u{feff}\u{feff}{json}")).is_err());
+}
+
+#[test]
 fn json_errors_report_line_and_column_of_the_file() {
     let at = |text: &str| match read(text).unwrap_err() {
         Error::Json { line, column, .. } => (line, column),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result, TrainingError};
-use crate::files::{TextSource, unreadable_file};
+use crate::files::{TextSource, unreadable_file, utf16};
 
 /// The size of a block in bytes. A block that has a longer line is longer.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub struct ByteBlock {
     pub texts: u64,
     /// The number of bytes that were read for the block; the unit of progress.
     pub size: u64,
-    /// Whether the file begins with a byte order mark of UTF-16, which makes error messages more helpful.
+    /// Whether the file looks like UTF-16, by a byte order mark or by the places of its NULs.
     pub utf16: bool,
 }
 
@@ -158,7 +158,7 @@ impl OpenBlockFile {
         self.offset += end as u64;
         self.line += lines;
         if block.offset == 0 {
-            self.utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+            self.utf16 = utf16::position(bytes).is_some();
             if bytes.starts_with("\u{feff}".as_bytes()) {
                 bytes.drain(..3);
                 block.offset = 3;

@@ -302,6 +302,10 @@ impl<'a> BlockCounter<'a> {
         self.text_counts.texts += block.texts;
         self.text_counts.bytes += block.size;
         match (simdutf8::compat::from_utf8(&block.bytes), self.context.options.invalid_bytes) {
+            (Ok(_), InvalidBytes::Refuse) if block.utf16 => {
+                return Err(not_utf8(block, memchr::memchr(0, &block.bytes).unwrap_or(0)));
+            }
+            (_, InvalidBytes::SkipLine) if block.utf16 => self.text_counts.skipped += block.texts,
             (Ok(text), _) => self.count_text(text),
             (Err(error), InvalidBytes::Refuse) => return Err(not_utf8(block, error.valid_up_to())),
             (Err(_), InvalidBytes::Replace) => {
