@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 import re
 import sys
@@ -13,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import wordpiece_bert as wb
 from small_tokenizer import TEXTS, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import wordpiece_bert as wb
 
 ROLES = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
 
@@ -268,6 +268,29 @@ def test_the_encodings_of_the_rows(overflow: bool, pair: list[str] | None) -> No
     assert ours.token_to_chars(1) == theirs.token_to_chars(1)  # of row 0
     assert ours.token_to_chars(0, -2) == ours.token_to_chars(0, 10)
     assert [encoding.ids for encoding in ours[0:2]] == [encoding.ids for encoding in theirs[0:2]]
+
+
+@pytest.mark.parametrize("pair", [None, "un mat the cat the cat the mat c b a"])
+@pytest.mark.parametrize("template", [True, False])
+@pytest.mark.parametrize(("longest", "stride"), [(7, 1), (9, 2)])
+def test_places_in_windows_are_those_of_tokenizers(
+    pair: str | None, template: bool, longest: int, stride: int
+) -> None:
+    """Without a template, tokenizers does not know which tokens of the windows of a pair are from which text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    content = json.loads(tokenizer().to_json()) | ({} if template else {"post_processor": None})
+    ours, theirs = wb.Tokenizer.from_json(json.dumps(content)), tokenizers.Tokenizer.from_str(json.dumps(content))
+    theirs.enable_truncation(longest, stride=stride)
+    text = "the cat sat on the mat a b c"
+    rows = [(ours.encode(text, pair, truncation=True, max_length=longest, stride=stride), theirs.encode(text, pair))]
+    while rows:
+        mine, other = rows.pop()
+        for name in ("ids", "word_ids", "sequence_ids", "offsets", "n_sequences"):
+            assert getattr(mine, name) == getattr(other, name)
+        for place, sequence in itertools.product(range(14), range(2)):
+            for name in ("char_to_token", "char_to_word", "word_to_tokens", "word_to_chars"):
+                assert getattr(mine, name)(place, sequence) == getattr(other, name)(place, sequence), name
+        rows += zip(mine.overflowing, other.overflowing, strict=True)
 
 
 def test_the_encodings_of_iterators_and_of_lists_that_change() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -477,26 +478,36 @@ def test_special_tokens_missing_from_the_vocabulary_come_after_it(tmp_path: Path
     assert tokenizer.encode("a", "a").ids == [4, 2, 3, 2, 3]
 
 
-def test_special_tokens_of_tokenizer_json_alone_are_listed_because_decode_omits_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"tokenizer_class": "PreTrainedTokenizerFast", "cls_token": "[CLS]", "additional_special_tokens": ["[SEP]"]},
+        {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "[CLS]", "extra_special_tokens": ["[D]", "a"]},
+        {"tokenizer_class": "PreTrainedTokenizerFast", "image_token": "[D]", "eos_token": "[SEP]"},
+        {"tokenizer_class": "PreTrainedTokenizerFast"},
+        {"tokenizer_class": "BertTokenizer", "additional_special_tokens": ["[D]"]},
+        {"tokenizer_class": "BertTokenizer"},
+    ],
+    ids=str,
+)
+def test_all_special_tokens_are_those_with_a_name_and_the_extra_ones(tmp_path: Path, config: dict[str, Any]) -> None:
     transformers = pytest.importorskip("transformers")
     added = [*SPECIAL, added_token(7, "##b", special=True), added_token(len(VOCAB), "[D]", special=True)]
-    make_folder(
-        tmp_path,
-        {
-            "tokenizer.json": tokenizer_json(added_tokens=added),
-            "tokenizer_config.json": {
-                "tokenizer_class": "PreTrainedTokenizerFast",
-                "cls_token": "[CLS]",
-                "additional_special_tokens": ["[SEP]"],
-            },
-        },
-    )
-    ours, theirs = wb.Tokenizer.from_pretrained(tmp_path), transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert theirs.all_special_tokens == ["[CLS]", "[SEP]"]
-    assert set(ours.all_special_tokens) == {token["content"] for token in added}
+    make_folder(tmp_path, {"tokenizer.json": tokenizer_json(added_tokens=added), "tokenizer_config.json": config})
+    wb.Tokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path / "again")
     ids = list(range(len(VOCAB) + 1))
-    kept = [number for number in ids if number not in ours.all_special_ids]
-    assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=True) == theirs.decode(kept)
+    for folder in (tmp_path, tmp_path / "again"):
+        ours, theirs = wb.Tokenizer.from_pretrained(folder), transformers.AutoTokenizer.from_pretrained(folder)
+        assert set(ours.all_special_tokens) == set(theirs.all_special_tokens)
+        assert set(ours.all_special_ids) == set(theirs.all_special_ids)
+        assert ours.get_special_tokens_mask(ids, None, True) == theirs.get_special_tokens_mask(ids, None, True)
+        assert ours.convert_ids_to_tokens(ids, True) == theirs.convert_ids_to_tokens(ids, True)
+        assert ours.all_special_tokens == pickle.loads(pickle.dumps(ours)).all_special_tokens
+    assert ours.decode([7, len(VOCAB)]) == ""  # what the tokenizer marks special is omitted, as tokenizers does
+    more = ours.with_added_tokens(["[E]"], special=True).with_added_tokens(["[F]"])
+    assert set(more.all_special_tokens) == {*ours.all_special_tokens, "[E]"}
+    plain = wb.Tokenizer.from_file(tmp_path / "tokenizer.json")
+    assert set(plain.all_special_tokens) == {token["content"] for token in added}
 
 
 def test_the_setting_of_cleaning_up_is_that_of_the_folder(tmp_path: Path) -> None:

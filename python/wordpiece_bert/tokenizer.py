@@ -521,7 +521,11 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
                 added.append(replace(token, special=True, normalized=False) if made_special else token)
             else:
                 raise InputError(f"token {index} must be a str or an AddedToken, not {type(token).__name__}: {token!r}")
-        return self._build(self._inner.with_added_tokens([_fields(token) for token in added]), self._settings)
+        settings = self._settings
+        if settings.listed_special_tokens is not None:
+            new = [token.content for token in added if token.special]
+            settings = replace(settings, listed_special_tokens=(*settings.listed_special_tokens, *new))
+        return self._build(self._inner.with_added_tokens([_fields(token) for token in added]), settings)
 
 
 def _core_of_vocab(

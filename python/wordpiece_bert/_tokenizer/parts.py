@@ -10,6 +10,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert._tokenizer.base import TokenizerBase
+    from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
 
 
 AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
@@ -45,6 +46,11 @@ def plain_core(tokenizer: TokenizerBase, what: str) -> _core.Tokenizer:
 def input_names(tokenizer: TokenizerBase) -> tuple[str, ...]:
     """Return the inputs that the model of a tokenizer's folder takes."""
     return tokenizer._settings.model_input_names
+
+
+def marked_special_ids(tokenizer: VocabularyCalls) -> list[int]:
+    """Return the ids of the tokens with a role and of all other added tokens that are special, ascending."""
+    return sorted(tokenizer.convert_tokens_to_ids(tokenizer._marked_special_tokens()))
 
 
 def with_core(tokenizer: AnyTokenizer, core: _core.Tokenizer) -> AnyTokenizer:

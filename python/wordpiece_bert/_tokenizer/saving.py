@@ -139,6 +139,7 @@ class SavingCalls(VocabularyCalls):
                 "model_input_names": settings.model_input_names,
                 # Only if it is set, so that the fingerprints of other tokenizers stay as they were.
                 **({"clean_up_tokenization_spaces": True} if settings.clean_up_tokenization_spaces else {}),
+                **self._unusual_special_tokens(),
             }
             try:
                 definition = self.to_json()
@@ -149,6 +150,11 @@ class SavingCalls(VocabularyCalls):
 
             self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
         return self._fingerprint
+
+    def _unusual_special_tokens(self) -> dict[str, list[str]]:
+        """Return the special tokens for the fingerprint if they are not those that the tokenizer marks."""
+        listed = self.all_special_tokens
+        return {} if set(listed) == set(self._marked_special_tokens()) else {"all_special_tokens": sorted(listed)}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SavingCalls):

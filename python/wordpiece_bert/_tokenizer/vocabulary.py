@@ -120,14 +120,14 @@ class VocabularyCalls(TokenizerBase):
     ) -> str | list[str | None] | None:
         """Return the token of an id, or of each in a list; None for an id without a token.
 
-        With `skip_special_tokens`, special added tokens are omitted from a list.
+        With `skip_special_tokens`, the ids of `all_special_ids` are omitted from a list.
 
         Parameters
         ----------
         ids : int, or iterable of int
             An id, or several.
         skip_special_tokens : bool, default False
-            Omit special added tokens from a list.
+            Omit the ids of `all_special_ids` from a list.
 
         Returns
         -------
@@ -143,7 +143,11 @@ class VocabularyCalls(TokenizerBase):
         """
         if isinstance(ids, int | np.integer):
             return self._inner.id_to_token(ids)
-        return [self._inner.id_to_token(i) for i in ids if not (skip_special_tokens and self._inner.is_special(i))]
+        if not skip_special_tokens:
+            return [self._inner.id_to_token(i) for i in ids]
+        skipped = set(self.all_special_ids)
+        tokens = ((i, self._inner.id_to_token(i)) for i in ids)
+        return [token for i, token in tokens if int(i) not in skipped]
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
         """Return token -> id: the model's tokens by id, then the added tokens that the model does not have.
@@ -271,7 +275,18 @@ class VocabularyCalls(TokenizerBase):
 
     @property
     def all_special_tokens(self) -> list[str]:
-        """The tokens with a role and all other special added tokens, without duplicates."""
+        """The tokens with a role and other special tokens, without duplicates.
+
+        Of a tokenizer from a folder, the others are those that its files name or list as extra or additional special
+        tokens, as in transformers; of other tokenizers, all added tokens that are special.
+        """
+        listed = self._settings.listed_special_tokens
+        if listed is None:
+            return self._marked_special_tokens()
+        return list(dict.fromkeys(token for token in listed if self._inner.token_to_id(token) is not None))
+
+    def _marked_special_tokens(self) -> list[str]:
+        """Return the tokens with a role and all other added tokens that are special."""
         roles = [token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None]
         added = [token.content for token in self.added_tokens.values() if token.special]
         return list(dict.fromkeys([*roles, *added]))

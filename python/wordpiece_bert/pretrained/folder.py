@@ -106,6 +106,9 @@ class FolderSettings:
     truncation_side: Side | None = None
     #: Role (a key of SPECIAL_TOKEN_ROLES) -> token, for the roles that the folder has.
     special_tokens: dict[str, str] = field(default_factory=dict)
+    #: The special tokens that the folder names and its extra ones, in the order of transformers; None for all that the
+    #: tokenizer marks special.
+    listed_special_tokens: tuple[str, ...] | None = None
     #: The arrays that ``tokenizer(...)`` returns by default (DistilBERT has no "token_type_ids").
     model_input_names: tuple[str, ...] = INPUT_NAMES
     #: Whether ``batch_decode`` cleans up texts by default.

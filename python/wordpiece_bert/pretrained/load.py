@@ -120,15 +120,21 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
     if isinstance(pad_token, str) and pad_token and "pad_token" not in settings.values:
         declared.named.setdefault("pad_token", special_token(pad_token))
     roles = {role: declared.named[role].content for role in SPECIAL_TOKEN_ROLES if role in declared.named}
+    usual = _usual_roles(file, present)
+    adding = tokens_to_add(present, declared)
+    special = {token.content: token.special for token in [*present.values(), *adding]}
+    marked = {*(usual | roles).values(), *(content for content, is_special in special.items() if is_special)}
+    listed = declared.listed({} if settings.names_all_special_tokens else usual)
     return LoadedFolder(
         json=json,
         vocab=vocab,
-        added_tokens=tuple(tokens_to_add(present, declared)),
+        added_tokens=tuple(adding),
         settings=FolderSettings(
             model_max_length=settings.limit(),
             padding_side=settings.side("padding_side"),
             truncation_side=settings.side("truncation_side"),
-            special_tokens=_usual_roles(file, present) | roles,
+            special_tokens=usual | roles,
+            listed_special_tokens=None if set(listed) == marked else listed,
             model_input_names=settings.input_names(),
             clean_up_tokenization_spaces=settings.optional_flag("clean_up_tokenization_spaces") or False,
         ),

@@ -94,7 +94,10 @@ def _config(core: _core.Tokenizer, settings: FolderSettings) -> dict[str, Any]:
     if core.padding is not None and "pad_token" not in roles:
         # Otherwise transformers registers the token that the padding names.
         config["pad_token"] = None
-    others = [token["content"] for _, token in added if token["special"] and token["content"] not in roles.values()]
+    listed = settings.listed_special_tokens
+    if listed is None:
+        listed = tuple(token["content"] for _, token in added if token["special"])
+    others = [token for token in listed if token in contents and token not in roles.values()]
     if others:
         config["additional_special_tokens"] = others
     if settings.padding_side is not None:

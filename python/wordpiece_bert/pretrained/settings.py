@@ -27,8 +27,9 @@ _WORDPIECE_CLASSES = frozenset(
     | {"DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "PreTrained", "TokenizersBackend"}
 )
 
-# Those of them whose models have no token type embeddings, and the two that belong to no model.
-_WITHOUT_TYPE_IDS = frozenset({"DistilBert", "PreTrained", "TokenizersBackend"})
+# The two of them that belong to no model, and those whose models have no token type embeddings.
+_WITHOUT_MODEL = frozenset({"PreTrained", "TokenizersBackend"})
+_WITHOUT_TYPE_IDS = _WITHOUT_MODEL | {"DistilBert"}
 
 # The class whose words another program may find, and these programs.
 _JAPANESE = "BertJapanese"
@@ -96,6 +97,11 @@ class Settings:
         if value is not None and not isinstance(value, str):
             self.refuse("tokenizer_class", "a string")
         return value and value.removesuffix("Fast").removesuffix("Tokenizer")
+
+    @property
+    def names_all_special_tokens(self) -> bool:
+        """Whether the file names all special tokens: its class belongs to no model, and has none by default."""
+        return self.class_name() in _WITHOUT_MODEL
 
     def input_names(self) -> tuple[str, ...]:
         """Return the inputs of the model, by default those of the class."""

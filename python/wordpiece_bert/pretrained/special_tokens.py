@@ -7,7 +7,7 @@ list of additional special tokens does not get the special flag.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.safe_json import quoted
@@ -22,6 +22,7 @@ from wordpiece_bert.pretrained.folder import (
 from wordpiece_bert.pretrained.settings import Settings, read_optional_object
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["DeclaredTokens", "StatedToken", "declared_tokens", "parse_token", "special_token", "tokens_to_add"]
@@ -73,6 +74,23 @@ class DeclaredTokens:
     #: Token -> stated id, and the file that states the ids.
     stated_ids: dict[str, int] = field(default_factory=dict)
     stated_in: str = CONFIG_FILE
+
+    def ordered(self) -> list[StatedToken]:
+        """Return the tokens with names: those with a role, then those whose names are specific to the model."""
+        names = [role for role in ROLES if role in self.named]
+        return [self.named[name] for name in [*names, *(name for name in self.named if name not in ROLES)]]
+
+    def listed(self, defaults: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what transformers lists as all special tokens: those with names, and then the extra ones.
+
+        Parameters
+        ----------
+        defaults : mapping of str to str
+            The tokens of the roles that no file names.
+        """
+        roles = {role: special_token(token) for role, token in defaults.items()}
+        named = replace(self, named=roles | self.named).ordered()
+        return tuple(dict.fromkeys(token.content for token in [*named, *self.extra]))
 
 
 def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedToken]) -> DeclaredTokens:
@@ -153,9 +171,7 @@ def tokens_to_add(present: dict[int, StatedToken], declared: DeclaredTokens) -> 
     """
     adding = [token for _, token in sorted(declared.by_id.items())]
     known = {token.content for token in [*present.values(), *adding]}
-    order = [role for role in ROLES if role in declared.named]
-    order += [name for name in declared.named if name not in ROLES]
-    named = [declared.named[name] for name in order]
+    named = declared.ordered()
     for token in [*named, *declared.extra]:
         if token.content not in known and token not in adding:
             adding.append(token)

@@ -15,7 +15,7 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_flag, checked_probability, whole_number
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._tokenizer.parts import plain_core
+from wordpiece_bert._tokenizer.parts import marked_special_ids, plain_core
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -157,7 +157,7 @@ class Masking:
         self._tokenizer = tokenizer
         self._options = options
         self._pad_id = tokenizer.pad_token_id or 0
-        self._rules = _core.MaskingRules(core, sorted(tokenizer.all_special_ids), tokenizer.mask_token_id, **options)
+        self._rules = _core.MaskingRules(core, marked_special_ids(tokenizer), tokenizer.mask_token_id, **options)
 
     @property
     def pad_id(self) -> int:

@@ -569,11 +569,6 @@ impl Tokenizer {
         Ok(self.core.id_to_token(convert::id(token_id, Location::argument("token_id"))?))
     }
 
-    /// Return whether an id is that of a special added token.
-    fn is_special(&self, token_id: u32) -> bool {
-        self.core.is_special(token_id)
-    }
-
     /// Return a dict of tokens and ids.
     fn vocab<'py>(&self, py: Python<'py>, with_added_tokens: bool) -> PyResult<Bound<'py, PyDict>> {
         let vocab = PyDict::new(py);
