@@ -22,6 +22,7 @@ import pytest
 import wordpiece_bert as wb
 from command_line import MODEL, desk, error_of, stdin
 from wordpiece_bert.cli import main
+from wordpiece_bert.errors import VocabWarning
 from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def test_encode_loads_vocab_txt_tokenizer_json_and_folder_alike(capsys: pytest.C
 
 def test_encode_cased_keeps_case(capsys: pytest.CaptureFixture[str]) -> None:
     Path("vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\nÉ\ne\n")
-    assert records(capsys, "--vocab", "vocab.txt", "--text", "É") == [{"ids": [1, 4, 2]}]
+    with pytest.warns(VocabWarning, match=r"'É' \(1 of 2\) are in no text because texts are put into lower case"):
+        assert records(capsys, "--vocab", "vocab.txt", "--text", "É") == [{"ids": [1, 4, 2]}]
     assert records(capsys, "--vocab", "vocab.txt", "--cased", "--text", "É") == [{"ids": [1, 3, 2]}]
 
 

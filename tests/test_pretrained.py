@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 import wordpiece_bert as wb
 from wordpiece_bert import _core, pretrained
 from wordpiece_bert._internal.atomic_folder import AtomicFolder
-from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabWarning
 from wordpiece_bert.pretrained import FolderSettings, load_folder, write_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "É", "e", "éa", "中", "[", "]", "cls", "x"]
+UNCASED = {"do_lower_case": True}
 TEXT = "É a中b xb <x> foo[MASK] <m> [CLS] New b"
 
 
@@ -473,9 +474,36 @@ def test_from_pretrained_restores_what_save_pretrained_wrote(tmp_path: Path) -> 
 
 def test_special_tokens_missing_from_the_vocabulary_come_after_it(tmp_path: Path) -> None:
     make_folder(tmp_path, {"vocab.txt": "[PAD]\n[UNK]\na\n"})
-    tokenizer = wb.Tokenizer.from_pretrained(tmp_path)
+    with pytest.warns(VocabWarning, match=r"no '\[CLS\]' and no '\[SEP\]': it is added after the other tokens"):
+        tokenizer = wb.Tokenizer.from_pretrained(tmp_path)
     assert tokenizer.encode("a").ids == [4, 2, 3]
     assert tokenizer.encode("a", "a").ids == [4, 2, 3, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "config", "remark"),
+    [
+        (["Paris", "paris"], None, r"'Paris' \(1 of 2\) .*write \"do_lower_case\": false into tokenizer_config.json"),
+        (["Paris", "paris"], {"cls_token": "[CLS]"}, r"'Paris' \(1 of 2\) .*put into lower case"),
+        (["café", "café"[:3]], None, r"'café' \(1 of 2\) .*accents are removed.*\"strip_accents\": false"),
+        (["한"], None, r"'한' \(1 of 1\) .*accents are removed"),
+        (["Paris"], UNCASED, None),
+        (["Paris"], {"do_lower_case": False}, None),
+        (["paris", "東", "##s", "[Q]"], None, None),
+    ],
+)
+def test_a_vocabulary_that_the_default_options_make_unreachable_is_reported(
+    tmp_path: Path, tokens: list[str], config: dict[str, Any] | None, remark: str | None
+) -> None:
+    files: dict[str, Any] = {"vocab.txt": "\n".join([*VOCAB[:5], *tokens]) + "\n"}
+    make_folder(tmp_path, files | ({} if config is None else {"tokenizer_config.json": config}))
+    if remark is None:
+        wb.Tokenizer.from_pretrained(tmp_path)
+        return
+    with pytest.warns(VocabWarning, match=remark):
+        wb.Tokenizer.from_pretrained(tmp_path)
+    with pytest.warns(VocabWarning, match=remark.partition(" .*")[0] + " .*(lowercase|strip_accents)=False"):
+        wb.Tokenizer.from_vocab(tmp_path / "vocab.txt")
 
 
 @pytest.mark.parametrize(
@@ -511,7 +539,7 @@ def test_all_special_tokens_are_those_with_a_name_and_the_extra_ones(tmp_path: P
 
 
 def test_the_setting_of_cleaning_up_is_that_of_the_folder(tmp_path: Path) -> None:
-    folder = vocab_folder(tmp_path / "first", tokenizer_config__json={"clean_up_tokenization_spaces": True})
+    folder = vocab_folder(tmp_path / "first", tokenizer_config__json={"clean_up_tokenization_spaces": True, **UNCASED})
     tokenizer = wb.Tokenizer.from_pretrained(folder)
     tokenizer = wb.Tokenizer._build(tokenizer.with_added_tokens(["'", "s"])._inner, tokenizer._settings)
     ids = tokenizer.convert_tokens_to_ids(["a", "'", "s"])

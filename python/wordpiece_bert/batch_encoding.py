@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert._internal.notebook import arrays_html
+from wordpiece_bert._internal.peer_arguments import BATCH_ENCODING_ARGUMENTS, refuse
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_BATCHES
 from wordpiece_bert._internal.tensors import check_tensor_type, is_tensor, to_torch
 from wordpiece_bert.errors import InputError
 
@@ -96,7 +98,10 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         truncated: npt.NDArray[np.bool_] | None = None,
         *,
         _encode: Callable[[], list[Encoding]] | None = None,
+        **others: Never,
     ) -> None:
+        if others:
+            refuse("BatchEncoding", others, BATCH_ENCODING_ARGUMENTS)
         self._data = dict(data or {})
         self.truncated = np.zeros(0, np.bool_) if truncated is None else truncated
         self._encode = _encode
@@ -131,6 +136,8 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         try:
             value: Value = self._data[name]
         except KeyError:
+            if name in INSTEAD_IN_BATCHES:
+                raise AttributeError(f"BatchEncoding has no attribute {name!r}: {INSTEAD_IN_BATCHES[name]}") from None
             raise AttributeError(f"no {name!r} in this BatchEncoding, which has {', '.join(self._data)}") from None
         return value
 

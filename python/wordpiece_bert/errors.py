@@ -120,4 +120,4 @@ class VectorsWarning(UserWarning):
 
 
 class VocabWarning(UserWarning):
-    """A ``vocab.txt`` has a line that is blank, duplicate or padded with white space, or lacks [CLS] or [SEP]."""
+    """A ``vocab.txt`` has a line that is probably a mistake, lacks [CLS] or [SEP], or does not fit the normalization."""

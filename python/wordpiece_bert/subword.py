@@ -319,7 +319,7 @@ class SubwordTokenizer:
         file = self._folder / "tokenizer.json"
         try:
             core: Any = (
-                tokenizers.Tokenizer.from_file(str(file))
+                tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8-sig"))
                 if definition is None
                 else tokenizers.Tokenizer.from_str(json.dumps(definition))
             )
@@ -644,7 +644,7 @@ class SubwordTokenizer:
             return
         for name in ("tokenizer.json", *_SETTINGS):
             if (self._folder / name).is_file():
-                output.write_text(name, (self._folder / name).read_text(encoding="utf-8"))
+                output.write_text(name, (self._folder / name).read_text(encoding="utf-8-sig"))
 
     def __repr__(self) -> str:
         kind = type(self._core.model).__name__

@@ -15,6 +15,7 @@ from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
+from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.call_options import resolve
 from wordpiece_bert._tokenizer.decoding import DecodingCalls
@@ -22,6 +23,7 @@ from wordpiece_bert._tokenizer.files import FileCalls
 from wordpiece_bert._tokenizer.model_inputs import ModelInputCalls
 from wordpiece_bert._tokenizer.saving import SavingCalls
 from wordpiece_bert._tokenizer.text_calls import TextCalls, TextPart
+from wordpiece_bert._tokenizer.vocabulary_remarks import missing_specials, unreachable_tokens
 from wordpiece_bert._tokenizer.word_splitter import WordCore, check_splitter
 from wordpiece_bert.added_token import AddedToken
 from wordpiece_bert.batch_encoding import BatchEncoding
@@ -40,6 +42,16 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretrained import AddedTokenFields, LoadedFolder
 
 __all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "TextPart", "Tokenizer"]
+
+# What to do where texts are normalized so that tokens of a vocab.txt are in none, as arguments and in a folder.
+_OPTIONS = {
+    "lowercase": "use lowercase=False if the model is cased",
+    "strip_accents": "use strip_accents=False if the model was trained with accents",
+}
+_FILE_OPTIONS = {
+    "lowercase": 'write "do_lower_case": false into tokenizer_config.json if the model is cased',
+    "strip_accents": 'write "strip_accents": false into tokenizer_config.json if the model was trained with accents',
+}
 
 # A warning about a vocab.txt describes this many lines, and counts the rest.
 _LINES_SHOWN = 5
@@ -122,7 +134,8 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         -----
         VocabWarning
             Lines of a vocab.txt look like mistakes; every id is still the number of its line. Or it has no `cls_token`
-            or no `sep_token`, so that no special tokens are added.
+            or no `sep_token`, so that no special tokens are added; or one token in a hundred or more is in no text,
+            because texts are put into lower case or lose their accents.
 
         Examples
         --------
@@ -154,14 +167,16 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             continuing_subword_prefix=continuing_subword_prefix,
             max_input_chars_per_word=whole_number("max_input_chars_per_word", max_input_chars_per_word, 0),
         )
-        missing = [token for token in (cls_token, sep_token) if core.token_to_id(token) is None]
+        missing = missing_specials(core, (cls_token, sep_token))
         if missing:
             remarks.append(
-                f"the vocabulary has no {' and no '.join(map(repr, missing))}, so no special tokens are added to "
-                "texts; add what is missing if the model was trained with it"
+                f"{missing}, so no special tokens are added to texts; add what is missing if the model was trained "
+                "with it"
             )
-        if remarks and isinstance(vocab, str | os.PathLike):
-            warn(f"{os.fspath(vocab)}: {'; '.join(remarks)}", VocabWarning)
+        if isinstance(vocab, str | os.PathLike):
+            remarks += unreachable_tokens(core, normalizer, _OPTIONS)
+            if remarks:
+                warn(f"{os.fspath(vocab)}: {'; '.join(remarks)}", VocabWarning)
         return cls._build(core, FolderSettings(special_tokens=roles))
 
     @classmethod
@@ -253,6 +268,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             return cls._from_text(text)
 
     @classmethod
+    @refusing(TOKENIZER_ARGUMENTS["from_pretrained"])
     @completed_by(SPLITTING)
     def from_pretrained(
         cls,
@@ -299,6 +315,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         UserWarning
             tokenizer_config.json contradicts tokenizer.json, or gives other ids for added tokens, or the padding of
             tokenizer.json has a pad_id that is not the id of its pad_token.
+        VocabWarning
+            As for `from_vocab`, if there is no tokenizer.json and no file says whether texts are put into lower case;
+            or vocab.txt has no token for ``[CLS]`` or ``[SEP]``, which is then added with the next id.
 
         Examples
         --------
@@ -338,7 +357,16 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
                 clean_text=True,
                 tokenize_chinese_chars=loaded.vocab.tokenize_chinese_chars,
             )
-            core, remarks = _core_of_vocab(loaded.vocab.path, dict(settings.special_tokens), normalizer)
+            roles = dict(settings.special_tokens)
+            core, remarks = _core_of_vocab(loaded.vocab.path, roles, normalizer)
+            missing = missing_specials(core, [roles[role] for role in ("cls_token", "sep_token") if role in roles])
+            if missing:
+                remarks.append(
+                    f"{missing}: it is added after the other tokens, as in transformers, and the model has no "
+                    "embedding for it unless it was trained so"
+                )
+            if loaded.vocab.options_are_defaults:
+                remarks += unreachable_tokens(core, normalizer, _FILE_OPTIONS)
             if remarks:
                 warn(f"{loaded.vocab.path}: {'; '.join(remarks)}", VocabWarning)
         adding = [_fields(token) for token in loaded.added_tokens]
@@ -602,10 +630,10 @@ def _name_the_methods() -> None:
     """Give the methods of all parts the name of the class, as in ``Tokenizer.encode() got an unexpected keyword …``."""
     for part in Tokenizer.__mro__[1:-1]:
         for name, member in vars(part).items():
-            functions: tuple[Any, ...] = (member, getattr(member, "__func__", None), getattr(member, "fget", None))
-            for function in functions:
-                if hasattr(function, "__code__"):
-                    function.__qualname__ = f"Tokenizer.{name}"
+            function: Any = getattr(member, "__func__", None) or getattr(member, "fget", None) or member
+            while hasattr(function, "__code__"):
+                function.__qualname__ = f"Tokenizer.{name}"
+                function = getattr(function, "__wrapped__", None)
 
 
 _name_the_methods()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.peer_arguments import refusing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +15,11 @@ Arguments = ParamSpec("Arguments")
 
 _PIPELINE = "its steps are options of Tokenizer.from_vocab; to_json() shows them"
 _CHANGES = "a Tokenizer never changes; "
+_CHAT = "BERT has no chat template"
+_NO_NAME = "a Tokenizer keeps no name and no paths: keep what from_pretrained is given, or use fingerprint"
+_TEMPLATE = "the special tokens of a row are those of the template; add_special_tokens=False leaves them out"
+_ONE_KIND = "there is one kind of tokenizer, in Rust"
+_INTERNAL = "it belongs to transformers' own files and classes"
 _TRAINING = "wordpiece_bert.train_vocab(texts, ...).tokenizer()"
 
 #: What to use instead of an attribute of a tokenizer, by name.
@@ -51,7 +55,53 @@ INSTEAD = {
     "model_input_names": "use list(tokenizer('')), the arrays that a call returns",
     "max_len_single_sentence": "use model_max_length - num_special_tokens_to_add()",
     "max_len_sentences_pair": "use model_max_length - num_special_tokens_to_add(pair=True)",
-    "apply_chat_template": "BERT has no chat template",
+    **dict.fromkeys(
+        ("async_encode", "async_encode_batch", "async_encode_batch_fast", "async_decode_batch"),
+        "use asyncio.to_thread(tokenizer.encode_batch, texts): other threads run meanwhile",
+    ),
+    "encode_special_tokens": "pass encode_special_tokens=True to a call",
+    **dict.fromkeys(("from_str", "from_buffer"), "use Tokenizer.from_json(text)"),
+    **dict.fromkeys(
+        ("apply_chat_template", "chat_template", "chat_control_tokens", "encode_message_with_chat_template"), _CHAT
+    ),
+    **dict.fromkeys(("get_chat_template", "save_chat_templates", "parse_response", "response_template"), _CHAT),
+    "get_response_parser": _CHAT,
+    **dict.fromkeys(("name_or_path", "init_inputs", "init_kwargs"), _NO_NAME),
+    **dict.fromkeys(("vocab_file", "files_loaded", "vocab_files_names", "pretrained_vocab_files_map"), _NO_NAME),
+    **dict.fromkeys(("do_lower_case", "strip_accents", "tokenize_chinese_chars"), _PIPELINE),
+    **dict.fromkeys(("add_bos_token", "add_eos_token", "update_post_processor"), _TEMPLATE),
+    "add_prefix_space": "WordPiece does not look at spaces",
+    **dict.fromkeys(
+        (
+            "clean_up_tokenization",
+            "clean_up_tokenization_spaces",
+            "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
+        ),
+        "pass clean_up_tokenization_spaces= to decode; batch_decode has the folder's setting by default",
+    ),
+    "split_special_tokens": "pass split_special_tokens=True to the call tokenizer(...)",
+    "set_truncation_and_padding": f"{_CHANGES}with_truncation and with_padding return others",
+    "pad_token_type_id": "padding has the token type 0, or in from_file the pad_type_id of the file: see padding",
+    "push_to_hub": "use save_pretrained(folder); hf upload NAME FOLDER uploads it",
+    "verbose": "pass verbose=False to a call",
+    "SPECIAL_TOKENS_ATTRIBUTES": "use all_special_tokens",
+    **dict.fromkeys(("backend", "slow_tokenizer_class", "can_save_slow_tokenizer"), _ONE_KIND),
+    **dict.fromkeys(("convert_added_tokens", "convert_to_native_format", "deprecation_warnings"), _INTERNAL),
+    "register_for_auto_class": _INTERNAL,
+}
+
+#: What to use instead of an attribute of a `BatchEncoding`.
+INSTEAD_IN_BATCHES = {"fromkeys": "use BatchEncoding(dict.fromkeys(names, value))"}
+
+#: The same for names that transformers has in its ``__getattr__`` alone, and BertWordPieceTokenizer of tokenizers.
+INSTEAD_OF_MORE = {
+    "save_model": "use save_pretrained(folder), which writes vocab.txt too",
+    **dict.fromkeys(("bos_token", "bos_token_id"), "BERT's rows begin with cls_token"),
+    **dict.fromkeys(("eos_token", "eos_token_id"), "BERT's rows end with sep_token"),
+    **dict.fromkeys(
+        ("extra_special_tokens", "extra_special_tokens_ids"),
+        "use all_special_tokens, which has the extra ones after those with a role",
+    ),
 }
 
 _SETTINGS = "the settings are those of the model's folder"
@@ -134,15 +184,7 @@ def refusing_peer_arguments(
     init : callable
         The ``__init__``.
     """
-
-    @functools.wraps(init)
-    def refusing(self: Made, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> None:
-        for name in options:
-            if name in ARGUMENTS:
-                raise InputError(f"{type(self).__name__} has no argument {name!r}: {ARGUMENTS[name]}")
-        init(self, *arguments, **options)
-
-    return refusing
+    return refusing(ARGUMENTS, lambda made: type(made).__name__)(init)
 
 
 class PeerName:

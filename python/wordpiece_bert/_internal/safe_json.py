@@ -26,6 +26,9 @@ MAX_CONFIG_BYTES = 1_000_000
 #: Deepest nesting of arrays and objects. Real files of a model folder have at most eight levels.
 MAX_DEPTH = 64
 
+#: What some programs write before a text in UTF-8.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 _GIT_LFS = b"version https://git-lfs"
 
 # A JSON string, or an unterminated one up to the end of the text: the optional closing quote keeps the scan linear.
@@ -114,7 +117,7 @@ def parse_json(data: bytes, where: str, error: type[WordPieceError]) -> Any:
 
     if is_git_lfs_pointer(data):
         refuse("is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = data.removeprefix(BYTE_ORDER_MARK)
     depth = _depth(data)
     if depth > MAX_DEPTH:
         refuse(f"JSON nested {depth:,} levels deep; the limit is {MAX_DEPTH}")

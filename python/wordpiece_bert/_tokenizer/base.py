@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union
 
 from wordpiece_bert._core import _same_objects
 from wordpiece_bert._internal.checks import checked_flag
-from wordpiece_bert._internal.peer_names import INSTEAD, add_peer_names, without_peer_names
+from wordpiece_bert._internal.peer_names import INSTEAD, INSTEAD_OF_MORE, add_peer_names, without_peer_names
 from wordpiece_bert._tokenizer.call_options import resolve
 from wordpiece_bert.options import CallOptions, Defaults, PaddingSettings, TruncationSettings
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
@@ -151,7 +151,7 @@ class TokenizerBase:
         return self._defaults.padding_side
 
 
-add_peer_names(TokenizerBase, INSTEAD)
+add_peer_names(TokenizerBase, INSTEAD | INSTEAD_OF_MORE)
 
 
 def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, SupportsIndex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Never, SupportsIndex
 
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_flag, checked_strings
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.peer_arguments import MISSING, TOKENIZER_ARGUMENTS, refuse, refusing
 from wordpiece_bert._tokenizer.base import TokenizerBase
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,11 +27,12 @@ class DecodingCalls(TokenizerBase):
 
     def decode(
         self,
-        ids: Ids | SupportsIndex,
+        ids: Ids | SupportsIndex = MISSING,
         skip_special_tokens: bool = True,
         clean_up_tokenization_spaces: bool | None = None,
         *,
         strict: bool = False,
+        **others: Never,
     ) -> str:
         """Convert ids to text.
 
@@ -52,7 +57,7 @@ class DecodingCalls(TokenizerBase):
         Raises
         ------
         InputError
-            A value is not an id; the message has its index.
+            A value is not an id; the message has its index. Also for several rows, which are for `decode_batch`.
 
         Examples
         --------
@@ -63,11 +68,24 @@ class DecodingCalls(TokenizerBase):
         >>> tokenizer.decode([2, 4, 5, 6, 3], skip_special_tokens=False)
         '[CLS] new yorker [SEP]'
         """
+        if others:
+            refuse("Tokenizer.decode", others, TOKENIZER_ARGUMENTS["decode"])
         if isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu"):
             ids = int(ids)
         cleanup = _checked_cleanup(clean_up_tokenization_spaces)
-        return self._inner.decode(ids, skip_special_tokens, cleanup, strict)
+        try:
+            return self._inner.decode(ids, skip_special_tokens, cleanup, strict)
+        except InputError:
+            if ids is MISSING:
+                raise TypeError("Tokenizer.decode() missing 1 required positional argument: 'ids'") from None
+            if _has_rows(ids):
+                raise InputError(
+                    "ids has rows of ids: use decode_batch(rows), or batch_decode(rows), which keeps special tokens by "
+                    "default, as transformers does"
+                ) from None
+            raise
 
+    @refusing(TOKENIZER_ARGUMENTS["decode_batch"])
     @completed_by(decode)
     def decode_batch(
         self,
@@ -102,8 +120,15 @@ class DecodingCalls(TokenizerBase):
         ['new', 'yorker']
         """
         cleanup = _checked_cleanup(clean_up_tokenization_spaces)
-        return self._inner.decode_batch(ids, skip_special_tokens, cleanup, strict)
+        try:
+            return self._inner.decode_batch(ids, skip_special_tokens, cleanup, strict)
+        except InputError as error:
+            first = ids[0] if isinstance(ids, Sequence | np.ndarray) and len(ids) else None
+            if isinstance(first, SupportsIndex) and np.ndim(first) == 0:
+                raise InputError(f"{error}: one row of ids is for decode(ids)") from None
+            raise
 
+    @refusing(TOKENIZER_ARGUMENTS["batch_decode"])
     def batch_decode(
         self,
         sequences: Iterable[Ids],
@@ -175,3 +200,11 @@ class DecodingCalls(TokenizerBase):
 
 def _checked_cleanup(value: object) -> bool:
     return value is not None and checked_flag("clean_up_tokenization_spaces", value, or_none=True)
+
+
+def _has_rows(ids: object) -> bool:
+    """Whether ids are those of several rows."""
+    if isinstance(ids, np.ndarray):
+        return ids.ndim > 1
+    is_list = isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and len(ids) > 0
+    return isinstance(ids, RaggedBatch) or (is_list and isinstance(ids[0], Sequence | np.ndarray))

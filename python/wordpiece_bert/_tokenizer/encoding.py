@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Never
 
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refuse, refusing
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import TokenizerBase, requested
@@ -49,6 +50,7 @@ class EncodingCalls(TokenizerBase):
         padding_side: Side | None = None,
         offset_unit: OffsetUnit = "char",
         encode_special_tokens: bool = False,
+        **others: Never,
     ) -> Encoding:
         """Encode one text, or a pair of texts, with all details.
 
@@ -81,6 +83,8 @@ class EncodingCalls(TokenizerBase):
         >>> encoding.offsets
         [(0, 0), (0, 3), (4, 8), (8, 10), (0, 0)]
         """
+        if others:
+            refuse("Tokenizer.encode", others, TOKENIZER_ARGUMENTS["encode"])
         plain = self._plain
         if plain is not None and (  # a call without options, the most frequent one, in half the time
             is_split_into_words is False
@@ -163,6 +167,7 @@ class EncodingCalls(TokenizerBase):
         return_overflowing_tokens: bool = False,
         return_n_tokens: bool = False,
         threads: int | None = None,
+        **others: Never,
     ) -> RaggedBatch:
         """Encode a batch to flat arrays: the fastest way for many texts.
 
@@ -203,6 +208,8 @@ class EncodingCalls(TokenizerBase):
         >>> batch[1]
         array([2, 4, 3, 5, 3], dtype=uint32)
         """
+        if others:
+            refuse("Tokenizer.encode_batch", others, TOKENIZER_ARGUMENTS["encode_batch"])
         given = (
             is_split_into_words,
             add_special_tokens,
@@ -233,6 +240,7 @@ class EncodingCalls(TokenizerBase):
             warn_file_truncated(rows.truncated, resolved.truncation)
         return ragged(rows)
 
+    @refusing(TOKENIZER_ARGUMENTS["encodings"])
     @completed_by(encode_batch)
     def encodings(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert._tokenizer.vocabulary import VocabularyCalls
 from wordpiece_bert._tokenizer.word_splitter import WordCore, word_core
 from wordpiece_bert.errors import InputError
@@ -56,6 +57,7 @@ class SavingCalls(VocabularyCalls):
         """
         return self._inner.to_json()
 
+    @refusing(TOKENIZER_ARGUMENTS["save"])
     def save(self, path: StrPath) -> None:
         """Write a tokenizer.json, atomically.
 
@@ -81,6 +83,7 @@ class SavingCalls(VocabularyCalls):
         """
         write_text(Path(path), self.to_json())
 
+    @refusing(TOKENIZER_ARGUMENTS["save_pretrained"])
     def save_pretrained(self, folder: StrPath) -> None:
         """Write a model folder that transformers loads with the same ids.
 

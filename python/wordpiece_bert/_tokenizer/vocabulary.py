@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert._tokenizer.base import TokenizerBase
 from wordpiece_bert._tokenizer.model_rows import IdBounds
+from wordpiece_bert._tokenizer.word_splitter import word_core
 from wordpiece_bert.added_token import FLAGS, AddedToken
 from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES
 
@@ -185,6 +187,11 @@ class VocabularyCalls(TokenizerBase):
         """
         return self._inner.memory_bytes_per_thread
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether encodings have offsets and word ids, as those of the tokenizers of transformers in Rust have."""
+        return word_core(self._inner) is None
+
     def __len__(self) -> int:
         return self._inner.vocab_size(True)
 
@@ -199,6 +206,7 @@ class VocabularyCalls(TokenizerBase):
             for token_id, (content, *flags) in self._inner.added_tokens()
         }
 
+    @refusing(TOKENIZER_ARGUMENTS["num_special_tokens_to_add"])
     def num_special_tokens_to_add(self, pair: bool = False) -> int:
         """Return how many special tokens the template adds to a text, or with `pair` to a pair.
 

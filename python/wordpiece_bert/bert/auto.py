@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.peer_arguments import MODEL_LOADING, refusing
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.config import BertConfig, find_config
 from wordpiece_bert.bert.families import FAMILIES, Family, class_named, family_named
@@ -36,6 +37,7 @@ class AutoModel:
     """
 
     @staticmethod
+    @refusing(MODEL_LOADING)
     @completed_by(LOADING)
     def from_pretrained(
         name: str | os.PathLike[str],
@@ -66,6 +68,7 @@ class AutoModel:
         return load_any(loading.find(name), loading)
 
     @staticmethod
+    @refusing(MODEL_LOADING)
     @completed_by(LOADING)
     def base_from_pretrained(
         name: str | os.PathLike[str],

@@ -10,6 +10,9 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_folder import written_folder
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.peer_arguments import MODEL_CALL, MODEL_LOADING, MODEL_SAVING, refusing
+from wordpiece_bert._internal.peer_names import add_peer_names, without_peer_names
+from wordpiece_bert._internal.peer_names_of_models import INSTEAD_IN_MODELS
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, listed, non_finite, resolve
 from wordpiece_bert.bert.checkpoint.fused import joined, split
@@ -157,6 +160,11 @@ class Model:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         with_example(cls, cls.config_class.__name__)
+        if "__call__" in vars(cls):
+            cls.__call__ = refusing(MODEL_CALL, lambda model: type(model).__name__)(vars(cls)["__call__"])
+
+    def __dir__(self) -> list[str]:
+        return without_peer_names(type(self), super().__dir__())
 
     if TYPE_CHECKING:
         # Runs the model; each class has its own arguments and its own output.
@@ -186,6 +194,7 @@ class Model:
         raise NotImplementedError
 
     @classmethod
+    @refusing(MODEL_LOADING, lambda model: f"{model.__name__}.from_pretrained")
     @completed_by(LOADING)
     def from_pretrained(
         cls,
@@ -291,6 +300,7 @@ class Model:
         """How the model computes on this machine: CPU, dtype, instructions, threads, and the reason."""
         return describe_engine(self.backend, self.dtype, requested=self._requested_dtype)
 
+    @refusing(MODEL_SAVING, lambda model: f"{type(model).__name__}.save_pretrained")
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder that transformers can load.
 
@@ -405,6 +415,9 @@ class Model:
             return "float32"
         (dtype,) = dtypes
         return "bfloat16" if dtype == BFLOAT16 else dtype.name
+
+
+add_peer_names(Model, INSTEAD_IN_MODELS)
 
 
 def _without_non_finite(resolved: Resolved, source: str) -> Resolved:

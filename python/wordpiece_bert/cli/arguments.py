@@ -39,6 +39,7 @@ __all__ = [
     "add_prompts",
     "add_threads",
     "calibration_texts",
+    "lines_of",
     "common_options",
     "described",
     "files_of",
@@ -252,11 +253,30 @@ def calibration_texts(options: argparse.Namespace) -> list[str] | None:
     """
     if options.calibrate is None:
         return None
+    return [line for line in lines_of(options.calibrate, "--calibrate") if line.strip()]
+
+
+def lines_of(file: Path, option: str) -> list[str]:
+    """Return the lines of the file of an option.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    option : str
+        The option, for messages.
+
+    Raises
+    ------
+    InputError
+        The file is not UTF-8.
+    """
+    from wordpiece_bert.corpus.texts import TextReader
+
     try:
-        lines = options.calibrate.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as cause:
-        raise InputError(f"--calibrate {options.calibrate}: the file is not UTF-8: {cause}") from cause
-    return [line for line in lines if line.strip()]
+        return [line for block in TextReader(file) for line in block.texts()]
+    except InputError as error:
+        raise InputError(f"{option} {error}") from error.__cause__
 
 
 def add_prompts(parser: argparse.ArgumentParser, before: str) -> None:

@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     if options.output.exists() and not options.output.is_dir():
         raise InputError(f"{options.output}: is a file; give a folder")
-    words = None if options.vocabulary is None else options.vocabulary.read_text(encoding="utf-8").splitlines()
+    words = None if options.vocabulary is None else arguments.lines_of(options.vocabulary, "--vocabulary")
     encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads, download=options.download)
     static = distill_static(
         encoder,

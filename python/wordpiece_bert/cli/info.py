@@ -219,14 +219,23 @@ def _engine_facts() -> dict[str, object]:
 
 
 def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:
+    from wordpiece_bert._tokenizer.vocabulary_remarks import unreachable_tokens
+
     roles = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     special = {token: tokenizer.token_to_id(token) for role in roles if (token := getattr(tokenizer, role)) is not None}
-    return {
+    core = core_of(tokenizer)
+    normalizer = core.bert_normalizer
+    facts: dict[str, object] = {
         "vocabulary": tokenizer.vocab_size,
         "with_added_tokens": len(tokenizer),
         "special_tokens": special,
-        "fingerprint": tokenizer.fingerprint,
+        "special_tokens_of_a_row": tokenizer.num_special_tokens_to_add(),
     }
+    if normalizer is not None:
+        facts["lower_case"] = normalizer.lowercase
+        if remarks := unreachable_tokens(core, normalizer):
+            facts["remarks"] = remarks
+    return facts | {"fingerprint": tokenizer.fingerprint}
 
 
 def _contents_facts(tokenizer: Tokenizer) -> dict[str, object]:
@@ -248,4 +257,6 @@ def _shown(value: object) -> str:
         return ", ".join(_shown(one) for one in value) or "none"
     if value is None:
         return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)

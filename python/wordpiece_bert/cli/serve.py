@@ -212,7 +212,7 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
     given = {field.name: getattr(options, field.name, None) for field in fields(ServerSettings)}
     keys = os.environ.get(KEYS, "").replace(",", " ").split()
     for file in options.api_key_file:
-        found = file.read_text(encoding="utf-8").split()
+        found = file.read_text(encoding="utf-8-sig").split()
         if not found:
             raise InputError(f"{file} has no key")
         keys += found

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert._internal.ordinary_file import require_ordinary_file
+from wordpiece_bert._internal.safe_json import BYTE_ORDER_MARK
 from wordpiece_bert.corpus.fingerprint import METADATA_KEY, read_sidecar
 from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.corpus.parquet import import_pyarrow
@@ -93,7 +94,7 @@ def _from_json_lines(path: Path) -> StoredVectors:
         for number, line in enumerate(lines, 1):
             if line.isspace():
                 continue
-            row = _row_of_line(line, number)
+            row = _row_of_line(line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line, number)
             if rows and len(row) != len(rows[0]):
                 raise _ContentError(f"line {number} has {len(row)} numbers, the first vector {len(rows[0])}")
             rows.append(row)

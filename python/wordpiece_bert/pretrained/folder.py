@@ -91,6 +91,8 @@ class VocabFile:
     lowercase: bool = True
     strip_accents: bool | None = None
     tokenize_chinese_chars: bool = True
+    #: Whether no file says if texts are put into lower case, and lose their accents.
+    options_are_defaults: bool = False
     #: Not None if a function of the caller finds the words; the other options then have no effect.
     words: WordRules | None = None
 

@@ -107,6 +107,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
             lowercase=settings.flag("do_lower_case", default=True),
             strip_accents=settings.optional_flag("strip_accents"),
             tokenize_chinese_chars=settings.flag("tokenize_chinese_chars", default=True),
+            options_are_defaults=not settings.values.keys() & {"do_lower_case", "strip_accents"},
         )
 
     present = _added_tokens(file)
@@ -208,7 +209,7 @@ def _read_text(path: Path) -> str:
     if is_git_lfs_pointer(data):
         raise TokenizerFormatError(f"{path}: is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as cause:
         raise TokenizerFormatError(
             f"{path}: not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
