@@ -273,9 +273,7 @@ def test_the_encodings_of_the_rows(overflow: bool, pair: list[str] | None) -> No
 @pytest.mark.parametrize("pair", [None, "un mat the cat the cat the mat c b a"])
 @pytest.mark.parametrize("template", [True, False])
 @pytest.mark.parametrize(("longest", "stride"), [(7, 1), (9, 2)])
-def test_places_in_windows_are_those_of_tokenizers(
-    pair: str | None, template: bool, longest: int, stride: int
-) -> None:
+def test_places_in_windows_are_those_of_tokenizers(pair: str | None, template: bool, longest: int, stride: int) -> None:
     """Without a template, tokenizers does not know which tokens of the windows of a pair are from which text."""
     tokenizers = pytest.importorskip("tokenizers")
     content = json.loads(tokenizer().to_json()) | ({} if template else {"post_processor": None})

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert._internal.notebook import arrays_html
-from wordpiece_bert._internal.peer_arguments import BATCH_ENCODING_ARGUMENTS, refuse
+from wordpiece_bert._internal.peer_arguments import BATCH_ENCODING_ARGUMENTS, refuse, without_others
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_BATCHES
 from wordpiece_bert._internal.tensors import check_tensor_type, is_tensor, to_torch
 from wordpiece_bert.errors import InputError
@@ -92,6 +92,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     _encode: Callable[[], list[Encoding]] | None
     _encodings: list[Encoding] | None
 
+    @without_others
     def __init__(
         self,
         data: Mapping[str, Any] | None = None,

@@ -120,4 +120,4 @@ class VectorsWarning(UserWarning):
 
 
 class VocabWarning(UserWarning):
-    """A ``vocab.txt`` has a line that is probably a mistake, lacks [CLS] or [SEP], or does not fit the normalization."""
+    """A ``vocab.txt`` has a line that looks like a mistake, lacks [CLS] or [SEP], or does not fit the normalization."""

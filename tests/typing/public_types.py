@@ -38,7 +38,7 @@ def of_a_tokenizer(tok: wb.Tokenizer) -> None:
     assert_type(tok.encode_files("a.txt", "a.npy"), EncodeSummary)
     assert_type(tok.convert_tokens_to_ids(["a"]), list[int])
     tok.encode("a", padding="longest")
-    tok.encode("a", max_lenght=4)  # type: ignore[call-arg]
+    tok.encode("a", max_lenght=4)  # type: ignore[arg-type]
     tok.encode("a", padding="max")  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import checked_flag, checked_strings
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.peer_arguments import MISSING, TOKENIZER_ARGUMENTS, refuse, refusing
+from wordpiece_bert._internal.peer_arguments import MISSING, TOKENIZER_ARGUMENTS, refuse, refusing, without_others
 from wordpiece_bert._tokenizer.base import TokenizerBase
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.ragged_batch import RaggedBatch
@@ -25,6 +25,7 @@ class DecodingCalls(TokenizerBase):
 
     __slots__ = ()
 
+    @without_others
     def decode(
         self,
         ids: Ids | SupportsIndex = MISSING,
@@ -124,7 +125,7 @@ class DecodingCalls(TokenizerBase):
             return self._inner.decode_batch(ids, skip_special_tokens, cleanup, strict)
         except InputError as error:
             first = ids[0] if isinstance(ids, Sequence | np.ndarray) and len(ids) else None
-            if isinstance(first, SupportsIndex) and np.ndim(first) == 0:
+            if isinstance(first, int | np.integer):
                 raise InputError(f"{error}: one row of ids is for decode(ids)") from None
             raise
 
@@ -206,5 +207,6 @@ def _has_rows(ids: object) -> bool:
     """Whether ids are those of several rows."""
     if isinstance(ids, np.ndarray):
         return ids.ndim > 1
-    is_list = isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and len(ids) > 0
-    return isinstance(ids, RaggedBatch) or (is_list and isinstance(ids[0], Sequence | np.ndarray))
+    if isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and ids:
+        return isinstance(ids[0], Sequence | np.ndarray)
+    return isinstance(ids, RaggedBatch)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Never
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refuse, refusing
+from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refuse, refusing, without_others
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.base import TokenizerBase, requested
@@ -33,6 +33,7 @@ class EncodingCalls(TokenizerBase):
 
     __slots__ = ()
 
+    @without_others
     @completed_by(ENCODING)
     def encode(
         self,
@@ -145,6 +146,7 @@ class EncodingCalls(TokenizerBase):
         """
         return self._inner.encode_ids(text, pair, self._plain or self._resolve(CallOptions())[1])
 
+    @without_others
     @completed_by(ENCODING)
     def encode_batch(
         self,

@@ -1,4 +1,4 @@
-"""What looks like a mistake in a vocabulary beside its options: tokens that no text can have, and missing special tokens."""
+"""What looks like a mistake in a vocabulary: tokens that no text can have, and special tokens that it lacks."""
 
 from __future__ import annotations
 

@@ -161,7 +161,8 @@ class Model:
         super().__init_subclass__()
         with_example(cls, cls.config_class.__name__)
         if "__call__" in vars(cls):
-            cls.__call__ = refusing(MODEL_CALL, lambda model: type(model).__name__)(vars(cls)["__call__"])
+            checked = refusing(MODEL_CALL, lambda model: type(model).__name__)(vars(cls)["__call__"])
+            type.__setattr__(cls, "__call__", checked)
 
     def __dir__(self) -> list[str]:
         return without_peer_names(type(self), super().__dir__())

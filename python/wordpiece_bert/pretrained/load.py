@@ -121,11 +121,12 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
     if isinstance(pad_token, str) and pad_token and "pad_token" not in settings.values:
         declared.named.setdefault("pad_token", special_token(pad_token))
     roles = {role: declared.named[role].content for role in SPECIAL_TOKEN_ROLES if role in declared.named}
-    usual = _usual_roles(file, present)
+    of_bert = _usual_roles(file, present)
     adding = tokens_to_add(present, declared)
-    special = {token.content: token.special for token in [*present.values(), *adding]}
-    marked = {*(usual | roles).values(), *(content for content, is_special in special.items() if is_special)}
-    listed = declared.listed({} if settings.names_all_special_tokens else usual)
+    special = {token.content: token.special for token in present.values()}
+    special |= {fields.content: fields.special for fields in adding}
+    marked = {*(of_bert | roles).values(), *(content for content, is_special in special.items() if is_special)}
+    listed = declared.listed({} if settings.names_all_special_tokens else of_bert)
     return LoadedFolder(
         json=json,
         vocab=vocab,
@@ -134,7 +135,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
             model_max_length=settings.limit(),
             padding_side=settings.side("padding_side"),
             truncation_side=settings.side("truncation_side"),
-            special_tokens=usual | roles,
+            special_tokens=of_bert | roles,
             listed_special_tokens=None if set(listed) == marked else listed,
             model_input_names=settings.input_names(),
             clean_up_tokenization_spaces=settings.optional_flag("clean_up_tokenization_spaces") or False,

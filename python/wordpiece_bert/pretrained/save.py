@@ -96,7 +96,7 @@ def _config(core: _core.Tokenizer, settings: FolderSettings) -> dict[str, Any]:
         config["pad_token"] = None
     listed = settings.listed_special_tokens
     if listed is None:
-        listed = tuple(token["content"] for _, token in added if token["special"])
+        listed = tuple(str(token["content"]) for _, token in added if token["special"])
     others = [token for token in listed if token in contents and token not in roles.values()]
     if others:
         config["additional_special_tokens"] = others
