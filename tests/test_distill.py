@@ -115,7 +115,7 @@ def test_a_static_model_and_a_vocabulary_without_its_unknown_token_are_refused(e
 
 def test_the_command_writes_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = tmp_path / "words.txt"
-    words.write_text("riverbank\nnight watch\n", encoding="utf-8")
+    words.write_text("\ufeffriverbank\r\nnight watch\n", encoding="utf-8")
     arguments = ["--pca-dims", "16", "--vocabulary", str(words), "--json", "-q"]
     assert main(["distill", "-m", str(FOLDER), "-o", str(tmp_path / "static"), *arguments]) == 0
     summary = json.loads(capsys.readouterr().out)
@@ -125,5 +125,9 @@ def test_the_command_writes_the_folder(tmp_path: Path, capsys: pytest.CaptureFix
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert main(["distill", "-m", str(FOLDER), "-o", str(tmp_path / "raw"), "--pca-dims", "none", "-q"]) == 0
+    utf16 = tmp_path / "utf16.txt"
+    utf16.write_text("riverbank\nnight watch\n", encoding="utf-16-le")
+    assert main(["distill", "-m", str(FOLDER), "-o", str(tmp_path / "none"), "--vocabulary", str(utf16)]) == 2
+    assert "it looks like UTF-16" in capsys.readouterr().err
     assert main(["distill", "-m", str(FOLDER), "-o", str(words)]) == 2
     assert "is a file; give a folder" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -345,3 +346,37 @@ def test_only_a_vocabulary_without_gaps_is_saved_as_vocab_txt(tmp_path: Path) ->
     assert wb.Tokenizer.from_pretrained(tmp_path / "gaps").token_to_id("a") == 5
     wb.Tokenizer.from_vocab(["[UNK]", "a"]).save_pretrained(tmp_path / "dense")
     assert (tmp_path / "dense" / "vocab.txt").read_text(encoding="utf-8") == "[UNK]\na\n"
+
+
+def test_json_files_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    tokenizer = wb.Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "B"], lowercase=False)
+    tokenizer.save_pretrained(tmp_path / "plain")
+    shutil.copytree(tmp_path / "plain", tmp_path / "marked")
+    for file in (tmp_path / "marked").glob("*.json"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert wb.Tokenizer.from_pretrained(tmp_path / "marked") == tokenizer
+    # tokenizer.json is compared with tokenizer_config.json, mark or not
+    config = json.loads((tmp_path / "plain" / "tokenizer_config.json").read_text()) | {"do_lower_case": True}
+    (tmp_path / "marked" / "tokenizer_config.json").write_text("\ufeff" + json.dumps(config), encoding="utf-8")
+    with pytest.warns(UserWarning, match="do_lower_case"):
+        wb.Tokenizer.from_pretrained(tmp_path / "marked")
+    assert wb.Tokenizer.from_file(tmp_path / "marked" / "tokenizer.json") == wb.Tokenizer.from_json(tokenizer.to_json())
+    assert wb.Tokenizer.from_json("\ufeff" + tokenizer.to_json()) == wb.Tokenizer.from_json(tokenizer.to_json())
+
+
+def test_a_vocab_txt_in_utf16_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    for coding in ("utf-16", "utf-16-le", "utf-16-be"):
+        path.write_text("[UNK]\n[CLS]\n[SEP]\na\n", encoding=coding)
+        with pytest.raises(VocabError, match=r"the vocabulary is not UTF-8: line 1.*convert it to UTF-8"):
+            wb.Tokenizer.from_vocab(path)
+
+
+def test_a_line_of_white_space_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("[UNK]\n[CLS]\n[SEP]\n\u2028\na\n", encoding="utf-8")
+    with pytest.warns(VocabWarning, match=r'line 4 has nothing but the white space "\\u\{2028\}"'):
+        tokenizer = wb.Tokenizer.from_vocab(path)
+    assert tokenizer.token_to_id("a") == 4
+    with pytest.raises(VocabError, match=r'line 4 of the vocabulary has nothing but the white space "\\u\{2028\}"'):
+        wb.Tokenizer.from_vocab(path, strict=True)

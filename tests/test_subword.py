@@ -74,6 +74,18 @@ def test_an_encoder_is_saved_and_pickled_with_its_tokenizer(tmp_path: Path) -> N
     assert tokenizer.encode("the city").ids == SubwordTokenizer(MODELS / "st_xlmr").encode("the city").ids
 
 
+def test_a_folder_may_have_byte_order_marks_and_is_saved_without(tmp_path: Path) -> None:
+    marked = shutil.copytree(MODELS / "st_roberta", tmp_path / "marked")
+    for file in marked.rglob("*.json"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    expected = SentenceEncoder.from_pretrained(MODELS / "st_roberta").encode(["the city"])
+    encoder = SentenceEncoder.from_pretrained(marked)
+    np.testing.assert_array_equal(encoder.encode(["the city"]), expected)
+    encoder.save_pretrained(tmp_path / "saved")
+    assert (tmp_path / "saved" / "tokenizer.json").read_bytes()[:1] == b"{"
+    np.testing.assert_array_equal(SentenceEncoder.from_pretrained(tmp_path / "saved").encode(["the city"]), expected)
+
+
 def test_lower_case_is_applied_before_the_tokenizer() -> None:
     tokenizer = SubwordTokenizer(MODELS / "st_roberta")
     assert tokenizer.lowercased().encode("A CAT", "DOG").ids == tokenizer.encode("a cat", "dog").ids

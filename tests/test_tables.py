@@ -230,3 +230,12 @@ def test_documents_of_a_table_become_a_store(with_ids: bool, table: list[str]) -
     assert (ours.documents, ours.tokens) == (theirs.documents, theirs.tokens) == (3, theirs.tokens)
     for file in Path("b").rglob("*.npy"):
         np.testing.assert_array_equal(np.load(Path("a") / file.relative_to("b")), np.load(file))
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv"])
+def test_rows_for_training_may_begin_with_a_byte_order_mark(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"rows{suffix}"
+    separator = "," if suffix == ".csv" else "\t"
+    content = '{"text": "a", "label": "b"}\n' if suffix == ".jsonl" else f"text{separator}label\na{separator}b\n"
+    file.write_text("\ufeff" + content, encoding="utf-8")
+    assert read_columns(file, ["text", "label"]) == {"text": ["a"], "label": ["b"]}

@@ -119,6 +119,12 @@ def test_other_columns_are_refused(tmp_path: Path, kind: str, columns: dict[str,
     assert message in refusal(path)
 
 
+def test_json_lines_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_text('\ufeff{"vector": [1, 2]}\n{"vector": [3, 4]}\n', encoding="utf-8")
+    assert read_vectors(file).tolist() == [[1, 2], [3, 4]]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

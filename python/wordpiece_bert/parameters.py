@@ -86,9 +86,10 @@ READING = Parameters(
         and ``.tsv`` files say what they are, also if they are compressed; all others are Parquet, which needs pyarrow.
     errors : {"strict", "replace", "skip"}, default "strict"
         What to do with a text that cannot be read: invalid UTF-8, a line that is not JSON, a record of a table with
-        wrong quotation marks, a field or value that is missing or not text. ``"strict"`` raises an error with its file,
-        line and byte offset, or row. ``"replace"`` replaces invalid UTF-8 by U+FFFD, and raises for the rest.
-        ``"skip"`` skips and counts such texts.
+        wrong quotation marks, a field or value that is missing or not text; or with a file that looks like UTF-16,
+        which is valid UTF-8 with NULs. ``"strict"`` raises an error with its file, line and byte offset, or row.
+        ``"replace"`` replaces invalid UTF-8 by U+FFFD, and raises for the rest. ``"skip"`` skips and counts such texts;
+        a file in UTF-16 counts as one.
     show_progress_bar : bool, optional
         By default a bar is shown if standard error is a terminal. True shows plain lines elsewhere.
     """
