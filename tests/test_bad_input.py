@@ -321,7 +321,9 @@ def test_a_panic_is_an_internal_error_and_the_next_call_works(place: str, capfd:
     assert tokenizer().encode("cat").tokens == ["[CLS]", "cat", "[SEP]"]
 
 
-@pytest.mark.parametrize("message", [b"\xff\xfe a", b"\xed\xa0\x80", b"cut \xf0\x9f\x98", b"\0 %s {} \n", b""], ids=ascii)
+@pytest.mark.parametrize(
+    "message", [b"\xff\xfe a", b"\xed\xa0\x80", b"cut \xf0\x9f\x98", b"\0 %s {} \n", b""], ids=ascii
+)
 @pytest.mark.parametrize("place", [*PLACES, "error"])
 def test_a_message_that_is_not_utf8_is_an_exception(place: str, message: bytes) -> None:
     kind = InputError if place == "error" else InternalError

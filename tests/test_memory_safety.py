@@ -21,7 +21,7 @@ import wordpiece_bert as wb
 from small_tokenizer import tokenizer
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError, WordPieceError
-from wordpiece_bert.sentence import MultiVectors, maxsim, semantic_search
+from wordpiece_bert.sentence import MultiVectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     "document": lambda text: _core.text_document_id(text),
     "sentences": lambda text: _core.split_sentences(text, None),
     "abbreviations": lambda text: _core.split_sentences("a", [text]),
-    "name of a column": lambda text: wb.ArrowTable({text: np.arange(2, dtype=np.uint32)}, np.arange(3)).__arrow_c_schema__(),
+    "name of a column": lambda text: wb.ArrowTable(
+        {text: np.arange(2, dtype=np.uint32)}, np.arange(3)
+    ).__arrow_c_schema__(),
 }
 
 
@@ -315,10 +317,17 @@ def test_maps_are_found_behind_any_view(tmp_path: Path) -> None:
 
     np.save(tmp_path / "a.npy", np.arange(10_000.0))
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
-    for view in (mapped, mapped[5:], np.asarray(mapped)[::2], np.frombuffer(memoryview(mapped)), mapped.reshape(100, -1).T):
+    for view in (
+        mapped,
+        mapped[5:],
+        np.asarray(mapped)[::2],
+        np.frombuffer(memoryview(mapped)),
+        mapped.reshape(100, -1).T,
+    ):
         require_whole(view)
         found = map_of(view)
-        assert found is not None and found[1] == (tmp_path / "a.npy").stat().st_size
+        assert found is not None
+        assert found[1] == (tmp_path / "a.npy").stat().st_size
     require_whole(np.arange(3))
     assert map_of(np.arange(3)) is None
 

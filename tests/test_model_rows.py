@@ -73,7 +73,9 @@ def test_an_added_token_beyond_the_table_is_a_warning_and_its_texts_are_refused(
         definition["added_tokens"].append(token)
 
     rows = tokens_of(tmp_path / "model", change)
-    with pytest.warns(UserWarning, match=rf"the added token '<new>' has the id {rows}, but the model has {rows:,} rows"):
+    with pytest.warns(
+        UserWarning, match=rf"the added token '<new>' has the id {rows}, but the model has {rows:,} rows"
+    ):
         encoder = SentenceEncoder(tmp_path / "model")
     assert encoder.encode(["a text"]).shape[0] == 1
     with pytest.raises(InputError, match=f"is {rows}, outside 0 to {rows - 1}"):

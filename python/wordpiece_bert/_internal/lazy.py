@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-#: Held while a name is imported. A fork waits for it: in the child, nobody would release what the import system holds for a
-#: thread that imports in the parent, and the first import of the same module would wait without end.
+#: Held while a name is imported. A fork waits for it: in the child, nobody would release what the import system holds
+#: for a thread that imports in the parent, and the first import of the same module would wait without end.
 _importing = RLock()
 #: The threads that hold it because they fork.
 _forking: list[int] = []
@@ -37,9 +37,7 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 #: The modules in which a name is looked up that another package does not have, for the message.
 _searched: list[str] = []

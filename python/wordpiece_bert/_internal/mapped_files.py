@@ -1,7 +1,8 @@
 """Files that arrays are mapped from: whether they are still as long as when they were mapped.
 
-Reading a page of a map that the file no longer has ends the process with SIGBUS, which Python cannot turn into an error. So
-the length of the file is compared before a map is read. A file that is shortened while it is read still ends the process.
+Reading a page of a map that the file no longer has ends the process with SIGBUS, which Python cannot turn into an
+error. So the length of the file is compared before a map is read. A file that is shortened while it is read still ends
+the process.
 """
 
 from __future__ import annotations

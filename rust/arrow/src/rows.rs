@@ -88,9 +88,8 @@ struct Copies<'b> {
 
 impl<'b> Copies<'b> {
     fn text(&mut self, text: &RowText<'_>, row: usize, is_second: bool) -> Result<Text<'b>, NotUtf8> {
-        let mut string = |word, len| {
-            self.string(len).map_err(|valid_up_to| NotUtf8 { row, is_second, word, valid_up_to })
-        };
+        let mut string =
+            |word, len| self.string(len).map_err(|valid_up_to| NotUtf8 { row, is_second, word, valid_up_to });
         Ok(match text {
             RowText::Raw(text) => Text::Raw(string(None, text.len())?),
             RowText::Words(words) => {

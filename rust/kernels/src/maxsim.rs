@@ -59,7 +59,10 @@ impl Queries {
     pub fn new(vectors: &[f32], width: usize, offsets: &[usize]) -> Queries {
         // Before memory is allocated by them.
         let end = offsets.last().map_or(Some(0), |last| last.checked_mul(width));
-        assert!(offsets.is_sorted() && end.is_some_and(|end| end <= vectors.len()), "offsets of the tokens that there are");
+        assert!(
+            offsets.is_sorted() && end.is_some_and(|end| end <= vectors.len()),
+            "offsets of the tokens that there are"
+        );
         let counts: Vec<usize> = offsets.windows(2).map(|ends| ends[1] - ends[0]).collect();
         let mut rows = Vec::with_capacity(counts.iter().map(|count| panels(*count) * width).sum());
         for ends in offsets.windows(2) {

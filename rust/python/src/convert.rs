@@ -243,7 +243,6 @@ impl<'py> BatchArgument<'py> {
         }
     }
 
-
     /// Reads the items, each a text. They are the first or the second texts of pairs; `location` words that for messages.
     pub fn texts(&self, split: bool, location: fn(usize) -> Location) -> PyResult<TextSequence<'_>> {
         match self {

@@ -65,7 +65,8 @@ impl TextReader {
         table: Option<Utf8<'_>>,
     ) -> PyResult<TextReader> {
         guarded(|| {
-            let fields = fields.iter().map(|field| FieldPath::new(field)).collect::<Result<Vec<_>, _>>().map_err(to_py)?;
+            let fields =
+                fields.iter().map(|field| FieldPath::new(field)).collect::<Result<Vec<_>, _>>().map_err(to_py)?;
             let mut fields = fields.into_iter();
             let mut columns = text::strings(columns).into_iter();
             let format = if table.as_deref() == Some("tsv") { TableFormat::Tsv } else { TableFormat::Csv };

@@ -65,7 +65,9 @@ fn forked() -> PyErr {
 /// Of a training of vocabularies, threads live as long as the call, and there is no way out of it without them.
 pub fn end_if_forked(py: Python<'_>, of: u32) {
     if process::id() != of {
-        eprintln!("wordpiece_bert: a process that a signal handler forks during a training of a vocabulary cannot go on");
+        eprintln!(
+            "wordpiece_bert: a process that a signal handler forks during a training of a vocabulary cannot go on"
+        );
         // It does not return; if it cannot even be called, the process would have waited.
         let _ = py.import("os").and_then(|os| os.call_method1("_exit", (FORKED_STATUS,)));
     }

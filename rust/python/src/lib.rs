@@ -95,8 +95,6 @@ mod _core {
     #[pymodule_export]
     use super::engine::{describe_products, kernel_instruction_sets, num_threads};
     #[pymodule_export]
-    use super::panics::_panic;
-    #[pymodule_export]
     use super::files::{TextBlock, TextReader};
     #[pymodule_export]
     use super::kernels::{BertEncoder, PackedLayer, dense};
@@ -104,6 +102,8 @@ mod _core {
     use super::maxsim::{maxsim, maxsim_pairwise};
     #[pymodule_export]
     use super::options::{_same_objects, Options};
+    #[pymodule_export]
+    use super::panics::_panic;
     #[pymodule_export]
     use super::pretraining::{
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,

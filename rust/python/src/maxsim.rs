@@ -35,7 +35,14 @@ pub fn maxsim<'py>(
         let [n, m] = [&queries, &documents].map(|tokens| tokens.1.len().max(1) - 1);
         let scores = zeros::<Ix2>(py, [n, m], n, "scores")?;
         let mut borrowed = scores.readwrite();
-        score(py, [&queries, &documents], threads, instruction_set.as_deref(), borrowed.as_slice_mut()?, kernels::maxsim)?;
+        score(
+            py,
+            [&queries, &documents],
+            threads,
+            instruction_set.as_deref(),
+            borrowed.as_slice_mut()?,
+            kernels::maxsim,
+        )?;
         drop(borrowed);
         Ok(scores)
     })

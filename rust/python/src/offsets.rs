@@ -19,7 +19,10 @@ pub fn rows(name: &str, offsets: &PyReadonlyArray1<'_, i64>, items: usize) -> Py
     let [first, .., last] = numbers else {
         return match numbers {
             [0] => Ok(Vec::new()),
-            _ => Err(error::input(format!("{name} has {} numbers; it begins with 0 and has one more for each row", numbers.len()))),
+            _ => Err(error::input(format!(
+                "{name} has {} numbers; it begins with 0 and has one more for each row",
+                numbers.len()
+            ))),
         };
     };
     // Numbers that are sorted, and the first and last of which are places, are all places.

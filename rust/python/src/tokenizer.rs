@@ -442,7 +442,10 @@ impl Tokenizer {
                 BatchArgument::List(list) => {
                     let items = convert::items(list, split)?;
                     let inputs: Vec<_> = items.iter().map(|item| item.input(py)).collect();
-                    (self.encodings_of(py, &inputs, options, threads)?, items.into_iter().map(HeldInput::Texts).collect())
+                    (
+                        self.encodings_of(py, &inputs, options, threads)?,
+                        items.into_iter().map(HeldInput::Texts).collect(),
+                    )
                 }
             };
             // With padding to the longest row, all rows have the length of the first.

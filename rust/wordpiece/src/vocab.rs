@@ -107,7 +107,10 @@ impl Vocab {
         if let Some(&last) = entries.last()
             && last.id > Vocab::LAST_ID
         {
-            return Err(Error::IdTooLarge { id: last.id, token: text[last.start as usize..last.end as usize].to_owned() });
+            return Err(Error::IdTooLarge {
+                id: last.id,
+                token: text[last.start as usize..last.end as usize].to_owned(),
+            });
         }
         let dense = entries.last().is_none_or(|e| e.id as usize == entries.len() - 1);
         Ok(Vocab { text, entries, by_token, hasher, dense })

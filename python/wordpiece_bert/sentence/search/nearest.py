@@ -53,8 +53,8 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
     Raises
     ------
     InputError
-        The vectors differ in length, have no numbers, or a query is not finite; or the collection is mapped from a file that
-        was shortened.
+        The vectors differ in length, have no numbers, or a query is not finite; or the collection is mapped from a file
+        that was shortened.
     """
     if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
         raise InputError(

@@ -291,8 +291,20 @@ impl MdsEncoder {
     /// Begin a shard. `pair_label` is the name of the column of labels of pairs.
     #[new]
     #[pyo3(signature = (*, narrow_ids, pair_label, masks, packed, size_limit))]
-    fn new(narrow_ids: bool, pair_label: Option<Utf8String>, masks: bool, packed: bool, size_limit: usize) -> MdsEncoder {
-        MdsEncoder(Slot::new(CoreMdsEncoder::new(MdsLayout { narrow_ids, pair_label: pair_label.map(|text| text.0), masks, packed, size_limit })))
+    fn new(
+        narrow_ids: bool,
+        pair_label: Option<Utf8String>,
+        masks: bool,
+        packed: bool,
+        size_limit: usize,
+    ) -> MdsEncoder {
+        MdsEncoder(Slot::new(CoreMdsEncoder::new(MdsLayout {
+            narrow_ids,
+            pair_label: pair_label.map(|text| text.0),
+            masks,
+            packed,
+            size_limit,
+        })))
     }
 
     /// Append rows; return the number of samples and the content of each shard that has become complete.

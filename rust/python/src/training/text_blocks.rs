@@ -5,8 +5,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
-use wordpiece::train::{BlockSource, ByteBlock, TrainingError};
 use wordpiece::Error;
+use wordpiece::train::{BlockSource, ByteBlock, TrainingError};
 use wordpiece_arrow::Row;
 
 use crate::arrow::ColumnArgument;

@@ -189,7 +189,7 @@ impl ChunkEncoder<'_> {
     /// Encodes all items of a batch on this thread.
     fn only_chunk<I: BatchItem>(&self, items: &[I]) -> Result<RowChunk> {
         let (mut scratch, mut chunk) = (self.tokenizer.scratch(), RowChunk::default());
-        let runs = if I::COPIES { divide(items, COPIED_BYTES) } else { vec![0..items.len()] };
+        let runs = if I::COPIES { divide(items, COPIED_BYTES) } else { std::iter::once(0..items.len()).collect() };
         self.reserve(items, &mut chunk)?;
         for run in runs {
             let first = run.start;
