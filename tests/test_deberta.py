@@ -327,7 +327,7 @@ def test_losses_of_sequences_without_a_problem_type() -> None:
     assert model(ids, labels=[-1, -100]).loss == 0.0
     with pytest.raises(InputError, match="outside 0 to 2"):
         model(ids, labels=[3, 0])
-    with pytest.raises(InputError, match="integers"):
+    with pytest.raises(InputError, match="a class is a whole number"):
         model(ids, labels=[0.5, 0.5])
 
 
