@@ -126,15 +126,16 @@ def test_chunks_that_begin_within_a_word_fit_into_rows(
     encoding = encoder.tokenizer.encode(text, add_special_tokens=False)
     bert = BertModel.from_pretrained(folder)
     found: list[Any] = []
+    starts = np.array([start for start, _ in encoding.offsets])
     while len(found) < len(rows):
-        tokens = [i for i, (start, _) in enumerate(encoding.offsets) if start >= rows[len(found)]["start"]][:46]
-        end = encoding.offsets[tokens[-1]][1]
-        ids = [[encoder.tokenizer.cls_token_id, *(encoding.ids[i] for i in tokens), encoder.tokenizer.sep_token_id]]
-        states = bert(np.array(ids)).last_hidden_state[0][1:-1]
-        for row in rows[len(found) :]:
-            inside = [k for k, i in enumerate(tokens) if row["start"] <= encoding.offsets[i][0] < row["end"]]
-            if row["end"] > end:
-                break
+        begin = int(np.searchsorted(starts, rows[len(found)]["start"]))
+        own = [row for row in rows[len(found) :] if np.searchsorted(starts, row["end"]) <= begin + 46]
+        end = int(np.searchsorted(starts, own[-1]["end"]))
+        ids = [encoder.tokenizer.cls_token_id, *encoding.ids[begin:end], encoder.tokenizer.sep_token_id]
+        states = bert(np.array([ids])).last_hidden_state[0][1:-1]
+        for row in own:
+            inside = (starts[begin:end] >= row["start"]) & (starts[begin:end] < row["end"])
+            assert 0 < inside.sum() <= size
             mean = states[inside].mean(axis=0)
             found.append(mean / np.linalg.norm(mean))
     np.testing.assert_allclose([row["vector"] for row in rows], found, rtol=0, atol=1e-5)
