@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -213,6 +214,24 @@ def test_info_describes_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     for fact in ("30,522", "[CLS] 101", "384", "256", "mean"):
         assert fact in out
+
+
+def test_info_says_what_a_vocabulary_does_to_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    cased, uncased = tmp_path / "cased.txt", tmp_path / "uncased.txt"
+    cased.write_text("[UNK]\n[CLS]\nParis\nparis\n")
+    uncased.write_text("[UNK]\n[CLS]\n[SEP]\nparis\n")
+    for path, lost, added in ((cased, True, 0), (uncased, False, 2)):
+        assert main(["info", str(path), "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)["tokenizer"]
+        assert (facts["lower_case"], facts["special_tokens_of_a_row"]) == (True, added)
+        assert ("remarks" in facts) == lost
+        assert not lost or "'Paris' (1 of 2) are in no text" in facts["remarks"][0]
+    assert main(["info", str(cased)]) == 0
+    output = capsys.readouterr()
+    assert re.search(r"lower case +yes\n", output.out)
+    assert "no '[SEP]', so no special tokens are added" in output.err
 
 
 # --- embed with models whose vectors differ in length

@@ -108,6 +108,15 @@ def test_methods_with_arguments_are_all_compared(peer: Any) -> None:
     assert [name for name in shared if name in dir(tokenizer()) and callable(getattr(ours, name))] == METHODS
 
 
+def test_arguments_with_which_a_tokenizer_is_made(peer: Any, tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = [*parameters(type(peer)), *parameters(tokenizers.BertWordPieceTokenizer)]
+    check_arguments(wb.Tokenizer.from_vocab, [*made, "vocab_file", "never_split"])
+    for arguments, options in (((tmp_path,), {}), ((), {"vocab": "vocab.txt"})):
+        with pytest.raises(TypeError, match="create a Tokenizer with from_vocab"):
+            wb.Tokenizer(*arguments, **options)  # type: ignore[arg-type]
+
+
 def test_the_call_has_all_arguments(peer: Any) -> None:
     assert set(parameters(peer.__call__)) <= set(parameters(wb.Tokenizer.__call__))
 

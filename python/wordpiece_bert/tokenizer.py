@@ -82,6 +82,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
     # --- construction
 
     @classmethod
+    @refusing(TOKENIZER_ARGUMENTS["from_vocab"])
     @completed_by(NORMALIZING, PIECES)
     def from_vocab(
         cls,

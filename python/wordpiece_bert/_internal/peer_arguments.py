@@ -60,6 +60,13 @@ TOKENIZER_ARGUMENTS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("additional_special_tokens", "extra_special_tokens"), _ROLE),
         "add_prefix_space": "WordPiece does not look at spaces: leave it out",
     },
+    "from_vocab": {
+        "vocab_file": "it is called vocab",
+        "do_lower_case": "it is called lowercase",
+        "handle_chinese_chars": "it is called tokenize_chinese_chars",
+        "wordpieces_prefix": "it is called continuing_subword_prefix",
+        **dict.fromkeys(("never_split", "do_basic_tokenize"), "with_added_tokens(tokens) keeps words whole"),
+    },
     "save_pretrained": {
         "save_directory": "it is called folder",
         **dict.fromkeys(("legacy_format", "save_format", "save_jinja_files"), _FORMAT),
@@ -192,7 +199,7 @@ def refuse(function: str, given: Mapping[str, object], instead: Mapping[str, str
 
 
 def without_others(function: Function) -> Function:
-    """Show the signature of a function without what it takes only for messages: ``**others``, and `MISSING`.
+    """Show the signature of a function without what it takes only for messages: any others, and `MISSING`.
 
     The function refuses them itself, because `refusing` would take a tenth of the time of a short call.
 
@@ -202,7 +209,8 @@ def without_others(function: Function) -> Function:
         The function.
     """
     signature = inspect.signature(function)
-    shown = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    others = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    shown = [one for one in signature.parameters.values() if one.kind not in others]
     shown = [one.replace(default=one.empty) if one.default is MISSING else one for one in shown]
     function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     return function

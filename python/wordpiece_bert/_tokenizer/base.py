@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Union
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, SupportsIndex, Union
 
 from wordpiece_bert._core import _same_objects
 from wordpiece_bert._internal.checks import checked_flag
+from wordpiece_bert._internal.peer_arguments import without_others
 from wordpiece_bert._internal.peer_names import INSTEAD, INSTEAD_OF_MORE, add_peer_names, without_peer_names
 from wordpiece_bert._tokenizer.call_options import resolve
 from wordpiece_bert.options import CallOptions, Defaults, PaddingSettings, TruncationSettings
@@ -53,7 +54,8 @@ class TokenizerBase:
     _resolved: dict[tuple[object, ...], tuple[bool, _core.Options]]
     _fingerprint: str | None
 
-    def __init__(self) -> None:
+    @without_others
+    def __init__(self, *arguments: Never, **others: Never) -> None:
         raise TypeError("create a Tokenizer with from_vocab, from_file, from_json or from_pretrained")
 
     @classmethod
