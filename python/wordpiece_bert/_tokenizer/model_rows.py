@@ -46,7 +46,7 @@ def require_rows(tokenizer: Any, rows: int, where: object) -> None:
     ConfigError
         A token of the vocabulary, or one that is added to every text, has no row.
     """
-    (largest, token), (added, content) = tokenizer._id_bounds()  # noqa: SLF001 - a method of both kinds, not for users
+    (largest, token), (added, content) = tokenizer._id_bounds()  # noqa: SLF001 - both kinds of tokenizer are of this package
     if largest < rows and added < rows:
         return
     owned = f"the model has {rows:,} rows of word vectors (vocab_size), for ids up to {rows - 1}"

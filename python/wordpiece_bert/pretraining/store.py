@@ -131,8 +131,8 @@ class TokenStore:
 
     Opening checks the sizes of all files; the arrays are mapped into memory when they are used. A store is pickled as
     its path. While it is in use, its files must not be cut or overwritten. A file that was shortened is an `InputError`
-    at the next use; one that is shortened while its array is read ends the process, as the system does that (SIGBUS)
-    where a mapped page is read that the file no longer has. Removing the folder is safe.
+    at the next use; one that is shortened while its array is read ends the process (SIGBUS), as the system does where
+    the file no longer has a mapped page. Removing the folder is safe.
 
     Parameters
     ----------
