@@ -60,7 +60,11 @@ impl IterableTexts {
         for item in self.items.bind(py).clone() {
             let text = convert::string(&item?, Location::item("item", self.index), expected)?;
             self.index += 1;
-            if push(block, |bytes| PyResult::Ok(bytes.extend_from_slice(text.get(py).as_bytes())))? {
+            let append = |bytes: &mut Vec<u8>| {
+                bytes.extend_from_slice(text.get(py).as_bytes());
+                PyResult::Ok(())
+            };
+            if push(block, append)? {
                 break;
             }
         }
