@@ -33,9 +33,7 @@ pub fn to_py(error: Error) -> PyErr {
     if let Error::AtIndex { index, error } = &error
         && let Error::InputNotUtf8 { is_second, word, valid_up_to } = **error
     {
-        let item = Location::item("item", *index);
-        let text = if is_second { item.second() } else { item };
-        return input(not_utf8(word.map_or(text, |word| text.element("word", word)), valid_up_to));
+        return input(not_utf8(Location::of_input(*index, is_second, word), valid_up_to));
     }
     let message = valid(match python_remedy(error.innermost()) {
         Some(remedy) => format!("{}; {remedy}", error.problem()),

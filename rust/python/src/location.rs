@@ -25,6 +25,13 @@ impl Location {
         Location { index: Some(index), ..Location::argument(name) }
     }
 
+    /// Returns the location of a text of an item of a batch, or of a word in it.
+    pub fn of_input(index: usize, is_second: bool, word: Option<usize>) -> Location {
+        let item = Location::item("item", index);
+        let text = if is_second { item.second() } else { item };
+        word.map_or(text, |word| text.element("word", word))
+    }
+
     /// Returns the location of the second text of the pair that is here.
     pub fn second(self) -> Location {
         Location { is_second: true, ..self }

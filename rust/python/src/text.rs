@@ -103,20 +103,39 @@ fn has_characters_only(string: Borrowed<'_, '_, PyString>, bytes: &[u8]) -> bool
     if bytes.iter().fold(0, |max, byte| max.max(*byte)) < FIRST_OF_FOUR {
         return true;
     }
-    // Sums of fewer than 256, so that they fit a byte: the compiler adds 16 or more at a time.
-    let begins = |bytes: &[u8]| bytes.iter().fold(0_u8, |sum, byte| sum + u8::from(byte & 0xC0 != 0x80));
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     let mut before = 0;
-    for block in bytes.chunks(BLOCK) {
-        if block.iter().fold(0, |max, byte| max.max(*byte)) >= FIRST_OF_FOUR {
-            for (at, _) in block.iter().enumerate().filter(|(_, byte)| **byte >= FIRST_OF_FOUR) {
-                if character(string, before + usize::from(begins(&block[..at]))) > LAST_CHARACTER {
-                    return false;
-                }
-            }
+    for block in blocks {
+        // The number of characters that begin in it fits a byte: the compiler counts 16 bytes or more at a time.
+        let (mut max, mut begun) = (0, 0_u8);
+        for byte in block {
+            max = max.max(*byte);
+            begun += u8::from(begins_character(*byte));
         }
-        before += usize::from(begins(block));
+        if max >= FIRST_OF_FOUR && !has_characters_only_in(string, block, before) {
+            return false;
+        }
+        before += usize::from(begun);
+    }
+    has_characters_only_in(string, rest, before)
+}
+
+/// As [`has_characters_only`], for some of the bytes, before which `before` characters begin.
+fn has_characters_only_in(string: Borrowed<'_, '_, PyString>, bytes: &[u8], before: usize) -> bool {
+    let mut index = before;
+    for byte in bytes {
+        if *byte >= FIRST_OF_FOUR && character(string, index) > LAST_CHARACTER {
+            return false;
+        }
+        index += usize::from(begins_character(*byte));
     }
     true
+}
+
+/// Whether a byte of UTF-8 is the first of a character.
+#[inline]
+fn begins_character(byte: u8) -> bool {
+    byte & 0xC0 != 0x80
 }
 
 /// Returns the number of the character at an index of the `str`; one that no `str` has if there is none.
