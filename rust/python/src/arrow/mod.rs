@@ -1,5 +1,5 @@
-//! Arrow columns of Python objects: texts coming in, arrays of ids going out. Neither direction copies buffers, and
-//! neither needs a package such as pyarrow.
+//! Arrow columns of Python objects: texts coming in, arrays of ids going out. Neither direction copies buffers (of
+//! incoming columns some texts at a time are), and neither needs a package such as pyarrow.
 //!
 //! Libraries hand over columns through the methods of [Arrow's PyCapsule
 //! interface](https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). The crate `wordpiece_arrow`
