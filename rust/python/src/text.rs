@@ -84,14 +84,11 @@ fn checked<'a>(string: Borrowed<'a, '_, PyString>) -> PyResult<Option<&'a str>> 
         }
         std::slice::from_raw_parts(data.cast::<u8>(), size as usize)
     };
-    // SAFETY: the argument is a `str`.
-    if unsafe { ffi::PyUnicode_GetLength(string.as_ptr()) } == size {
-        // Only characters of ASCII have a single byte, and each has at least one.
-        // SAFETY: ASCII is UTF-8.
-        return Ok(Some(unsafe { std::str::from_utf8_unchecked(bytes) }));
-    }
+    // Without characters of four bytes there is nothing else to look at.
+    let has_three_at_most = bytes.iter().fold(0, |max, byte| max.max(*byte)) < FIRST_OF_FOUR;
     // SAFETY: it is the UTF-8 of characters.
-    Ok(has_characters_only(string, bytes).then(|| unsafe { std::str::from_utf8_unchecked(bytes) }))
+    Ok((has_three_at_most || has_characters_only(string, bytes))
+        .then(|| unsafe { std::str::from_utf8_unchecked(bytes) }))
 }
 
 /// Returns whether there is no number above 0x10FFFF in a `str`, given what CPython has made of it.
@@ -100,9 +97,6 @@ fn checked<'a>(string: Borrowed<'a, '_, PyString>) -> PyResult<Option<&'a str>> 
 /// which the first is [`FIRST_OF_FOUR`] or more, as of any number above 0xFFFF.
 fn has_characters_only(string: Borrowed<'_, '_, PyString>, bytes: &[u8]) -> bool {
     const BLOCK: usize = 32;
-    if bytes.iter().fold(0, |max, byte| max.max(*byte)) < FIRST_OF_FOUR {
-        return true;
-    }
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     let mut before = 0;
     for block in blocks {
