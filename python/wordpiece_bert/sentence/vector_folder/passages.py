@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._tokenizer.dividing import token_counts
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.parts import threads_of
 from wordpiece_bert.sentence.vector_folder.chunking import Chunking, spans_of, token_borders
@@ -52,12 +53,13 @@ def best_passages(
     batch_size : int, default 32
         How many passages go through the model at once.
     """
-    borders = token_borders(encoder.tokenizer, texts, threads_of(encoder))
+    threads = threads_of(encoder)
+    borders, count = token_borders(encoder.tokenizer, texts, threads), token_counts(encoder.tokenizer, threads=threads)
     longest = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
     longest = sys.maxsize if entire or not longest else longest
     size = max(1, min(PASSAGE_TOKENS, room_of(encoder, None, None)))
     spans = []
-    for tokens, found in zip(borders, spans_of(texts, borders, Chunking(size, 0, "sentences")), strict=True):
+    for tokens, found in zip(borders, spans_of(texts, borders, Chunking(size, 0, "sentences"), count), strict=True):
         read = tokens[min(longest, len(tokens)) - 1, 1] if len(tokens) else 0
         spans.append(found[: max(1, min(_PASSAGES, int(np.searchsorted(found[:, 0], read))))])
     owners = np.repeat(np.arange(len(texts)), [len(one) for one in spans])

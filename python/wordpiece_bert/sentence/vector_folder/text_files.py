@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_choice
+from wordpiece_bert.corpus.file_lists import STDIN
 from wordpiece_bert.corpus.parquet import BLOCK_BYTES, import_pyarrow
-from wordpiece_bert.corpus.texts import STDIN, TextReader
+from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
