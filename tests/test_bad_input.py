@@ -285,7 +285,7 @@ def test_what_is_no_list_of_ids_is_refused(value: object) -> None:
         tok.decode(value)
     with pytest.raises(InputError, match=r"^item 0 is"):
         tok.decode_batch([value])
-    with pytest.raises(InputError, match=r"^id 0 is list"):
+    with pytest.raises(InputError, match=r"^ids has rows of ids: use decode_batch"):
         tok.decode(np.array([[1, 2]]))
 
 

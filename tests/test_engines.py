@@ -24,7 +24,6 @@ from wordpiece_bert.bert.engines.rust import PackedRustDense, RustDense, RustEnc
 from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES, pool
 from wordpiece_bert.bert.half_precision import to_bfloat16, widen
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.dense.base import transformer_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -402,10 +401,10 @@ def test_rows_without_tokens_and_batches_without_rows(model: BertModel) -> None:
 
 
 def test_rows_beyond_the_models_tables_are_reported(tmp_path: Path) -> None:
-    encoder = SentenceEncoder.from_pretrained(with_tokenizer("bert_small", tmp_path))
-    rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a b c", "a"])
-    model = transformer_of(encoder).model
-    long_rows = wb.Tokenizer.from_pretrained(tmp_path / "bert_small").encode_batch(["a " * 40])
+    """Without an encoder, which refuses a tokenizer that has more tokens than the model has rows of words."""
+    tokenizer = wb.Tokenizer.from_pretrained(with_tokenizer("bert_small", tmp_path))
+    rows, long_rows = tokenizer.encode_batch(["a b c", "a"]), tokenizer.encode_batch(["a " * 40])
+    model = AutoModel.from_pretrained(tmp_path / "bert_small")
     with pytest.raises(InputError, match=r"input_ids\[0\] has \d+ tokens, the model's longest row 24"):
         model.pooled(long_rows, slice(0, 1), ["mean"])
     rows.ids[2] = 110

@@ -164,7 +164,7 @@ ELSEWHERE = {
     },
     "results, which functions make": {"rows"},
     "calls above that speak of tokens": {"groups", "other_labels"},
-    "other tests": {"calibrate", "vocabulary", "corpus"},
+    "other tests": {"calibrate", "vocabulary", "corpus", "stop_words"},
 }
 
 

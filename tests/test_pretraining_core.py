@@ -90,10 +90,11 @@ def read_store(folder: Path) -> list[list[reference.Document]]:
     return shards
 
 
-# White space that Python and Unicode trim alike, pieces of words, terminators, and what has no token.
+# White space that Python and Unicode trim alike, pieces of words, terminators, and what has no token. A NUL comes in two,
+# so that no file looks like UTF-16.
 LINES = st.lists(
     st.sampled_from(
-        ["ba", "lomi", "Do", "no.", "e.g.", "!", "?", "。", "»", '"', "\u200b", "\x00", " ", "\u3000", "A.", "x"]
+        ["ba", "lomi", "Do", "no.", "e.g.", "!", "?", "。", "»", '"', "\u200b", "\x00\x00", " ", "\u3000", "A.", "x"]
     ),
     max_size=8,
 ).map(" ".join)

@@ -43,7 +43,7 @@ _PLACES = frozenset(
 #: What a core with a splitter has of the one that it calls, as it is.
 _SAME = frozenset(
     {"added_tokens", "bert_normalizer", "bert_options", "continuing_subword_prefix", "decode", "decode_batch"}
-    | {"id_to_token", "is_single", "join_tokens", "max_input_chars_per_word", "memory_bytes_per_thread"}
+    | {"id_to_token", "is_single", "join_tokens", "largest_id", "max_input_chars_per_word", "memory_bytes_per_thread"}
     | {"normalizer_type", "padding", "pre_tokenizer_type", "roles", "snapshot", "special_tokens_added", "to_vocab_txt"}
     | {"token_to_id", "truncation", "unk_id", "unk_token", "vocab", "vocab_size"}
 )

@@ -61,7 +61,7 @@ def score_sentences(
     Parameters
     ----------
     source : Loaded, str or PathLike
-        A model with a masked-language head, as `load` returns it, or its name or folder.
+        What `fill_mask` takes: a model, or its name or folder.
     texts : str, iterable of str or Arrow column
         A text, or a list of texts.
     batch_size : int, default 32
