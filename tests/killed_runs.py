@@ -1,4 +1,4 @@
-"""Builders of pre-training data killed at a chosen call: seconds would say nothing on a busy machine."""
+"""Builders of pre-training data, and trainings, killed at a chosen call: seconds would say nothing on a busy machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ calls = 0
 
 def count(frame, event, argument):
     global calls
-    if frame.f_globals.get("__name__", "").startswith("wordpiece_bert.pretraining"):
+    if frame.f_globals.get("__name__", "").startswith(("wordpiece_bert.pretraining", "wordpiece_bert.finetune")):
         calls += 1
         if calls == last:
             os.kill(os.getpid(), signal.SIGKILL)

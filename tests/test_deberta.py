@@ -128,22 +128,6 @@ def test_buckets_that_no_distance_has_are_left_out() -> None:
     )
 
 
-@given(config=configs(), data=st.data(), seed=st.integers(0, 2**16))
-@settings(max_examples=20, deadline=None)
-def test_a_row_has_the_same_bits_alone_and_in_any_batch(
-    config: DebertaV2Config, data: st.DataObject, seed: int
-) -> None:
-    """Neither the convolution nor the scores of a packed row see the rows beside it."""
-    ids, _ = random_rows(config, data.draw, seed)
-    model = DebertaV2Model(config, random_weights(config, seed))
-    lengths = np.random.default_rng(seed).integers(1, ids.shape[1] + 1, len(ids))
-    mask = np.arange(ids.shape[1]) < lengths[:, None]
-    found = model(ids, mask, threads=2).last_hidden_state
-    for row, length in enumerate(lengths):
-        alone = model(ids[row : row + 1, :length], threads=1).last_hidden_state[0]
-        np.testing.assert_array_equal(alone, found[row, :length])
-
-
 @given(st.integers(-3000, 3000), st.sampled_from([2, 3, 4, 7, 8, 64, 256, 512]), st.sampled_from([0, 300, 512, 1024]))
 def test_rows_of_distances_by_their_definition(distance: int, span: int, longest: int) -> None:
     """One row a distance up to half the span, then logarithmic steps; symmetric about row K; 0 and 2K − 1 beyond."""
@@ -224,7 +208,8 @@ def test_terms_are_named_by_a_string_or_a_list(tmp_path: Path) -> None:
     assert DebertaV2Config.from_dict({"pos_att_type": None}).pos_att_type == ()
     assert DebertaV2Config.from_dict({}).embedding_size == 1536
     config = DebertaV2Config.from_dict({"pos_att_type": "c2p", "relative_attention": False})
-    assert (config.disentangled.terms, config.disentangled.has_terms) == (2, False)
+    attention = config.plan().attention(0)
+    assert (attention.terms, attention.relative) == (2, None)
     assert DebertaV2Config.from_dict(config.to_dict()) == config
 
 

@@ -48,7 +48,9 @@ def test_the_files_of_thorough_tests_exist() -> None:
 
 def test_every_crate_and_package_has_a_table() -> None:
     crates = {f"{path.parent.name}/src/" for path in (ROOT / "rust").glob("*/src")}
-    packages = {f"wordpiece_bert/{name}/" for name in ("finetune", "inspect", "pretraining", "sentence", "serve")}
+    packages = {
+        f"wordpiece_bert/{name}/" for name in ("bert", "finetune", "inspect", "pretraining", "sentence", "serve")
+    }
     assert crates | packages | {"wordpiece_bert/"} == set(TABLES)
 
 

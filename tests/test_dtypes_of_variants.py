@@ -35,7 +35,6 @@ FOLDERS = {
     "gte": "gte_model",
     "jina_bert": "jina_model",
     "megatron-bert": "megatron_model",
-    "mobilebert": "mobilebert_model",
     "modernbert": "modernbert_biases",
     "mpnet": "mpnet_model",
     "neobert": "neobert_model",
@@ -58,7 +57,6 @@ SIZES = {
     "n_heads": 4,
     "n_head": 4,
     "embedding_size": 64,
-    "intra_bottleneck_size": 64,
     "true_hidden_size": 64,
 }
 
@@ -77,7 +75,7 @@ def drawn(cls: type[Any]) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
     folder = MODELS / FOLDERS[cls.config_class.model_type]
     config = cls.config_class.from_folder(folder)
     sizes = {name: size for name, size in SIZES.items() if hasattr(config, name)}
-    if config.model_type not in ("albert", "electra", "mobilebert"):
+    if config.model_type not in ("albert", "electra"):
         sizes.pop("embedding_size", None)
     config = replace(config, **{name: size for name, size in sizes.items() if name in config.__dataclass_fields__})
     layout = cls._layout(config)
@@ -149,9 +147,9 @@ def test_an_int8_model_is_saved_in_a_quarter_and_loaded_with_the_same_bits(name:
     model.save_pretrained(tmp_path / "int8")
     generated(cls).save_pretrained(tmp_path / "float32")
     small, large = ((tmp_path / dtype / "model.safetensors").stat().st_size for dtype in ("int8", "float32"))
-    # At this size, what stays in float32 counts: poolers, the transformation of the embeddings of MobileBERT, the
-    # third small table of ERNIE, the layer over the first token of DeBERTa.
-    assert small < (0.4 if cls.config_class.model_type in ("deberta-v2", "mobilebert", "ernie") else 0.35) * large
+    # At this size, what stays in float32 counts: poolers, the third small table of ERNIE, the
+    # layer over the first token of DeBERTa.
+    assert small < (0.4 if cls.config_class.model_type in ("deberta-v2", "ernie") else 0.35) * large
     again: Any = AutoModel.from_pretrained(tmp_path / "int8", dtype="int8")
     assert type(again) is cls
     np.testing.assert_array_equal(computed(again), computed(model))

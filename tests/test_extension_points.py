@@ -12,17 +12,21 @@ import pytest
 
 import small_tokenizer
 from model_files import sentence_folder
+from random_models import LossOnly, random_model
 from small_corpus import write_corpus
 from tiny_models import make_reviews, make_sentences
 from wordpiece_bert import SentenceEncoder, Tokenizer, inspect, tasks
 from wordpiece_bert._internal.choices import VIEWS
 from wordpiece_bert._internal.drawing import Drawing
-from wordpiece_bert.bert import AutoModel, BertConfig, BertForNextSentencePrediction, BertModel, poolings
+from wordpiece_bert.bert import AutoModel, BertConfig, BertForNextSentencePrediction, BertModel, functional, poolings
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.bert.families import FAMILIES, Family, Training, register
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
+from wordpiece_bert.bert.plan.building import layer_name
+from wordpiece_bert.bert.plan.interpreter import Interpreter, Step, kept
+from wordpiece_bert.bert.plan.parts import Dense, Norm, Plan, Residual
 from wordpiece_bert.cli import main
-from wordpiece_bert.errors import CheckpointWarning, ConfigError, InputError
+from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError, InputError
 from wordpiece_bert.finetune import (
     PretrainingRows,
     PretrainingTrainer,
@@ -31,8 +35,11 @@ from wordpiece_bert.finetune import (
     model_for,
     pad_collate,
 )
+from wordpiece_bert.finetune.engines import RustTraining
+from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.heads import HeadInputs, HeadLoss, HeadTraining
 from wordpiece_bert.finetune.losses import CosineSimilarityLoss
+from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.objectives import (
     OBJECTIVES,
     Columns,
@@ -44,6 +51,7 @@ from wordpiece_bert.finetune.objectives import (
 )
 from wordpiece_bert.finetune.objectives import register as register_objective
 from wordpiece_bert.finetune.objectives.examples import collated
+from wordpiece_bert.finetune.passes import PassOptions
 from wordpiece_bert.finetune.problem import ModelProblem
 from wordpiece_bert.finetune.sentences import SentenceProblem
 from wordpiece_bert.inspect import View
@@ -54,6 +62,8 @@ from wordpiece_bert.pretraining import Masking, PretrainingDataset
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from wordpiece_bert.bert.plan.interpreter import Value
 
 # --- a family of models: BERT under other names of weights and settings, without token types
 
@@ -171,6 +181,134 @@ def test_without_its_entry_the_family_is_refused(tmp_path: Path) -> None:
     folder = as_toy(make_reviews(tmp_path / "toy"))
     with pytest.raises(ConfigError, match="model_type is 'toy'; supported are bert, albert, "):
         AutoModel.from_pretrained(folder)
+
+
+# --- a kind of layer, in NumPy alone: a gate of each column over a dense layer
+
+
+@dataclass(frozen=True)
+class Highway:
+    """y = σ(W_gate·x + b) ⊙ (W·x + b)."""
+
+    gate: Dense
+    value: Dense
+    dropout: str = ""
+
+    site: ClassVar[str] = "output"
+    reads_first: ClassVar[bool] = False
+
+
+def highway(steps: Interpreter, part: Highway, layer: int, x: Value) -> Step:
+    """The step of a `Highway`, [..., H] -> [..., H]."""
+    del layer
+    gate, value = steps.dense(part.gate, x), steps.dense(part.value, x)
+    open_ = functional.sigmoid(gate.y.now)
+    y = kept(open_ * value.y.now)
+    if not steps.keeps:
+        return Step(y, None)
+
+    def back(dy: Any) -> Any:
+        to_gate = gate.backward(dy * value.y.now * open_ * (1 - open_))
+        return to_gate + value.backward(dy * open_)
+
+    return Step(y, back)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HighwayConfig(ToyConfig):
+    model_type: str = "highway"
+
+    def _plan(self) -> Plan:
+        plan = super()._plan()
+
+        def added(layer: int) -> Residual:
+            name = f"{layer_name(layer)}.highway"
+            body: Any = Highway(Dense(f"{name}.gate"), Dense(f"{name}.value"))
+            return Residual(body, before=Norm(f"{name}.norm", self.layer_norm_eps))
+
+        return replace(plan, layers=tuple((*layer, added(i)) for i, layer in enumerate(plan.layers)))
+
+
+class HighwayModel(ToyModel):
+    config_class = HighwayConfig
+
+
+class HighwayForSequenceClassification(SequenceClassification):
+    _base_model_class = HighwayModel
+    _reads_pooler = True
+
+
+HIGHWAY = replace(TOY, model_type="highway", name="Highway", other_types=())
+SMALL: dict[str, Any] = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 12, "vocab_size": 20}
+
+
+@pytest.fixture
+def toy_layer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(Interpreter.STEPS, Highway, highway)
+    register(HIGHWAY)
+    yield
+    del FAMILIES["highway"]
+
+
+def highway_model() -> Any:
+    config = HighwayConfig(num_hidden_layers=2, max_position_embeddings=16, **SMALL)
+    return random_model(HighwayForSequenceClassification, config, "numpy")
+
+
+@pytest.mark.usefixtures("toy_layer")
+def test_a_kind_of_layer_runs_and_is_saved(tmp_path: Path) -> None:
+    model = highway_model()
+    out = model.base_model([[2, 7, 9]])
+    model.save_pretrained(tmp_path)
+    assert "toy.blocks.1.highway.gate.weight" in read_tensors(tmp_path / "model.safetensors")
+    again: Any = AutoModel.from_pretrained(tmp_path, "numpy")
+    np.testing.assert_array_equal(again([[2, 7, 9]]).logits, model([[2, 7, 9]]).logits)
+    changed = {name: 0 * x if ".highway.value." in name else x for name, x in model.named_parameters()}
+    without = type(model)(model.config, changed, backend="numpy").base_model([[2, 7, 9]]).last_hidden_state
+    assert np.abs(without - out.last_hidden_state).max() > 0.01
+    tensors = dict(read_tensors(tmp_path / "model.safetensors"))
+    del tensors["toy.blocks.1.highway.norm.bias"]
+    write_safetensors(tmp_path / "model.safetensors", {name: np.asarray(array) for name, array in tensors.items()})
+    with pytest.raises(CheckpointError, match=r"1 of \d+ weights are missing: 'toy.blocks.1.highway.norm.bias'"):
+        AutoModel.from_pretrained(tmp_path, "numpy")
+
+
+@pytest.mark.usefixtures("toy_layer")
+def test_gradients_of_a_kind_of_layer_against_central_differences() -> None:
+    model = highway_model()
+    network, random = Network(model), np.random.default_rng(2)
+    parameters: Any = {name: array.astype(np.float64) for name, array in model.named_parameters()}
+    batch = {"input_ids": np.array([[2, 7, 9], [2, 4, 0]]), "attention_mask": [[1, 1, 1], [1, 1, 0]], "labels": [0, 1]}
+    for checkpointing in (False, True):
+        options = PassOptions(gradient_checkpointing=checkpointing)
+        gradients = compute(network, parameters, batch, options).gradients
+        assert gradients.keys() == parameters.keys()
+        for name, gradient in gradients.items():
+            direction = random.standard_normal(gradient.shape)
+            losses = [
+                compute(
+                    network, {**parameters, name: parameters[name] + step * direction}, batch, engine=LossOnly()
+                ).loss
+                for step in (1e-5, -1e-5)
+            ]
+            expected = (losses[0] - losses[1]) / 2e-5
+            assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-4, abs=1e-7), name
+
+
+@pytest.mark.usefixtures("toy_layer")
+def test_the_kernels_refuse_a_kind_of_layer_by_its_name(tmp_path: Path) -> None:
+    model = highway_model()
+    model.save_pretrained(tmp_path)
+    for dtype in ("float32", "int8"):
+        with pytest.raises(InputError, match="the kernels have no part Highway: load the model with backend='numpy'"):
+            AutoModel.from_pretrained(tmp_path, "rust", dtype)
+    with pytest.raises(InputError, match="the kernels have no part Highway"):
+        compute(
+            Network(model),
+            dict(model.named_parameters()),
+            {"input_ids": [[2, 7]], "labels": [0]},
+            engine=RustTraining(),
+        )
 
 
 # --- a pooling: the median of the tokens, which has no kernel and no gradient

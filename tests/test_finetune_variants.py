@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import wordpiece_bert.bert as bert
+from gradient_checks import SIZES, THREE, VOCABULARY, batch_of, check_gradients
 from model_files import MODELS
-from random_models import LossOnly, random_model
-from wordpiece_bert import SentenceEncoder, tasks
-from wordpiece_bert.bert.families import FAMILIES as FAMILIES_BY_TYPE
-from wordpiece_bert.cli import main
-from wordpiece_bert.errors import InputError, TrainingWarning
+from random_models import random_model
+from wordpiece_bert import SentenceEncoder
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, value_and_grad
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining
@@ -23,7 +21,6 @@ from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.passes import PassOptions
-from wordpiece_bert.finetune.rust_encoder import new_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,16 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.engines import TrainingEngine
 
 HEADS = ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
-ROWS, LENGTH, VOCABULARY = 4, 11, 40
-SIZES = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 10,
-    "pad_token_id": 0,
-}
-THREE = {0: "a", 1: "b", 2: "c"}
 BIASES = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True)
 SLIDING, FULL = "sliding_attention", "full_attention"
 RATES = {
@@ -97,53 +84,6 @@ LAYERS = {"ModernBert": "layers.", "DebertaV2": "encoder.layer."}
 
 def config_of(family: str, options: dict[str, Any]) -> Any:
     return getattr(bert, f"{family}Config")(**SIZES | options)
-
-
-def batch_of(head: str, random: Any, labels: str = "") -> dict[str, Any]:
-    """Rows that are padded on the right and on the left, or have holes, and labels for a head."""
-    mask = np.ones((ROWS, LENGTH), np.int64)
-    mask[1, 5:] = mask[2, :4] = mask[3, [2, 3, 7]] = 0
-    ids = np.where(mask > 0, random.integers(1, VOCABULARY, mask.shape), 0)
-    ids[0, 3] = 0  # the id of padding at a visible place
-    batch = {"input_ids": ids, "attention_mask": mask}
-    if head == "MultipleChoice":
-        batch = {name: array.reshape(2, 2, LENGTH) for name, array in batch.items()}
-        return batch | {"labels": random.integers(0, 2, 2)}
-    if head == "QuestionAnswering":
-        return batch | {"start_positions": np.array([1, 0, 5, LENGTH]), "end_positions": np.array([2, 3, 9, 1])}
-    if head == "SequenceClassification":
-        of_kind = {"": random.integers(0, 3, ROWS), "targets": random.random((ROWS, 3))}
-        return batch | {"labels": of_kind[labels]}
-    count = VOCABULARY if head == "MaskedLM" else 3
-    # Places that are masked may have labels: their vectors are computed, but nothing attends to them.
-    return batch | {"labels": np.where(random.random(mask.shape) < 0.5, random.integers(0, count, mask.shape), -100)}
-
-
-def check_gradients(model: Any, batch: dict[str, Any], dropout: KeyedDropout | None = None) -> None:
-    """The gradient of every parameter, and of the word vectors, agrees with central differences in float64."""
-    network = Network(model)
-    parameters: Any = {name: array.astype(np.float64) for name, array in model.named_parameters()}
-    found = compute(network, parameters, batch, PassOptions(dropout))
-    again = compute(network, parameters, batch, PassOptions(dropout, gradient_checkpointing=True))
-    assert found.loss == again.loss
-    assert found.gradients.keys() == parameters.keys()
-    random = np.random.default_rng(2)
-    for name, gradient in found.gradients.items():
-        np.testing.assert_array_equal(gradient, again.gradients[name])
-        assert gradient.shape == parameters[name].shape, name
-        direction = random.standard_normal(gradient.shape)
-        if (
-            name.endswith(("tok_embeddings.weight", "word_embeddings.weight"))
-            and "MaskedLM" not in type(model).__name__
-        ):
-            assert not gradient[0].any(), "the row of padding is not trained"
-            direction[0] = 0
-        elif name.endswith(("tok_embeddings.weight", "word_embeddings.weight")):
-            direction[0] = 0  # the lookup of padding adds nothing, a tied decoder does
-        moved = [parameters | {name: parameters[name] + sign * 1e-5 * direction} for sign in (1, -1)]
-        losses = [compute(network, one, batch, PassOptions(dropout), engine=LossOnly()).loss for one in moved]
-        expected = (losses[0] - losses[1]) / 2e-5
-        assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-4, abs=1e-6), name
 
 
 CASES = [(family, case) for family, cases in FAMILIES.items() for case in cases]
@@ -252,19 +192,6 @@ def test_the_estimated_memory_counts_the_gate() -> None:
     assert more == 4 * 1000 * (2 + 4) * 100
 
 
-def test_the_command_trains_a_model_with_another_tokenizer(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers")
-    table = tmp_path / "table.tsv"
-    lines = ["text\tlabel", *(f"a fine film {i}\tgood" for i in range(6)), *(f"dull {i}\tbad" for i in range(6))]
-    table.write_text("\n".join(lines))
-    output = tmp_path / "trained"
-    folder = str(MODELS / "rerank_modernbert")
-    arguments = ["finetune", "--task", "classify", "--model", folder, "--train", str(table), "-o", str(output)]
-    assert main([*arguments, "--epochs", "2", "--batch-size", "4"]) == 0
-    found = tasks.classify(output, ["a fine film", "dull"])
-    assert {one[0]["label"] for one in found} <= {"good", "bad"}
-
-
 def test_a_sentence_encoder_is_trained_with_another_tokenizer(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
     encoder = SentenceEncoder.from_pretrained(MODELS / "st_modernbert_mean", backend="numpy")
@@ -280,30 +207,6 @@ def test_a_sentence_encoder_is_trained_with_another_tokenizer(tmp_path: Path) ->
     trainer.save_model(tmp_path / "saved")
     again = SentenceEncoder.from_pretrained(tmp_path / "saved", backend="numpy")
     np.testing.assert_array_equal(again.encode(["text 1"]), trainer.model.encode(["text 1"]))
-
-
-def test_what_the_kernels_do_not_train_is_trained_in_numpy_with_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    family = FAMILIES_BY_TYPE["deberta-v2"]
-    assert family.training is not None
-    training = replace(family.training, kernels=False)
-    monkeypatch.setitem(FAMILIES_BY_TYPE, "deberta-v2", replace(family, training=training))
-    config = config_of("DebertaV2", {"id2label": THREE})
-    model = random_model(bert.DebertaV2ForSequenceClassification, config, "rust")
-    batch = batch_of("SequenceClassification", np.random.default_rng(4))
-    with pytest.warns(TrainingWarning, match="DebertaV2ForSequenceClassification is trained in NumPy"):
-        found = value_and_grad(model, **batch)
-    expected = value_and_grad(random_model(type(model), config, "numpy"), **batch)
-    assert found.loss == expected.loss
-    for backend in ("rust", "numpy"):
-        other = random_model(type(model), config, backend)
-        with pytest.raises(InputError, match="bf16=True: DebertaV2Model is trained in NumPy, in float32; use bf16=Fal"):
-            Trainer(other, settings(tmp_path, bf16=True), rows_of(4))
-    with pytest.raises(
-        InputError, match="DebertaV2ForSequenceClassification is trained in NumPy alone: the kernels have no backward"
-    ):
-        new_workspace(Network(model), None, "float32")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from inspect_fixtures import blanks, folders, reviews
 from wordpiece_bert import inspect
 from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
 from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.bert.families import FAMILIES
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.variants import MegatronBertConfig, MegatronBertForSequenceClassification
 from wordpiece_bert.errors import InputError
@@ -169,7 +171,7 @@ def test_long_texts_are_differentiated_in_parts(drawn: Loaded, monkeypatch: pyte
     np.testing.assert_allclose(whole.arrays["effect"], parts.arrays["effect"], rtol=1e-4, atol=1e-5)
 
 
-def test_saliency_refuses_what_it_does_not_know(drawn: Loaded) -> None:
+def test_saliency_refuses_what_it_does_not_know(drawn: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="method must be one of 'occlusion', 'gradient'"):
         inspect.saliency(drawn, "a film", method="lime")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="replace must be one of"):
@@ -180,6 +182,7 @@ def test_saliency_refuses_what_it_does_not_know(drawn: Loaded) -> None:
         inspect.saliency(drawn, "a film", label=3)
     vocab_size = len(drawn.tokenizer)
     other = drawn_classifier(MegatronBertForSequenceClassification, MegatronBertConfig, vocab_size)
+    monkeypatch.setitem(FAMILIES, "megatron-bert", replace(FAMILIES["megatron-bert"], training=None))
     with pytest.raises(
         InputError, match=r"MegatronBertForSequenceClassification does not have here.*method='occlusion'"
     ):

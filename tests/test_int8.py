@@ -40,7 +40,6 @@ KINDS = [
     "jina_model",
     "jina_qk_norm",
     "megatron_model",
-    "mobilebert_model",
     "modernbert_biases",
     "modernbert_model",
     "mpnet_model",

@@ -26,15 +26,16 @@ from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.checkpoint.names import bert_shapes
 from wordpiece_bert.bert.engines.layer_inputs import LayerInputs
 from wordpiece_bert.bert.engines.packing import DensePacker
-from wordpiece_bert.bert.engines.rust_bottleneck import TRANSFORMATION
 from wordpiece_bert.bert.engines.rust_layers import (
     LayerPacker,
     build_kernels,
     layer_stages,
+    part_of,
     row_columns,
     with_tables_loaded,
 )
 from wordpiece_bert.bert.half_precision import BFLOAT16, native, to_bfloat16
+from wordpiece_bert.bert.plan.parts import Dense
 from wordpiece_bert.bert.stored_tensor import NumbersFile, Scratch, StoredTensor, TransposedTensor, blocks, loaded_all
 from wordpiece_bert.errors import CheckpointError
 
@@ -328,8 +329,6 @@ KINDS = [
     "gte_model",
     "jina_qk_norm",
     "megatron_model",
-    "mobilebert_model",
-    "mobilebert_plain",
     "modernbert_biases",
     "modernbert_local_first",
     "mpnet_model",
@@ -345,27 +344,27 @@ KINDS = [
 def test_layers_observe_the_same_inputs_alone_as_in_the_whole_model(folder: str) -> None:
     model: Any = AutoModel.from_pretrained(MODELS / folder)
     config = model.config
-    weights = with_tables_loaded({name: unpacked(w) for name, w in model._encoder.weights.items()})
+    weights = with_tables_loaded(config.plan(), {name: unpacked(w) for name, w in model._encoder.weights.items()})
     random = np.random.default_rng(2)
     longest = min(config.usual_longest_row, 60)
     rows = [random.integers(2, config.vocab_size, random.integers(1, longest + 1)) for _ in range(40)]
-    kind = config.bottleneck
     shared = shared_layers(config, weights)
 
     whole = DensePacker(shared, "float32", None, observed=True)
-    if kind is not None and kind.transformed:
-        whole.pack(TRANSFORMATION, dtype="float32")
     layers = LayerPacker(config, shared, whole)
+    for part in config.plan().embeddings.then:
+        if isinstance(part, Dense):
+            whole.pack(part.name)
     for index in range(config.encoder_layers):
         layers.pack(index)
-    kernels = build_kernels(config, shared, layers.layers, whole.dense, range(config.encoder_layers), None)
+    kernels = build_kernels(
+        part_of(config.plan(), range(config.encoder_layers), begun=False), shared, whole.dense, config, None
+    )
     ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    kernels.pooled(*row_columns(config, np.concatenate(rows), ends), ["cls"], 0, 1)
-    expected = {name: seen for name, seen in whole.observed().items() if name != TRANSFORMATION}
+    kernels.pooled(row_columns(config, np.concatenate(rows), ends), ["cls"], 0, 1)
+    expected = whole.observed()
 
     first = DensePacker(shared, "float32", None)
-    if kind is not None and kind.transformed:
-        first.pack(TRANSFORMATION)
     inputs = LayerInputs(config, shared, first, rows)
     stages = layer_stages(config, shared)
     assert len(stages) == (2 if folder == "albert_model" else config.encoder_layers)

@@ -15,8 +15,6 @@ from wordpiece_bert.bert import (
     BertForMaskedLM,
     BertModel,
     ElectraConfig,
-    MobileBertConfig,
-    MobileBertForMaskedLM,
     RobertaModel,
     variants,
 )
@@ -49,7 +47,7 @@ def test_weights_are_drawn_as_before_a_training(name: str) -> None:
     model = kind.from_config(kind.config_class(**SIZES, pad_token_id=3), seed=1)
     weights = dict(model.named_parameters())
     for weight, array in weights.items():
-        if weight.endswith(".bias") or array.size == 0:  # MobileBERT with a word table as wide as its layers
+        if weight.endswith(".bias"):
             assert not array.any(), weight
         elif array.ndim == 1:
             assert (array == 1).all(), weight
@@ -70,19 +68,6 @@ def test_a_decoder_of_its_own_is_drawn() -> None:
     decoder, table = weights["cls.predictions.decoder.weight"], weights["bert.embeddings.word_embeddings.weight"]
     assert decoder.shape == table.shape
     assert (decoder != table).any()
-
-
-@pytest.mark.parametrize("backend", ["rust", "numpy"])
-def test_the_word_table_of_a_mobilebert_may_be_as_wide_as_its_layers(backend: str) -> None:
-    """Then the decoder has no columns of its own."""
-    config = MobileBertConfig(**SIZES, embedding_size=128)
-    model = MobileBertForMaskedLM.from_config(config, backend=backend)
-    rows = [[2, 7, 9, 3]]
-    x = model.base_model(rows).last_hidden_state
-    assert model(rows).logits.shape == (1, 4, 40)
-    assert np.isfinite(model.predict(x)).all()
-    with pytest.raises(ConfigError, match="embedding_size is 129: it must be at most the hidden_size 128"):
-        MobileBertForMaskedLM.from_config(MobileBertConfig(**SIZES, embedding_size=129))
 
 
 def test_the_configuration_of_another_family_is_refused() -> None:

@@ -19,7 +19,17 @@ import pytest
 import wordpiece_bert as wb
 from small_corpus import write_corpus
 from wordpiece_bert._internal.progress import Progress, line_interval
-from wordpiece_bert.bert import BertConfig, BertForMaskedLM, BertForPreTraining
+from wordpiece_bert.bert import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    DPRConfig,
+    ElectraConfig,
+    ErnieConfig,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    RobertaConfig,
+)
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import ConfigError, InputError
@@ -262,6 +272,38 @@ def test_the_command_writes_a_model(folder: Path, tmp_path: Path, capsys: pytest
     given = ["pretrain", str(folder / "pairs"), "-o", str(tmp_path / "given"), "-v", str(folder / "vocab.txt"), "-q"]
     assert main([*given, "--config", str(tmp_path / "config.json"), "--max-steps", "1", "--eval-share", "0"]) == 0
     assert BertForPreTraining.from_pretrained(tmp_path / "given").config.hidden_size == 8
+
+
+@pytest.mark.parametrize("data", ["sentences", "pairs"])
+def test_the_command_trains_a_model_of_another_family(data: str, folder: Path, tmp_path: Path) -> None:
+    """From its configuration, with random weights, and then from the model; labels of pairs are for BERT's head."""
+    sizes = SIZES | {"num_hidden_layers": 2, "local_attention": 8, "hidden_act": "silu"}
+    vocabulary = len(wb.Tokenizer.from_vocab(folder / "vocab.txt"))
+    config = ModernBertConfig(vocab_size=vocabulary, pad_token_id=0, layer_types=("sliding_attention",) * 2, **sizes)
+    (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
+    given = ["pretrain", str(folder / data), "-v", str(folder / "vocab.txt"), "-q", "--dropout", "0.1"]
+    given += ["--batch-size", "8", "--learning-rate", "3e-3"]
+    start = ["--config", str(tmp_path / "config.json"), "-o", str(tmp_path / "model"), "--max-steps", "30"]
+    assert main([*given, *start, "--eval-steps", "10"]) == 0
+    log = [json.loads(line) for line in (tmp_path / "model" / "training_log.jsonl").read_text().splitlines()]
+    losses = [entry["eval_loss"] for entry in log if "eval_loss" in entry]
+    assert losses[-1] < losses[0]
+    model = ModernBertForMaskedLM.from_pretrained(tmp_path / "model")
+    assert (model.config.local_attention, model.config.hidden_dropout_prob) == (8, 0.1)
+    assert model.config.embedding_dropout == 0.1
+    again = ["-m", str(tmp_path / "model"), "-o", str(tmp_path / "more"), "--max-steps", "2"]
+    assert main([*given[:-6], *again]) == 0
+    assert ModernBertForMaskedLM.from_pretrained(tmp_path / "more").config.local_attention == 8
+
+
+def test_heads_for_pairs_are_of_bert_and_ernie() -> None:
+    sizes = SIZES | {"vocab_size": 40}
+    assert type(new_model(ErnieConfig(**sizes), pairs=True)).__name__ == "ErnieForPreTraining"
+    for config in (ElectraConfig(**sizes), RobertaConfig(**sizes)):
+        with pytest.raises(ConfigError, match=f"models of type {config.model_type!r} have no head for pairs"):
+            new_model(config, pairs=True)
+    with pytest.raises(ConfigError, match="models of type 'dpr' have no head for masked tokens"):
+        new_model(DPRConfig(**sizes), pairs=False)
 
 
 @pytest.mark.parametrize(

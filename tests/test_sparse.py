@@ -98,7 +98,6 @@ HEADS = [
     "electra_generator",
     "gte_masked_lm",
     "megatron_masked_lm",
-    "mobilebert_masked_lm",
     "mpnet_masked_lm",
     "nomic_masked_lm",
     "roberta_masked_lm",

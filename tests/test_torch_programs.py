@@ -37,14 +37,14 @@ LOADED = [
         (name, "AutoModel")
         for name in ("bert_model", "distilbert_model", "electra_model", "mpnet_model", "albert_model")
     ),
-    *((name, "AutoModel") for name in ("megatron_model", "mobilebert_model", "roberta_model", "xlmr_model")),
+    *((name, "AutoModel") for name in ("megatron_model", "roberta_model", "xlmr_model")),
     *((name, "AutoModel") for name in ("ernie_model", "xlmr_xl_model", "deberta_conv_groups", "deberta_own_keys")),
     ("deberta_masked_lm_new", "AutoModelForMaskedLM"),
     ("deberta_multiple_choice", "AutoModelForMultipleChoice"),
     ("deberta_seqcls", "AutoModelForSequenceClassification"),
     ("camembert_seqcls", "AutoModelForSequenceClassification"),
     ("data2vec_masked_lm", "AutoModelForMaskedLM"),
-    *((name, "AutoModelForMaskedLM") for name in ("bert_masked_lm", "distilbert_masked_lm", "mobilebert_masked_lm")),
+    *((name, "AutoModelForMaskedLM") for name in ("bert_masked_lm", "distilbert_masked_lm")),
     ("bert_pretraining", "AutoModelForPreTraining"),
     ("electra_discriminator", "AutoModelForPreTraining"),
     ("bert_next_sentence", "AutoModelForNextSentencePrediction"),

@@ -14,32 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernel_paths import forced_path
 from model_files import MODELS, check_equal, reference_cases, write_safetensors
-from random_models import EVERYTHING, check_engines
+from random_models import EVERYTHING
 from wordpiece_bert import SentenceEncoder, _core
 from wordpiece_bert.bert import (
     AutoModel,
     DPRConfig,
     DPRQuestionEncoder,
     GteConfig,
-    GteModel,
-    MegatronBertConfig,
     MegatronBertModel,
-    MobileBertConfig,
-    MobileBertModel,
     NomicBertConfig,
     NomicBertModel,
     RobertaConfig,
-    RobertaModel,
-    XLMRobertaXLConfig,
-    XLMRobertaXLModel,
     functional,
 )
-from wordpiece_bert.bert.bottleneck import neighbours
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
@@ -55,7 +45,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     "folder",
     [
-        *("nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model", "mobilebert_model"),
+        *("nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model"),
         *("jina_heads_6", "jina_qk_norm", "neobert_model"),
     ],
 )
@@ -64,25 +54,6 @@ def test_every_instruction_set_gives_the_same(folder: str, instruction_set: str)
         model: Any = AutoModel.from_pretrained(MODELS / folder)
     for inputs, expected in reference_cases(folder).values():
         check_equal(model(**inputs, **EVERYTHING), expected, inputs.get("attention_mask"))
-
-
-@given(data=st.data())
-@settings(max_examples=30, deadline=None)
-def test_rotary_models_of_other_shapes(data: st.DataObject) -> None:
-    heads, size = data.draw(st.integers(1, 4)), data.draw(st.sampled_from([2, 6, 8, 16, 32, 34, 64, 128]))
-    cls, config_class = data.draw(st.sampled_from([(NomicBertModel, NomicBertConfig), (GteModel, GteConfig)]))
-    config = config_class(
-        vocab_size=50,
-        hidden_size=data.draw(st.sampled_from([8, 20, 32, 48])),
-        num_hidden_layers=2,
-        num_attention_heads=heads,
-        head_dim=size,
-        intermediate_size=data.draw(st.integers(1, 70)),
-        type_vocab_size=data.draw(st.integers(0, 2)),
-        hidden_act=data.draw(st.sampled_from(["silu", "gelu", "sigmoid", "relu"])),
-        rope_factor=data.draw(st.sampled_from([1.0, 2.0])),
-    )
-    check_engines(cls, config, data)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -95,16 +66,6 @@ def test_half_precision_weights_and_products(dtype: str) -> None:
     assert dtype == "float32" or np.abs(found - wanted).max() > 1e-4
 
 
-def test_a_row_has_the_same_bits_alone_and_in_any_batch() -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / "gte_model")
-    ids = np.arange(60).reshape(3, 20) + 5
-    mask = np.arange(20) < [[20], [3], [11]]
-    found = model(ids, mask).last_hidden_state
-    for row, length in enumerate([20, 3, 11]):
-        alone = model(ids[row : row + 1, :length], threads=1).last_hidden_state
-        np.testing.assert_array_equal(alone[0], found[row, :length])
-
-
 def test_a_model_survives_pickling() -> None:
     model: Any = AutoModel.from_pretrained(MODELS / "nomic_wide_heads")
     again = pickle.loads(pickle.dumps(model))
@@ -112,33 +73,6 @@ def test_a_model_survives_pickling() -> None:
     for (name, x), (other, y) in zip(model.named_parameters(), again.named_parameters(), strict=True):
         assert name == other
         np.testing.assert_array_equal(x, y)
-
-
-@given(data=st.data())
-@settings(max_examples=20, deadline=None)
-def test_models_of_other_shapes_with_norms_first_or_counted_positions(data: st.DataObject) -> None:
-    heads = data.draw(st.integers(1, 4))
-    cls, config_class = data.draw(
-        st.sampled_from(
-            [
-                (MegatronBertModel, MegatronBertConfig),
-                (RobertaModel, RobertaConfig),
-                (XLMRobertaXLModel, XLMRobertaXLConfig),
-            ]
-        )
-    )
-    config = config_class(
-        vocab_size=50,
-        hidden_size=heads * data.draw(st.sampled_from([3, 8, 32, 40])),
-        num_hidden_layers=data.draw(st.integers(1, 3)),
-        num_attention_heads=heads,
-        intermediate_size=data.draw(st.integers(1, 70)),
-        max_position_embeddings=50,
-        type_vocab_size=data.draw(st.integers(1, 2)),
-        pad_token_id=data.draw(st.integers(0, 5)),
-        layer_norm_eps=data.draw(st.sampled_from([1e-12, 1e-5])),
-    )
-    check_engines(cls, config, data)
 
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
@@ -212,85 +146,6 @@ def test_a_row_longer_than_the_positions_is_refused() -> None:
 def test_an_impossible_padding_id_is_refused(pad: Any) -> None:
     with pytest.raises(ConfigError, match="pad_token_id"):
         RobertaConfig(pad_token_id=pad, max_position_embeddings=512)
-
-
-# --- MobileBERT
-
-
-@given(data=st.data())
-@settings(max_examples=30, deadline=None)
-def test_mobilebert_of_other_shapes(data: st.DataObject) -> None:
-    heads = data.draw(st.integers(1, 3))
-    narrow = data.draw(st.booleans())
-    attention, shared = data.draw(st.sampled_from([(False, True), (True, True), (True, False), (False, False)]))
-    hidden = heads * data.draw(st.sampled_from([4, 16, 34]))
-    width = hidden if narrow and not (attention or shared) else heads * data.draw(st.sampled_from([2, 8, 32]))
-    config = MobileBertConfig(
-        vocab_size=50,
-        hidden_size=hidden,
-        embedding_size=data.draw(st.sampled_from([5, 32, hidden])),
-        intra_bottleneck_size=width,
-        num_hidden_layers=2,
-        num_attention_heads=heads,
-        intermediate_size=data.draw(st.integers(1, 70)),
-        max_position_embeddings=50,
-        num_feedforward_networks=data.draw(st.integers(1, 3)),
-        trigram_input=data.draw(st.booleans()),
-        use_bottleneck=narrow,
-        use_bottleneck_attention=attention,
-        key_query_shared_bottleneck=shared,
-        normalization_type=data.draw(st.sampled_from(["no_norm", "layer_norm"])),
-        classifier_activation=data.draw(st.booleans()),
-        layer_norm_eps=1e-3,
-    )
-    check_engines(MobileBertModel, config, data)
-
-
-@pytest.mark.parametrize("backend", ["rust", "numpy"])
-def test_the_neighbours_of_a_token_are_those_of_the_padded_row(backend: str) -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / "mobilebert_model", backend)
-    alone = model([[5, 17, 42]]).last_hidden_state[0]
-    padded = model([[5, 17, 42, 0, 0]], [[1, 1, 1, 0, 0]]).last_hidden_state[0, :3]
-    assert np.abs(alone - padded).max() > 1e-3  # the padding is a neighbour of the last token
-    skipped = model([[5, 17, 42, 0, 0]], [[1, 1, 1, 0, 0]], visible_only=True).last_hidden_state[0, :3]
-    np.testing.assert_allclose(skipped, padded, rtol=0, atol=1e-6)
-    words = dict(model.named_parameters())["embeddings.word_embeddings.weight"]
-    vectors = model(None, [[1, 1, 1, 0, 0]], inputs_embeds=words[[[5, 17, 42, 0, 0]]], visible_only=True)
-    np.testing.assert_allclose(vectors.last_hidden_state[0, :3], padded, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("backend", ["rust", "numpy"])
-def test_pooled_rows_have_no_padding_as_neighbours(backend: str) -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / "mobilebert_model", backend)
-    rows = [[5, 17, 42], [9, 8, 7, 6, 5], [3]]
-    ends = np.cumsum([0, *map(len, rows)])
-    found = model._encoder.pooled(np.concatenate(rows), ends, ["mean"], 0, None)
-    expected = [model([row]).last_hidden_state[0].mean(axis=0) for row in rows]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
-
-
-def test_mobilebert_survives_pickling_and_saving(tmp_path: Path) -> None:
-    for folder in ("mobilebert_model", "mobilebert_layer_norm", "mobilebert_plain"):
-        model: Any = AutoModel.from_pretrained(MODELS / folder)
-        model.save_pretrained(tmp_path / folder)
-        for again in (pickle.loads(pickle.dumps(model)), AutoModel.from_pretrained(tmp_path / folder)):
-            np.testing.assert_array_equal(again([[5, 9]]).last_hidden_state, model([[5, 9]]).last_hidden_state)
-
-
-def test_queries_wider_than_their_weights_are_refused() -> None:
-    with pytest.raises(ConfigError, match="key_query_shared_bottleneck"):
-        MobileBertConfig(key_query_shared_bottleneck=False)
-    with pytest.raises(ConfigError, match="normalization_type"):
-        MobileBertConfig(normalization_type="rms_norm")
-    with pytest.raises(ConfigError, match="trigram_input"):
-        MobileBertConfig(trigram_input=1)
-    with pytest.raises(ConfigError, match="intra_bottleneck_size"):
-        MobileBertConfig(intra_bottleneck_size=126)
-
-
-def test_words_are_joined_with_their_neighbours() -> None:
-    e = np.array([[[1.0], [2.0], [3.0]]], np.float32)
-    np.testing.assert_array_equal(neighbours(e), [[[2, 1, 0], [3, 2, 1], [0, 3, 2]]])
 
 
 # --- rotary positions

@@ -1,12 +1,13 @@
 # Types of the compiled part, which the classes of the package wrap. The binding checks what is typed `object` here and
 # raises InputError for a value that it cannot use.
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Never, NoReturn, Self, TypeAlias, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Never, NoReturn, Protocol, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert.bert.plan.parts import Plan
 from wordpiece_bert.options import PaddingSettings, TruncationSettings
 
 __all__ = [
@@ -24,9 +25,7 @@ __all__ = [
     "MaskingRules",
     "MdsEncoder",
     "Options",
-    "PackedBottleneck",
     "PackedDense",
-    "PackedLayer",
     "ReportSums",
     "Reporter",
     "Rows",
@@ -74,18 +73,8 @@ __all__ = [
 _Int8: TypeAlias = tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]
 # `bytes` is also the name of a property.
 _Bytes: TypeAlias = bytes
-#: γ and β of a norm.
-_Norm: TypeAlias = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
 #: Numbers and the name of their type.
 _Stored: TypeAlias = tuple[npt.NDArray[np.generic] | _Int8, str]
-#: What a DeBERTa has besides the layers of BERT: K, M, the divisor of scores, relative positions, the convolution.
-_Disentangled: TypeAlias = tuple[
-    int,
-    int,
-    int,
-    list[tuple[npt.NDArray[np.float32] | None, npt.NDArray[np.float32] | None]],
-    tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], str, _Norm] | None,
-]
 
 __version__: Final[str]
 UNICODE_VERSIONS: Final[str]
@@ -261,22 +250,6 @@ class StaticEmbeddings:
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], int]: ...
 
 @final
-class PackedLayer:
-    def __new__(
-        cls,
-        qkv: PackedDense,
-        output: PackedDense,
-        output_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
-        inner: PackedDense,
-        up: PackedDense | None,
-        outer: PackedDense,
-        outer_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
-        query_key_norms: tuple[_Norm, _Norm] | None = None,
-        second_norm: _Norm | None = None,
-    ) -> Self: ...
-    def __reduce__(self) -> tuple[type[PackedLayer], tuple[Any, ...]]: ...
-
-@final
 class PackedDense:
     def __new__(
         cls,
@@ -296,80 +269,42 @@ class PackedDense:
     def observations(self) -> tuple[int, npt.NDArray[np.float64], npt.NDArray[np.float32]] | None: ...
     def __reduce__(self) -> tuple[type[PackedDense], tuple[Any, ...]]: ...
 
-@final
-class PackedBottleneck:
-    def __new__(
-        cls,
-        narrow: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]] | None,
-        shared: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]] | None,
-        query_key: PackedDense,
-        value: PackedDense,
-        output: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]],
-        feed_forward: list[
-            tuple[
-                PackedDense,
-                tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]],
-            ]
-        ],
-        back: tuple[PackedDense, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None]] | None,
-        *,
-        hidden: int,
-        queries_from: str,
-        values_from: str,
-    ) -> Self: ...
+#: The weights of a plan: packed dense layers, norms and other arrays, each by name; tables by what tokens read them by;
+#: and the frequencies of rotary positions. `wordpiece_bert.bert.engines.rust_layers` has what each of them is.
+class _KernelWeights(Protocol):
+    @property
+    def dense(self) -> Mapping[str, PackedDense]: ...
+    @property
+    def arrays(self) -> Mapping[str, npt.NDArray[np.float32]]: ...
+    @property
+    def tables(self) -> Mapping[str, _Stored]: ...
+    @property
+    def frequencies(self) -> Sequence[npt.NDArray[np.float32]]: ...
+
+#: The tokens of rows without padding.
+class _Tokens(Protocol):
+    @property
+    def ids(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def types(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def position_ids(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def places(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def row_offsets(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def keys(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def vectors(self) -> npt.NDArray[np.float32] | None: ...
 
 @final
 class BertEncoder:
-    def __new__(
-        cls,
-        layers: list[PackedLayer],
-        bottlenecks: list[PackedBottleneck],
-        words: _Stored,
-        positions: _Stored | None,
-        types: _Stored | None,
-        transformation: PackedDense | None,
-        embedding_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float | None] | None,
-        projection: tuple[_Stored, npt.NDArray[np.float32]] | None,
-        last_norm: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None,
-        distances: npt.NDArray[np.float32] | None,
-        rotary: list[npt.NDArray[np.float32]],
-        layer_positions: list[tuple[int | None, int | None]],
-        *,
-        embedding: int,
-        heads: int,
-        activation: str,
-        eps: float,
-        norm_first: bool = False,
-        rms_norm: bool = False,
-        slopes: npt.NDArray[np.float32] | None = None,
-        disentangled: _Disentangled | None = None,
-        instruction_set: str | None = None,
-    ) -> Self: ...
+    def __new__(cls, plan: Plan, weights: _KernelWeights, instruction_set: str | None = None) -> Self: ...
     def forward(
-        self,
-        ids: npt.NDArray[np.uint32],
-        types: npt.NDArray[np.uint32],
-        position_ids: npt.NDArray[np.uint32],
-        neighbours: npt.NDArray[np.uint32],
-        positions: npt.NDArray[np.uint32],
-        row_offsets: npt.NDArray[np.int64],
-        keys: npt.NDArray[np.int64],
-        vectors: npt.NDArray[np.float32] | None,
-        length: int,
-        states: list[int],
-        attentions: bool,
-        threads: int | None,
+        self, tokens: _Tokens, length: int, states: list[int], attentions: bool, threads: int | None
     ) -> tuple[list[npt.NDArray[np.float32]], list[npt.NDArray[np.float32]]]: ...
-    def pooled(
-        self,
-        ids: npt.NDArray[np.uint32],
-        position_ids: npt.NDArray[np.uint32],
-        neighbours: npt.NDArray[np.uint32],
-        row_offsets: npt.NDArray[np.int64],
-        modes: list[str],
-        skip: int,
-        threads: int | None,
-    ) -> npt.NDArray[np.float32]: ...
+    def pooled(self, tokens: _Tokens, modes: list[str], skip: int, threads: int | None) -> npt.NDArray[np.float32]: ...
     @property
     def instruction_set(self) -> str: ...
 
@@ -385,16 +320,7 @@ def quantize(weight: _Stored, factors: npt.NDArray[np.float32]) -> _Int8 | None:
 def kernel_instruction_sets() -> list[str]: ...
 def describe_products(dtype: str, instruction_set: str | None = None) -> tuple[str, str, bool, str]: ...
 def num_threads(threads: int | None = None) -> int: ...
-def token_states(
-    encoder: BertEncoder,
-    ids: npt.NDArray[np.uint32],
-    position_ids: npt.NDArray[np.uint32],
-    neighbours: npt.NDArray[np.uint32],
-    row_offsets: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.int64],
-    threads: int | None,
-    vectors: npt.NDArray[np.float32] | None = None,
-) -> npt.NDArray[np.float32]: ...
+def token_states(encoder: BertEncoder, tokens: _Tokens, threads: int | None) -> npt.NDArray[np.float32]: ...
 def maxsim(
     queries: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]],
     documents: tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]],
@@ -430,97 +356,59 @@ class VocabularyHead:
     @property
     def vocabulary(self) -> int: ...
 
-#: Weight and bias, or γ and β.
-_Affine: TypeAlias = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]
-#: Words or word vectors, positions, types, norm and projection.
-_Embeddings: TypeAlias = tuple[
-    npt.NDArray[np.float32],
-    npt.NDArray[np.float32] | None,
-    npt.NDArray[np.float32] | None,
-    _Affine,
-    _Affine | None,
-]
-#: Query, key and value; layers of their own that relative positions have; the attention's output, its norm, the first
-#: dense layer, what its gate multiplies, the second dense layer, the other norm.
-_TrainedLayer: TypeAlias = tuple[
-    list[_Affine],
-    list[_Affine | None],
-    _Affine,
-    _Affine | None,
-    _Affine,
-    _Affine | None,
-    _Affine,
-    _Affine,
-]
-#: How a DeBERTa differs from BERT: by how much scores are scaled down besides d; K, M (0 without buckets), whether
-#: there are the terms of keys and of queries, the table of relative positions and its norm; the convolution, the name
-#: of its activation and its norm.
-_TrainedDisentangled: TypeAlias = tuple[
-    int,
-    tuple[int, int, list[bool], npt.NDArray[np.float32], _Affine | None] | None,
-    tuple[_Affine, str, _Affine] | None,
-]
-#: The embeddings, the different layers, the number of each layer among them, MPNet's bias by distance, the norm after
-#: the last layer, the frequencies of rotary positions, for each layer the number of its own, and its window; and how a
-#: DeBERTa differs.
-_EncoderParameters: TypeAlias = tuple[
-    _Embeddings,
-    list[_TrainedLayer],
-    list[int],
-    npt.NDArray[np.float32] | None,
-    _Affine | None,
-    tuple[list[npt.NDArray[np.float32]], list[tuple[int | None, int | None]]],
-    _TrainedDisentangled | None,
-]
+#: The tokens of a batch, one row after the other; ids or vectors are given.
+class _TrainingTokens(Protocol):
+    @property
+    def starts(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def visible(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ids(self) -> npt.NDArray[np.uint32] | None: ...
+    @property
+    def types(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def positions(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def tasks(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def vectors(self) -> npt.NDArray[np.float32] | None: ...
+    @property
+    def columns(self) -> npt.NDArray[np.uint32]: ...
+
+#: The options of a pass: seed, step and micro-batch of dropout, and its rates by name.
+class _TrainingOptions(Protocol):
+    @property
+    def dropout(self) -> tuple[int, int, int] | None: ...
+    @property
+    def rates(self) -> Mapping[str, float]: ...
+    @property
+    def trained_from(self) -> int | None: ...
+    @property
+    def gradient_checkpointing(self) -> bool: ...
 
 @final
 class EncoderTraining:
     def __new__(
         cls,
-        *,
-        hidden: int,
-        embedding: int,
-        heads: int,
-        intermediate: int,
-        activation: str,
-        eps: float,
-        norm_first: bool,
-        gated: bool,
+        plan: Plan,
+        frequencies: list[npt.NDArray[np.float32]],
         dtype: str = "float32",
         instruction_set: str | None = None,
     ) -> Self: ...
     def forward(
         self,
-        parameters: _EncoderParameters,
-        batch: tuple[
-            npt.NDArray[np.int64],
-            npt.NDArray[np.int64],
-            npt.NDArray[np.uint32] | None,
-            npt.NDArray[np.uint32],
-            npt.NDArray[np.uint32],
-            npt.NDArray[np.uint32],
-        ],
-        dropout: tuple[list[int], list[float]] | None,
-        trained_from: int | None,
-        checkpointing: bool,
+        weights: Mapping[str, npt.NDArray[np.float32]],
+        tokens: _TrainingTokens,
+        options: _TrainingOptions,
         threads: int | None,
     ) -> npt.NDArray[np.float32]: ...
     def backward(
         self,
-        parameters: _EncoderParameters,
+        weights: Mapping[str, npt.NDArray[np.float32]],
         dx: npt.NDArray[np.float32],
-        embeddings: tuple[
-            tuple[npt.NDArray[np.float32], int | None] | None,
-            tuple[npt.NDArray[np.float32], int | None] | None,
-            npt.NDArray[np.float32] | None,
-            _Affine,
-            _Affine | None,
-        ]
-        | None,
-        layers: list[_TrainedLayer],
-        relative_bias: npt.NDArray[np.float32] | None,
-        last_norm: _Affine | None,
-        disentangled: tuple[tuple[npt.NDArray[np.float32], _Affine | None] | None, list[_Affine] | None] | None,
+        gradients: Mapping[str, npt.NDArray[np.float32]],
+        vectors: npt.NDArray[np.float32] | None,
+        embeddings: bool,
         threads: int | None,
     ) -> npt.NDArray[np.float32] | None: ...
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base import Model
 
-__all__ = ["AutoModel", "base_class", "load_any", "load_base", "read_config"]
+__all__ = ["AutoModel", "base_class", "load_any", "load_base", "read_config", "read_config_file"]
 
 
 class AutoModel:
@@ -116,7 +116,12 @@ def load_base(folder: Path, loading: Loading) -> BertModel:
 
 def read_config(folder: str | os.PathLike[str]) -> BertConfig:
     """Read the configuration of a folder with a model of any type."""
-    return base_class(folder).config_class.from_folder(folder)
+    return read_config_file(find_config(folder))
+
+
+def read_config_file(file: Path) -> BertConfig:
+    """Read the configuration of a model of any type from a ``config.json``."""
+    return _base_class(_family(file, read_object(file, ConfigError))).config_class.from_file(file)
 
 
 def base_class(folder: str | os.PathLike[str]) -> type[Model]:

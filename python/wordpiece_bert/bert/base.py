@@ -15,7 +15,7 @@ from wordpiece_bert._internal.peer_names import add_peer_names, without_peer_nam
 from wordpiece_bert._internal.peer_names_of_models import INSTEAD_IN_MODELS
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.checkpoint import Layout, Resolved, listed, non_finite, resolve
-from wordpiece_bert.bert.checkpoint.fused import joined, split
+from wordpiece_bert.bert.checkpoint.fused import joined, place, split
 from wordpiece_bert.bert.checkpoint.names import drawn_weights
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.class_examples import with_example
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert._internal.atomic_folder import FileSink
+    from wordpiece_bert.bert.checkpoint.fused import Place
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array
 
@@ -386,6 +387,12 @@ class Model:
         """Return weights in the order of rows that a checkpoint has, in families that compute with another one."""
         del config
         return weights
+
+    @classmethod
+    def _place(cls, name: str, config: BertConfig) -> Place:
+        """Return where a checkpoint has the weight of a name."""
+        del config
+        return place(name, cls._fused)
 
     def num_parameters(self) -> int:
         """Return how many numbers the parameters have in total: 109,482,240 for BERT-base without a head.

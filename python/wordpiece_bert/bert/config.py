@@ -19,6 +19,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.parameters import LOADING
+from wordpiece_bert.bert.plan.building import bert_plan
 from wordpiece_bert.bert.quantized import QUANTIZATION
 from wordpiece_bert.bert.rotary import LayerPositions
 from wordpiece_bert.errors import ConfigError, ModelNotFoundError
@@ -27,9 +28,8 @@ from wordpiece_bert.hub import find_model
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wordpiece_bert.bert.bottleneck import Bottleneck
-    from wordpiece_bert.bert.disentangled import Disentangled
-    from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.bert.functional import Ids
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = ["LARGEST_SIZE", "MOST_LAYERS", "MUST_BE", "SIZES", "BertConfig", "find_config", "refuse"]
 
@@ -157,6 +157,8 @@ class BertConfig:
     _must_be: ClassVar[Mapping[str, object]] = MUST_BE
     #: Whether the base model has a pooler.
     has_pooler: ClassVar[bool] = True
+    #: Whether the table of positions has a row for padding, that of `pad_token_id`.
+    pads_positions: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.model_type != type(self).model_type:
@@ -204,11 +206,6 @@ class BertConfig:
         return self.hidden_size
 
     @property
-    def has_projection(self) -> bool:
-        """Return whether a dense layer maps the embeddings from E to H, as in ELECTRA and ALBERT."""
-        return False
-
-    @property
     def has_position_table(self) -> bool:
         """Return whether the model has a table of positions; models with rotary positions have none."""
         return True
@@ -234,47 +231,34 @@ class BertConfig:
         >>> ModernBertConfig().layer_positions(1)
         LayerPositions(rotary=Rotary(size=64, theta=10000.0, factor=1.0), window=64)
         """
-        return self._positions_of_layer(layer)
+        attention = self.plan().attention(layer)
+        return LayerPositions(attention.rotary, attention.window)
 
-    def _positions_of_layer(self, layer: int) -> LayerPositions:
-        """Return what `layer_positions` does."""
-        del layer
-        return LayerPositions()
+    def plan(self) -> Plan:
+        """Return the layers of the model as data: what it computes, with which weights.
 
-    @property
-    def norm_first(self) -> bool:
-        """Return whether norms come before the sub-layers, and a last one after all layers."""
-        return False
+        Returns
+        -------
+        Plan
+            The parts; `wordpiece_bert.bert.plan.parts` documents them.
 
-    @property
-    def rms_norm(self) -> bool:
-        """Return whether the norms have no mean, as in NeoBERT."""
-        return False
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig
+        >>> plan = BertConfig().plan()
+        >>> len(plan.layers), plan.layers[0][0].body.query.name
+        (12, 'encoder.layer.0.attention.self.query')
+        """
+        return self._plan()
+
+    def _plan(self) -> Plan:
+        """Return what `plan` does; those of BERT, where a family has no others."""
+        return bert_plan(self)
 
     @property
     def head_activation(self) -> str:
         """Return the activation of a head's hidden layer: that of the layers, except in ModernBERT and Jina-BERT."""
         return self.hidden_act
-
-    @property
-    def alibi_slopes(self) -> Array | None:
-        """Return how fast scores fall with the distance from query to key in each head, [N]; None if they do not."""
-        return None
-
-    @property
-    def bottleneck(self) -> Bottleneck | None:
-        """Return how the layers of MobileBERT differ from those of BERT; None in other models."""
-        return None
-
-    @property
-    def disentangled(self) -> Disentangled | None:
-        """Return how a DeBERTa differs from BERT; None in other models."""
-        return None
-
-    @property
-    def relative_attention_num_buckets(self) -> int:
-        """Return the number of buckets of MPNet's relative position bias; 0 in models without one."""
-        return 0
 
     @property
     def encoder_layers(self) -> int:

@@ -16,8 +16,8 @@ from wordpiece_bert.bert.functional import merge_heads, softmax, split_heads
 from wordpiece_bert.bert.gradients import softmax_backward
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.disentangled import Disentangled, RelativeTerms
-    from wordpiece_bert.bert.functional import Array, Ids, Mask
+    from wordpiece_bert.bert.functional import Array, Ids, Mask, RelativeTerms
+    from wordpiece_bert.bert.plan.parts import Attention
 
 __all__ = ["Row", "attention", "attention_backward", "convolution_backward", "convolution_of_dense", "convolve"]
 
@@ -37,12 +37,12 @@ class Row(NamedTuple):
         return None if self.visible is None else ~(self.visible[:, None] & self.visible)
 
 
-def attention(row: Row, terms: RelativeTerms | None, kind: Disentangled) -> tuple[Array, Array]:
+def attention(row: Row, terms: RelativeTerms | None, part: Attention) -> tuple[Array, Array]:
     """Attention over `disentangled_scores`, c = (softmax(scores)·m)·v for each head -> c [N, S, d], p [N, S, S].
 
     A masked query has equal weights for all tokens.
     """
-    scores = disentangled_scores(row.q[None], row.k[None], terms, kind, row.positions)[0]  # [N, S, S]
+    scores = disentangled_scores(row.q[None], row.k[None], terms, part, row.positions)[0]  # [N, S, S]
     hidden = row.hidden()
     if hidden is not None:
         scores[:, hidden] = np.finfo(np.float32).min
@@ -52,7 +52,7 @@ def attention(row: Row, terms: RelativeTerms | None, kind: Disentangled) -> tupl
 
 
 def attention_backward(
-    dc: Array, row: Row, c: Array, p: Array, terms: RelativeTerms | None, kind: Disentangled
+    dc: Array, row: Row, c: Array, p: Array, terms: RelativeTerms | None, part: Attention
 ) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """Return the gradients of `attention`: dq, dk, dv [N, S, d], and dK^r and dQ^r [2K, N·d], None without the term.
 
@@ -64,20 +64,21 @@ def attention_backward(
     hidden = row.hidden()
     if hidden is not None:
         g[:, hidden] = 0
-    g *= np.float32(1.0 / math.sqrt(q.shape[-1] * kind.terms))
+    g *= np.float32(1.0 / math.sqrt(q.shape[-1] * part.terms))
     by_key = g.swapaxes(-1, -2)
     dq: Array = g @ k
     dk: Array = by_key @ q
     dkeys = dqueries = None
-    if terms is not None and kind.has_terms:
-        rows = relative_rows(positions[:, None] - positions[None, :], kind.span, kind.longest)  # [S, S]
+    if terms is not None and part.relative is not None:
+        span, distances = part.relative.span, positions[:, None] - positions[None, :]
+        rows = relative_rows(distances, span, part.relative.longest)  # [S, S]
         heads = len(q)
         if terms.keys is not None:
-            sums = _sums(g, rows, 2 * kind.span)  # [N, S, 2K]
+            sums = _sums(g, rows, 2 * span)  # [N, S, 2K]
             dq += sums @ split_heads(terms.keys[None], heads)[0]
             dkeys = merge_heads((sums.swapaxes(-1, -2) @ q)[None])[0]
         if terms.queries is not None:
-            sums = _sums(by_key, rows.T, 2 * kind.span)  # [N, S, 2K], by key
+            sums = _sums(by_key, rows.T, 2 * span)  # [N, S, 2K], by key
             dk += sums @ split_heads(terms.queries[None], heads)[0]
             dqueries = merge_heads((sums.swapaxes(-1, -2) @ k)[None])[0]
     return dq, dk, dv, dkeys, dqueries

@@ -35,43 +35,25 @@ _CLASSIFIER = ("classifier_dropout", *_HIDDEN)
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Where a family's models have dropout in training, besides the attention weights.
+    """Where the heads of a family's models have dropout in training; the layers have it where their plan says so.
 
     A rate is given as names of fields of the configuration, of which the first that is not None holds; empty for no
     dropout.
 
     Attributes
     ----------
-    embedding_rate : tuple of str
-        The rate after the embeddings' norm.
-    attention_output_rate : tuple of str
-        The rate after the attention's output layer.
-    intermediate_rate : tuple of str
-        The rate before the feed-forward network's output layer.
-    output_rate : tuple of str
-        The rate after the feed-forward network's output layer.
     classifier_input_rate : tuple of str
         The rate before the hidden layer of a sequence classifier that has one; `sequence_rate` is that after it.
     sequence_rate, token_rate : tuple of str
         The rates of heads for sequences and for tokens.
     answer_rate : tuple of str
         The rate of the head for question answering.
-    gated : bool
-        Whether the feed-forward network has a gate.
-    kernels : bool
-        Whether the Rust kernels train such models; otherwise NumPy does.
     """
 
-    embedding_rate: tuple[str, ...] = _HIDDEN
-    attention_output_rate: tuple[str, ...] = _HIDDEN
-    intermediate_rate: tuple[str, ...] = ()
-    output_rate: tuple[str, ...] = _HIDDEN
     classifier_input_rate: tuple[str, ...] = _CLASSIFIER
     sequence_rate: tuple[str, ...] = _CLASSIFIER
     token_rate: tuple[str, ...] = _CLASSIFIER
     answer_rate: tuple[str, ...] = ()
-    gated: bool = False
-    kernels: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,15 +238,26 @@ for _family in (
         name="DistilBert",
         heads=(*_USUAL, "MultipleChoice"),
         training=Training(
-            attention_output_rate=(),
             classifier_input_rate=(),
             sequence_rate=("seq_classif_dropout",),
             token_rate=_HIDDEN,
             answer_rate=("qa_dropout",),
         ),
     ),
-    Family(model_type="camembert", module=f"{_HERE}.variants.camembert", name="Camembert", heads=_USUAL),
-    Family(model_type="data2vec-text", module=f"{_HERE}.variants.data2vec", name="Data2VecText", heads=_USUAL),
+    Family(
+        model_type="camembert",
+        module=f"{_HERE}.variants.camembert",
+        name="Camembert",
+        heads=_USUAL,
+        training=Training(),
+    ),
+    Family(
+        model_type="data2vec-text",
+        module=f"{_HERE}.variants.data2vec",
+        name="Data2VecText",
+        heads=_USUAL,
+        training=Training(),
+    ),
     # Of the three encoders, transformers chooses that of questions.
     Family(
         model_type="dpr",
@@ -285,6 +278,7 @@ for _family in (
         module=f"{_HERE}.variants.ernie",
         name="Ernie",
         heads=(*_USUAL, "MultipleChoice", "NextSentencePrediction", "PreTraining"),
+        training=Training(),
     ),
     Family(
         model_type="gte",
@@ -293,6 +287,7 @@ for _family in (
         heads=("MaskedLM", *_CLASSIFIERS),
         other_types=("new",),
         other_name="New",
+        training=Training(),
     ),
     # Their config.json has the type bert: AutoModel knows them by their positions.
     Family(
@@ -300,33 +295,21 @@ for _family in (
         module=f"{_HERE}.variants.jina",
         name="JinaBert",
         heads=("MaskedLM", *_CLASSIFIERS),
+        training=Training(),
     ),
     Family(
         model_type="megatron-bert",
         module=f"{_HERE}.variants.megatron",
         name="MegatronBert",
         heads=("MaskedLM", "SequenceClassification"),
-    ),
-    Family(
-        model_type="mobilebert",
-        module=f"{_HERE}.variants.mobilebert",
-        name="MobileBert",
-        heads=("MaskedLM", "SequenceClassification"),
+        training=Training(sequence_rate=_HIDDEN, token_rate=_HIDDEN),
     ),
     Family(
         model_type="modernbert",
         module=f"{_HERE}.variants.modernbert",
         name="ModernBert",
         heads=(*_USUAL, "MultipleChoice"),
-        training=Training(
-            embedding_rate=("embedding_dropout",),
-            attention_output_rate=("attention_probs_dropout_prob",),
-            intermediate_rate=_HIDDEN,
-            output_rate=(),
-            classifier_input_rate=(),
-            answer_rate=_CLASSIFIER,
-            gated=True,
-        ),
+        training=Training(classifier_input_rate=(), answer_rate=_CLASSIFIER),
     ),
     Family(
         model_type="mpnet",
@@ -345,15 +328,29 @@ for _family in (
             "NeoBERTLMHead": "NeoBertForMaskedLM",
             "NeoBERTForSequenceClassification": "NeoBertForSequenceClassification",
         },
+        training=Training(),
     ),
     Family(
         model_type="nomic_bert",
         module=f"{_HERE}.variants.nomic",
         name="NomicBert",
         heads=("MaskedLM", *_CLASSIFIERS),
+        training=Training(),
     ),
-    Family(model_type="roberta", module=f"{_HERE}.variants.roberta", name="Roberta", heads=_USUAL),
-    Family(model_type="xlm-roberta", module=f"{_HERE}.variants.roberta", name="XLMRoberta", heads=_USUAL),
-    Family(model_type="xlm-roberta-xl", module=f"{_HERE}.variants.xlm_roberta_xl", name="XLMRobertaXL", heads=_USUAL),
+    Family(model_type="roberta", module=f"{_HERE}.variants.roberta", name="Roberta", heads=_USUAL, training=Training()),
+    Family(
+        model_type="xlm-roberta",
+        module=f"{_HERE}.variants.roberta",
+        name="XLMRoberta",
+        heads=_USUAL,
+        training=Training(),
+    ),
+    Family(
+        model_type="xlm-roberta-xl",
+        module=f"{_HERE}.variants.xlm_roberta_xl",
+        name="XLMRobertaXL",
+        heads=_USUAL,
+        training=Training(),
+    ),
 ):
     register(_family)

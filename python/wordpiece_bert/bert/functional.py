@@ -2,7 +2,8 @@
 
 Read it from top to bottom with the papers at hand: Devlin et al., "BERT" (2019), and Vaswani et al., "Attention is all
 you need" (2017), whose section 3 defines the encoder. The last third composes the small functions into the steps of a
-forward pass: `embeddings`, then `encoder_layer` once for each layer, then `pooler` or `pool`.
+forward pass: `embeddings`, then `encoder_layer` once for each layer, then `pooler` or `pool`. It is there to be read
+and to compare with: models run the steps of their plan (``bert/plan/interpreter.py``), which call the small functions.
 
 Comments denote shapes by these letters:
 
@@ -40,6 +41,7 @@ __all__ = [
     "Mask",
     "PoolingMode",
     "QueryKeyNorm",
+    "attention",
     "distance_buckets",
     "embeddings",
     "encoder_layer",
@@ -637,6 +639,13 @@ def distance_buckets(distance: Ids) -> Ids:
     return after + np.where(distance < 8, distance, np.minimum(logarithmic.astype(np.int64), 15))
 
 
+class RelativeTerms(NamedTuple):
+    """The projected relative positions of one layer of DeBERTa, whose formulas are in `bert.disentangled`."""
+
+    keys: Array | None  # K^r [2K, N·d], for the term of the query's content
+    queries: Array | None  # Q^r [2K, N·d], for the term of the key's content
+
+
 class QueryKeyNorm(NamedTuple):
     """The norms over all heads of the queries and of the keys of a token.
 
@@ -661,7 +670,6 @@ def queries_keys_values(
     value: Linear,
     heads: int,
     rotation: Rotation | None = None,
-    values: Array | None = None,
     norms: QueryKeyNorm | None = None,
 ) -> tuple[Array, Array, Array]:
     """Return the queries, keys and values of each head: x [B, S, H] -> q, k, v [B, N, S, d].
@@ -676,8 +684,6 @@ def queries_keys_values(
         N.
     rotation : Rotation, optional
         By what queries and keys are rotated, in models with rotary positions.
-    values : Array, optional
-        What values are computed from in MobileBERT, [B, S, h or H]; x by default.
     norms : QueryKeyNorm, optional
         The norms of queries and keys, in models that have them.
 
@@ -703,7 +709,7 @@ def queries_keys_values(
     if norms is not None:
         q, k = layer_norm(q, **norms.query, eps=norms.eps), layer_norm(k, **norms.key, eps=norms.eps)
     q, k = split_heads(q, heads), split_heads(k, heads)
-    v = split_heads(linear(x if values is None else values, **value), heads)
+    v = split_heads(linear(x, **value), heads)
     if rotation is not None:
         q, k = rotate(q, rotation), rotate(k, rotation)
     return q, k, v
@@ -719,7 +725,6 @@ def self_attention(
     mask: Mask | None,
     position_bias: Array | None = None,
     rotation: Rotation | None = None,
-    values: Array | None = None,
     norms: QueryKeyNorm | None = None,
     window: int | None = None,
     in_blocks: bool = False,
@@ -760,14 +765,50 @@ def self_attention(
     >>> weights[0, 0, 0]
     array([0.5, 0.5, 0. ], dtype=float32)
     """
-    q, k, v = queries_keys_values(x, query, key, value, heads, rotation, values, norms)
+    q, k, v = queries_keys_values(x, query, key, value, heads, rotation, norms)
+    return attention(q, k, v, mask, position_bias, window, in_blocks)
+
+
+@completed_by(self_attention)
+def attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Mask | None,
+    position_bias: Array | None = None,
+    window: int | None = None,
+    in_blocks: bool = False,
+) -> tuple[Array, Array]:
+    """The attention of `self_attention` for queries, keys and values, [B, N, S, d] each.
+
+    Parameters
+    ----------
+    q, k, v : Array
+        The queries, keys and values of each head, [B, N, S, d].
+
+    Returns
+    -------
+    Array
+        The context, [B, S, N·d].
+    Array
+        The weights, [B, N, S, S].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wordpiece_bert.bert.functional import attention
+    >>> q = k = np.zeros((1, 1, 2, 1), np.float32)
+    >>> v = np.array([2, 6], np.float32).reshape(1, 1, 2, 1)
+    >>> attention(q, k, v, None)[0].ravel()
+    array([4., 4.], dtype=float32)
+    """
     if in_blocks and window is not None and position_bias is None:
         return merge_heads(window_attention(q, k, v, mask, window)), np.empty((*q.shape[:3], 0), np.float32)
     scores = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     scores *= 1.0 / math.sqrt(q.shape[-1])
     if position_bias is not None:
         scores += position_bias
-    visible = visible_keys(x.shape[1], mask, window)  # [B or 1, 1, S or 1, S]
+    visible = visible_keys(q.shape[2], mask, window)  # [B or 1, 1, S or 1, S]
     if visible is not None:
         scores += additive_mask(visible)
     p = softmax(scores)  # [B, N, S, S]

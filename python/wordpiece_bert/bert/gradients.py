@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
 __all__ = [
+    "STANDARDIZE",
     "Normalized",
     "activation_backward",
     "attention",
@@ -90,6 +91,24 @@ def standardize_backward(g: Array, kept: Normalized) -> Array:
     dx -= x_hat * (g * x_hat).mean(axis=-1, keepdims=True)
     dx *= r
     return dx
+
+
+def standardize_rms(x: Array, eps: float) -> Normalized:
+    """First half of a norm by the root mean square, x̂ = x·r with r = 1/√(mean(x²) + ε). x [M, H]."""
+    r = 1.0 / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + np.float32(eps))  # [M, 1]
+    return Normalized(x * r, r)
+
+
+def standardize_rms_backward(g: Array, kept: Normalized) -> Array:
+    """Gradient of x̂ = x·r; with g = ∂ℓ/∂x̂: dx = r·(g − x̂·mean(g·x̂)). g [M, H] -> dx [M, H]."""
+    x_hat, r = kept
+    dx: Array = g - x_hat * (g * x_hat).mean(axis=-1, keepdims=True)
+    dx *= r
+    return dx
+
+
+#: The first half of each kind of norm, and its gradient.
+STANDARDIZE = {"layer": (standardize, standardize_backward), "rms": (standardize_rms, standardize_rms_backward)}
 
 
 def scale_and_shift(x_hat: Array, weight: Array, bias: Array | None) -> Array:

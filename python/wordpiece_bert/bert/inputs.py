@@ -48,6 +48,7 @@ def check_inputs(
     token_type_ids: npt.ArrayLike | None,
     position_ids: npt.ArrayLike | None,
     inputs_embeds: npt.ArrayLike | None,
+    task_type_ids: npt.ArrayLike | None = None,
 ) -> Inputs:
     """Check the arguments of a model's call and fill in the defaults of those that are None.
 
@@ -89,7 +90,12 @@ def check_inputs(
         if positions.shape != (1, length):  # [1, S] is the shape in which checkpoints store default positions
             _match("position_ids", positions.shape, (batch, length))
     mask = None if attention_mask is None else _mask(attention_mask, (batch, length))
-    return Inputs((batch, length), ids, vectors, types, positions, mask)
+    tasks: Ids | None = None
+    if task_type_ids is not None and (table := config.plan().embeddings.table("tasks")) is not None:
+        assert isinstance(table.rows, str), "a field of the configuration"
+        size = getattr(config, table.rows)
+        tasks = check_ids("task_type_ids", task_type_ids, size, table.rows, (batch, length))
+    return Inputs((batch, length), ids, vectors, types, positions, mask, tasks)
 
 
 def check_rows(config: BertConfig, ids: Ids, ends: Ids, numbers: Ids) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.base import Model
-from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes
-from wordpiece_bert.bert.checkpoint.names import POOLER, Shape
+from wordpiece_bert.bert.checkpoint import Layout, Resolved
+from wordpiece_bert.bert.checkpoint.names import POOLER
 from wordpiece_bert.bert.engines.packing import quantized_table
 from wordpiece_bert.bert.inputs import Inputs, check_inputs, check_rows
 from wordpiece_bert.bert.outputs import BertOutput
@@ -71,18 +71,13 @@ class BertModel(Model):
         return name
 
     @classmethod
-    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        """Return the names and shapes of the weights, by BERT's names, which the engines use."""
-        return bert_shapes(config)
-
-    @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
-        shapes = {cls._name_in_checkpoint(name, config): shape for name, shape in cls._shapes(config).items()}
+        shapes = {cls._name_in_checkpoint(name, config): shape for name, shape in config.plan().shapes().items()}
         pooler = tuple(cls._name_in_checkpoint(name, config) for name in POOLER if config.has_pooler)
         return Layout(shapes, cls._prefix, optional=pooler, dropped=cls._pretraining_heads, layers=cls._layers)
 
     def _set_up(self, engine: Engine, resolved: Resolved) -> None:
-        names = {name: self._name_in_checkpoint(name, self.config) for name in self._shapes(self.config)}
+        names = {name: self._name_in_checkpoint(name, self.config) for name in self.config.plan().shapes()}
         weights = {name: resolved.base[own] for name, own in names.items() if own in resolved.base}
         self.has_pooler = POOLER[0] in weights
         if self.dtype == "int8":
@@ -177,7 +172,9 @@ class BertModel(Model):
 
     def _shown(self, states: tuple[Array, ...]) -> tuple[Array, ...]:
         """Return the hidden states of an output: those that the engine returns, or of the layers alone."""
-        return states[1:-1] if self._layers_only else states
+        if self.config.plan().last is None:
+            return states
+        return states[1:-1] if self._layers_only else (*states[:-2], states[-1])
 
     def pool(self, x: Array, mask: Mask, mode: str, skip: int = 0) -> Array:
         """Pool token vectors [B, S, H] to one vector for each row, [B, H], as `functional.pool`.

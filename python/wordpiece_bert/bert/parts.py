@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base import Model
     from wordpiece_bert.bert.checkpoint import Layout
+    from wordpiece_bert.bert.checkpoint.fused import Place
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.model import BertModel
 
@@ -18,9 +19,9 @@ __all__ = [
     "fused_names",
     "layout_of",
     "name_in_checkpoint",
+    "place_of",
     "prefix_of",
     "renamed_weights",
-    "weight_names",
     "weights_of",
 ]
 
@@ -45,6 +46,11 @@ def fused_names(kind: type[Model]) -> Mapping[str, tuple[str, ...]]:
     return kind._fused
 
 
+def place_of(kind: type[Model], name: str, config: BertConfig) -> Place:
+    """Return where a checkpoint has a weight with one of a class's names: which tensor, and which of its rows."""
+    return kind._place(name, config)
+
+
 def prefix_of(kind: type[BertModel]) -> str:
     """Return what the names of an encoder's weights begin with in a checkpoint of a model with a head."""
     return kind._prefix
@@ -53,11 +59,6 @@ def prefix_of(kind: type[BertModel]) -> str:
 def name_in_checkpoint(kind: type[BertModel], name: str, config: BertConfig) -> str:
     """Return the name in a checkpoint of an encoder, without the prefix, for one of BERT's names."""
     return kind._name_in_checkpoint(name, config)
-
-
-def weight_names(kind: type[BertModel], config: BertConfig) -> list[str]:
-    """Return BERT's names of the weights of a class of encoders."""
-    return list(kind._shapes(config))
 
 
 def renamed_weights(

@@ -34,7 +34,6 @@ __all__ = [
     "QUANTIZATION",
     "Int8Weight",
     "StoredInt8Weight",
-    "TransposedInt8Weight",
     "input_factors",
     "joined_tensors",
     "split_tensors",
@@ -151,23 +150,6 @@ class StoredInt8Weight(Stored):
         """
         parts = (loaded(part, scratch) for part in self._parts)
         return _checked(self._name, Int8Weight(*parts), self._file)
-
-
-class TransposedInt8Weight(Int8Weight):
-    """A weight that checkpoints have as [in, out]; its numbers and scales are those of [out, in], in files too."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """[in, out]."""
-        return self.values.shape[::-1]
-
-    def widen(self) -> Array:
-        """Return the weight as float32, [in, out]."""
-        return self.rows(slice(None)).T
-
-    def transposed(self) -> Int8Weight:
-        """Return it as [out, in]."""
-        return Int8Weight(*self)
 
 
 def input_factors(

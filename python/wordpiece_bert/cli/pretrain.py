@@ -208,5 +208,5 @@ def _config(
             }
         )
     if options.dropout is not None:
-        config = replace(config, hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout)
+        config = replace(config, **dict.fromkeys(config.plan().rates(), options.dropout))
     return config

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert import functional, gradients
-from wordpiece_bert.bert.families import family_of
-from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.optimizer import AdamW, FusedAdamW, clip_grad_norm_, gradient_norm
@@ -23,7 +21,6 @@ from wordpiece_bert.finetune.rust_encoder import RustEncoderPass, new_workspace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.finetune.network import Gradients, Network
     from wordpiece_bert.finetune.passes import PassOptions
@@ -112,7 +109,6 @@ class RustTraining:
         self._instruction_set, self._threads, self._dtype = instruction_set, threads, dtype
         #: The buffers of the last pass over each model, which the next pass over it uses again.
         self._idle: dict[Network, _core.EncoderTraining] = {}
-        self._warned: set[Network] = set()
 
     def encode(
         self,
@@ -121,12 +117,8 @@ class RustTraining:
         tokens: Tokens,
         options: PassOptions,
     ) -> Encoded:
-        """Run the encoder, as `TrainingEngine.encode`; in NumPy with given masks, or if there are no kernels."""
-        if not network.training.kernels and network not in self._warned:
-            self._warned.add(network)
-            warn(f"{network.model_class.__name__} is trained in NumPy: the kernels do not train it", TrainingWarning)
-        given = not (options.dropout is None or isinstance(options.dropout, KeyedDropout))
-        if given or not network.training.kernels:
+        """Run the encoder, as `TrainingEngine.encode`; in NumPy with given masks."""
+        if not (options.dropout is None or isinstance(options.dropout, KeyedDropout)):
             return EncoderPass(network, parameters, tokens, options)
         workspace = self._idle.pop(network, None) or new_workspace(network, self._instruction_set, self._dtype)
 
@@ -157,17 +149,14 @@ class RustTraining:
         return gradient_norm(gradients)
 
 
-def engine_of(backend: str, *, bf16: bool = False, config: BertConfig | None = None) -> TrainingEngine:
+def engine_of(backend: str, *, bf16: bool = False) -> TrainingEngine:
     """Return the engine for the backend of a model, ``"numpy"`` or ``"rust"``.
 
     Raises
     ------
     InputError
-        NumPy is to multiply bfloat16, as it would for a model that the kernels do not train, if `config` is of one.
+        NumPy is to multiply bfloat16.
     """
-    family = None if config is None else family_of(config)
-    if bf16 and family is not None and family.training is not None and not family.training.kernels:
-        raise InputError(f"bf16=True: {family.base_name} is trained in NumPy, in float32; use bf16=False")
     if backend != "numpy":
         return RustTraining(dtype="bfloat16" if bf16 else "float32")
     if bf16:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Computed", "ValueAndGrad", "compute", "value_and_grad"]
 
 #: The inputs of a model's call, in its order.
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds")
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds", "task_type_ids")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,7 @@ def value_and_grad(
     inputs_embeds: npt.ArrayLike | None = None,
     labels: npt.ArrayLike | None = None,
     *,
+    task_type_ids: npt.ArrayLike | None = None,
     next_sentence_label: npt.ArrayLike | None = None,
     start_positions: npt.ArrayLike | None = None,
     end_positions: npt.ArrayLike | None = None,
@@ -87,6 +88,8 @@ def value_and_grad(
         The inputs of the model's call.
     labels : array_like, optional
         The labels as the model's class documents them.
+    task_type_ids : array_like, optional
+        The tasks of the tokens, for ERNIE; a model without a table of tasks ignores them.
     next_sentence_label : array_like, optional
         The second labels of `BertForPreTraining`.
     start_positions, end_positions : array_like, optional
@@ -130,6 +133,7 @@ def value_and_grad(
         "token_type_ids": token_type_ids,
         "position_ids": position_ids,
         "inputs_embeds": inputs_embeds,
+        "task_type_ids": task_type_ids,
         "labels": labels,
         "next_sentence_label": next_sentence_label,
         "start_positions": start_positions,

@@ -96,7 +96,7 @@ class TrainingLoop(Generic[Trained]):
         self.args = args
         self._problem, self._tokenizer = problem, tokenizer
         self._model: Trained | None = problem.start
-        self._engine = engine_of(problem.backend, bf16=args.bf16, config=problem.config)
+        self._engine = engine_of(problem.backend, bf16=args.bf16)
         self.train_dataset, self.eval_dataset = train_dataset, eval_dataset
         self.log_history = []
         self.global_step = 0

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert.bert.families import family_of
 from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert.bert.plan.parts import Mlp
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, rows_of
 
@@ -92,16 +92,18 @@ def needed_memory(
     labelled : int, default 0
         The tokens for which a masked-language head computes the scores of the vocabulary.
     """
-    H, F, L = config.hidden_size, config.intermediate_size, config.encoder_layers
-    training = family_of(config).training
-    F *= 2 if training is not None and training.gated else 1
+    plan = config.plan()
+    H, L = config.hidden_size, len(plan.layers)
+    inner = [len(part.body.inner) for _, part in plan.bodies() if isinstance(part.body, Mlp)]
+    F = config.intermediate_size * max(inner, default=1)
     layer = 7 * H + F  # what one layer keeps of a token; where norms come first, H less
     kept = L * H + layer if gradient_checkpointing else L * layer
     kept += 10 * H + 4 * F  # the gradients in the backward pass of one layer
-    kind = config.disentangled
-    if kind is not None and kind.has_terms:
+    relative = plan.attention(0).relative
+    if relative is not None:
         # Those of the projected relative positions, at most 2K, of every 128 tokens.
-        kept += (kind.terms - 1) * 2 * kind.span * H // 128
+        terms = sum(term is not None for term in (relative.keys, relative.queries))
+        kept += terms * 2 * relative.span * H // 128
     scores = 3 * labelled * config.vocab_size  # logits, their logarithms and their gradient
     return 4 * (trained + tokens * kept + scores)
 

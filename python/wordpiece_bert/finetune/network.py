@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert._internal.checks import finite_number
-from wordpiece_bert.bert.checkpoint.fused import Place, place
 from wordpiece_bert.bert.families import Training, family_of, trainable
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.parts import fused_names, name_in_checkpoint, prefix_of, weight_names
+from wordpiece_bert.bert.parts import name_in_checkpoint, place_of, prefix_of
+from wordpiece_bert.bert.plan.parts import Attention, weighted
 from wordpiece_bert.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.checkpoint.fused import Place
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Mask
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = ["Gradients", "Network", "Parameters", "affine", "dropout_rate"]
 
@@ -38,7 +40,7 @@ class Network:
     Raises
     ------
     ConfigError
-        The model's backward pass is not here.
+        The model's backward pass is not here, or a rate of dropout is not from 0 to below 1.
     InputError
         It is no model of this package.
 
@@ -49,7 +51,11 @@ class Network:
     config : BertConfig
         Its sizes and settings.
     training : Training
-        Where it has dropout.
+        Where its heads have dropout.
+    plan : Plan
+        Its layers.
+    rates : dict of str to float
+        The rates of dropout of its parts, by the names that these have for them.
     """
 
     def __init__(self, model: Model) -> None:
@@ -67,10 +73,11 @@ class Network:
                 f"{type(model).__name__} cannot be trained here; models that can: {', '.join(trainable())}"
             )
         self.training: Training = training
-        fused = fused_names(base)
+        self.plan: Plan = self.config.plan()
+        self.rates = {name: dropout_rate(self.config, name) for name in sorted(self.plan.rates())}
         self._places = {
-            name: place(prefix + name_in_checkpoint(base, name, self.config), fused)
-            for name in weight_names(base, self.config)
+            name: place_of(base, prefix + name_in_checkpoint(base, name, self.config), self.config)
+            for name in self.plan.shapes()
         }
 
     def __contains__(self, name: str) -> bool:
@@ -98,21 +105,20 @@ class Network:
             The names of parameters that are not trained, in this model's checkpoint.
         """
         trained = {name for name, place in self._places.items() if place.tensor not in frozen}
-        if any(name.startswith("embeddings.") for name in trained):
+
+        def is_trained(part: object) -> bool:
+            return any(name in trained for one in weighted(part) for name in one.shapes())
+
+        if is_trained(self.plan.embeddings):
             return None
-        # What is neither of one layer nor after the last is read by the first, such as tables of relative positions.
-        if any(
-            name.startswith("encoder.") and not name.startswith(("encoder.layer.", "encoder.ln.")) for name in trained
-        ):
-            return 0
-        layers = self.config.encoder_layers
-        # Layers that share their weights have the same names in the checkpoint, so the lowest of them is found.
-        return next((i for i in range(layers) if any(n.startswith(f"encoder.layer.{i}.") for n in trained)), layers)
+        # What several layers read, such as a table of relative positions, is of the lowest of them.
+        layers = self.plan.layers
+        return next((index for index, layer in enumerate(layers) if is_trained(layer)), len(layers))
 
     def computed(self, mask: Mask, read: Mask) -> Mask:
         """Return the masked positions that must be computed so that those which a head reads are, booleans [B, S].
 
-        In DeBERTa a masked position attends to all positions of its row.
+        Where a masked query sees all keys, its row is computed as a whole.
 
         Parameters
         ----------
@@ -121,7 +127,7 @@ class Network:
         read
             The positions that the head reads, booleans [B, S].
         """
-        if self.config.disentangled is None:
+        if not any(isinstance(part.body, Attention) and part.body.masked_sees_all for _, part in self.plan.bodies()):
             return read
         return np.broadcast_to((read & ~mask).any(axis=1, keepdims=True), mask.shape)
 
@@ -145,10 +151,10 @@ class Gradients(dict[str, "Array"]):
         if place.parts == 1:
             self.add(place.tensor, gradient)
             return
-        rows = len(gradient)
         if place.tensor not in self:
-            self[place.tensor] = np.zeros((place.parts * rows, *gradient.shape[1:]), gradient.dtype)
-        self[place.tensor][place.part * rows : (place.part + 1) * rows] += gradient
+            self[place.tensor] = np.zeros((place.parts * len(gradient), *gradient.shape[1:]), gradient.dtype)
+        whole = self[place.tensor]
+        whole[place.rows(len(whole))] += gradient
 
     def add_affine(self, name: str, weight: Array, bias: Array | None) -> None:
         """Add the gradients of a dense layer's or a norm's weight and bias, None where there is none."""

@@ -46,7 +46,8 @@ def decayed(name: str) -> bool:
     >>> decayed("encoder.layer.0.output.dense.weight"), decayed("encoder.layer.0.output.LayerNorm.weight")
     (True, False)
     """
-    return "bias" not in name and "norm" not in name.lower()
+    # The norms of MegatronBERT are called ln.
+    return "bias" not in name and "norm" not in name.lower() and ".ln." not in f".{name}"
 
 
 class AdamW:

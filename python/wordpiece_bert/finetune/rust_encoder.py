@@ -1,25 +1,25 @@
 """The encoder's forward and backward pass in the Rust kernels, over the parameters' own arrays.
 
 It computes what `wordpiece_bert.finetune.encoder` does, on all threads. The crate ``rust/kernels`` has the computation,
-in its module ``training``.
+in its module ``training``; it reads the model's plan, and weights and gradients by their names.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
+from wordpiece_bert.bert.disentangled import convolution_as_dense
+from wordpiece_bert.bert.disentangled_gradients import convolution_of_dense
+from wordpiece_bert.bert.plan.parts import Attention, Convolution, Distances, Table
 from wordpiece_bert.bert.rotary import frequencies
-from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
-from wordpiece_bert.finetune.network import Gradients, Network, dropout_rate
-from wordpiece_bert.finetune.rust_disentangled import DisentangledArrays
-from wordpiece_bert.finetune.rust_pairs import gradient_of, pair, pair_if_any
 from wordpiece_bert.finetune.weights import EncoderWeights
 
 if TYPE_CHECKING:
@@ -28,54 +28,59 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.bert.plan.parts import Plan, Residual
+    from wordpiece_bert.finetune.network import Gradients, Network
     from wordpiece_bert.finetune.passes import PassOptions
-    from wordpiece_bert.finetune.rust_pairs import Pair
     from wordpiece_bert.finetune.tokens import Tokens
 
 __all__ = ["RustEncoderPass", "new_workspace"]
 
-#: The dense layers and norms of a layer, in the order of the kernels: lists of those that have one place together. The
-#: first norm is that after the attention or, where norms come first, before it; the second likewise.
-_LAST = (
-    ("attention.self.query", "attention.self.key", "attention.self.value"),
-    ("attention.self.pos_key_proj", "attention.self.pos_query_proj"),
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "intermediate.up",
-    "output.dense",
-    "output.LayerNorm",
-)
-_FIRST = (*_LAST[:3], "attention.ln", "intermediate.gate", *_LAST[5:7], "ln")
-_POSITIONS = "embeddings.position_embeddings"
-_LAST_NORM = "encoder.ln"
-
 
 def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> _core.EncoderTraining:
-    """Return the buffers of a pass over a model of these sizes.
+    """Return the buffers of a pass over a model.
 
     Raises
     ------
     InputError
-        The kernels have no backward pass for this family.
+        The kernels do not compute a part of the model's plan.
     """
-    if not network.training.kernels:
-        name = network.model_class.__name__
-        raise InputError(f"{name} is trained in NumPy alone: the kernels have no backward pass for it")
-    config = network.config
-    return _core.EncoderTraining(
-        hidden=config.hidden_size,
-        embedding=config.embedding_size,
-        heads=config.num_attention_heads,
-        intermediate=config.intermediate_size,
-        # The kernels call each activation by the name of its function.
-        activation=functional.ACTIVATIONS[config.hidden_act].__name__,
-        eps=config.layer_norm_eps,
-        norm_first=config.norm_first,
-        gated=network.training.gated,
-        dtype=dtype,
-        instruction_set=instruction_set,
+    plan = _each_once(network)
+    rotaries = dict.fromkeys(
+        part.body.rotary for _, part in plan.bodies() if isinstance(part.body, Attention) and part.body.rotary
     )
+    return _core.EncoderTraining(plan, [frequencies(*rotary) for rotary in rotaries], dtype, instruction_set)
+
+
+def _each_once(network: Network) -> Plan:
+    """Return the plan with layers that share their parameters, as in ALBERT, being equal."""
+    layers: dict[str, tuple[Residual, ...]] = {}
+    for index, layer in enumerate(network.plan.layers):
+        query = network.plan.attention(index).query.name
+        layers.setdefault(network.layer(query), layer)
+    same = [layers[network.layer(network.plan.attention(i).query.name)] for i in range(len(network.plan.layers))]
+    return replace(network.plan, layers=tuple(same))
+
+
+class _Tokens(NamedTuple):
+    """The tokens of a batch, which the kernels read by the names of these fields."""
+
+    starts: npt.NDArray[np.int64]
+    visible: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.uint32] | None
+    types: npt.NDArray[np.uint32]
+    positions: npt.NDArray[np.uint32]
+    tasks: npt.NDArray[np.uint32]
+    vectors: Array | None
+    columns: npt.NDArray[np.uint32]
+
+
+class _Options(NamedTuple):
+    """The options of a pass, which the kernels read by the names of these fields."""
+
+    dropout: tuple[int, int, int] | None
+    rates: Mapping[str, float]
+    trained_from: int | None
+    gradient_checkpointing: bool
 
 
 @completed_by(EncoderPass)
@@ -110,162 +115,84 @@ class RustEncoderPass:
         threads: int | None = None,
         release: Callable[[], None],
     ) -> None:
-        self._workspace, self._network, self._threads, self._release = workspace, network, threads, release
-        self._tokens, self._trained_from = tokens, options.trained_from
+        self._workspace, self._threads, self._release = workspace, threads, release
+        self._plan, self._tokens, self._trained_from = _each_once(network), tokens, options.trained_from
         dropout = options.dropout
         assert dropout is None or isinstance(dropout, KeyedDropout), "given masks are for NumPy"
-        config = network.config
-        self._weights = weights = EncoderWeights(network, parameters)
-        # The layers that have parameters of their own, by the first that has them.
-        keys = [network.layer(f"encoder.layer.{i}.{_LAST[0][0]}") for i in range(config.encoder_layers)]
-        self._layers = [keys.index(key) for key in dict.fromkeys(keys)]
-        uses = [self._layers.index(keys.index(key)) for key in keys]
-        self._parts = _FIRST if config.norm_first else _LAST
-        kind = config.disentangled
-        self._disentangled = None if kind is None else DisentangledArrays(kind, weights)
-        words = weights.table("embeddings.word_embeddings") if tokens.vectors is None else tokens.vectors
-        self._parameters: Any = (
-            (
-                np.ascontiguousarray(words, np.float32),
-                weights.table(_POSITIONS) if _POSITIONS in weights else None,
-                weights.table("embeddings.token_type_embeddings") if config.type_vocab_size else None,
-                pair(weights, "embeddings.LayerNorm"),
-                pair_if_any(weights, "embeddings.projection"),
-            ),
-            [tuple(self._layer(i, part) for part in self._parts) for i in self._layers],
-            uses,
-            self._distances(),
-            pair_if_any(weights, _LAST_NORM),
-            self._by_position(),
-            None if self._disentangled is None else self._disentangled.parameters,
+        self._weights = EncoderWeights(network, parameters)
+        self._vectors = None if tokens.vectors is None else np.ascontiguousarray(tokens.vectors, np.float32)
+        self._arrays = self._borrowed()
+        rates = network.rates if dropout else {}
+        given = _Tokens(
+            tokens.starts,
+            tokens.visible,
+            None if tokens.ids is None else _unsigned(tokens.ids),
+            _unsigned(tokens.types),
+            _unsigned(tokens.positions),
+            _unsigned(tokens.tasks),
+            self._vectors,
+            _unsigned(tokens.columns),
         )
-        training = network.training
-        sites = (
-            training.embedding_rate,
-            ("attention_probs_dropout_prob",),
-            training.attention_output_rate,
-            training.intermediate_rate,
-            training.output_rate,
-            training.output_rate,
-            ("hidden_dropout_prob",),
-        )
-        rates = [dropout_rate(config, *rate) for rate in sites]
-        self.x: Array = workspace.forward(
-            self._parameters,
-            (
-                tokens.starts,
-                tokens.visible,
-                None if tokens.ids is None else _unsigned(tokens.ids),
-                _unsigned(tokens.types),
-                _unsigned(tokens.positions),
-                _unsigned(tokens.columns),
-            ),
-            None if dropout is None else (list(dropout.key), rates),
-            options.trained_from,
-            options.gradient_checkpointing,
-            threads,
-        )
+        key = None if dropout is None else dropout.key
+        passed = _Options(key, rates, options.trained_from, options.gradient_checkpointing)
+        self.x: Array = workspace.forward(self._arrays, given, passed, threads)
 
-    def _layer(self, index: int, part: str | tuple[str, ...]) -> Any:
-        """Return what a layer has at one of its places."""
-        name = f"encoder.layer.{index}."
-        if isinstance(part, str):
-            return pair_if_any(self._weights, name + part)
-        return [pair_if_any(self._weights, name + one) for one in part]
+    def _borrowed(self) -> dict[str, Array]:
+        """Return the weights as the kernels read them: convolutions as dense layers, biases of scores by distance."""
+        names = self._plan.trained(None)
+        found = {name: self._weights.get(name) for name in self._plan.shapes() if name in names}
+        arrays = {name: weight for name, weight in found.items() if weight is not None}
+        for part in self._plan.parts():
+            if isinstance(part, Convolution):
+                arrays[f"{part.name}.weight"] = convolution_as_dense(arrays[f"{part.name}.weight"])
+        for table in self._biases():
+            buckets = arrays[f"{table.name}.weight"]  # [32, N]
+            arrays[f"{table.name}.by_distance"] = np.ascontiguousarray(buckets[self._buckets()].T)
+        return arrays
 
-    def _by_position(self) -> tuple[list[Array], list[tuple[int | None, int | None]]]:
-        """Return the frequencies of rotary positions, and for each layer the number of its own, and its window."""
-        config = self._network.config
-        kinds = [config.layer_positions(i) for i in range(config.encoder_layers)]
-        rotaries = list(dict.fromkeys(kind.rotary for kind in kinds if kind.rotary is not None))
-        numbers = [(None if kind.rotary is None else rotaries.index(kind.rotary), kind.window) for kind in kinds]
-        return [frequencies(*rotary) for rotary in rotaries], numbers
+    def _biases(self) -> set[Table]:
+        """Return the tables of biases of scores."""
+        bodies = (part.body for _, part in self._plan.bodies())
+        return {body.bias.table for body in bodies if isinstance(body, Attention) and isinstance(body.bias, Distances)}
 
     def _buckets(self) -> Ids:
-        """Return MPNet's bucket of each distance key − query, from 1 − S to S − 1."""
+        """Return the bucket of each distance key − query, from 1 − S to S − 1."""
         longest = self._tokens.shape[1] - 1
         return functional.distance_buckets(-np.arange(-longest, longest + 1))
 
-    def _distances(self) -> Array | None:
-        """Return MPNet's bias for each head and distance, [N, 2·S − 1]; None for other models."""
-        if not self._network.config.relative_attention_num_buckets:
-            return None
-        table = self._weights.table("encoder.relative_attention_bias")  # [32, N]
-        return np.ascontiguousarray(table[self._buckets()].T)
-
     def backward(self, dx: Array, gradient: Gradients) -> Array | None:
         """Add the gradients of all trained parameters of the encoder; as `encoder.EncoderPass.backward`."""
-        config, trained_from = self._network.config, self._trained_from
-        (words, positions, types, norm, projection), layers, uses, distances, last_norm, *_ = self._parameters
-        trained = set(uses[trained_from:])
-        # Layers that are not trained are not written: their gradients need no memory.
-        layer_gradients = [
-            tuple(gradient_of(part, written=i in trained) for part in layer) for i, layer in enumerate(layers)
-        ]
-        embeddings: Any = None
-        if trained_from is None:
-            padding = config.pad_token_id
-            # MPNet's position table has a row for padding, which torch does not train.
-            of_positions = padding if config.relative_attention_num_buckets else None
-            embeddings = (
-                None if self._tokens.ids is None else (np.zeros(words.shape, np.float32), padding),
-                None if positions is None else (np.zeros(positions.shape, np.float32), of_positions),
-                None if types is None else np.zeros(types.shape, np.float32),
-                gradient_of(norm),
-                gradient_of(projection),
-            )
-        dbias = None if distances is None else np.empty_like(distances)
-        dlast = gradient_of(last_norm)
-        # All layers read what is of none of them.
-        kind = self._disentangled if trained_from in {None, 0} else None
-        dkind = None if kind is None else kind.gradients()
-        de = self._workspace.backward(
-            self._parameters,
-            np.ascontiguousarray(dx, np.float32),
-            embeddings,
-            layer_gradients,
-            dbias,
-            dlast,
-            dkind,
-            self._threads,
-        )
+        self._weights.gradient = gradient
+        trains_embeddings = self._trained_from is None
+        trained = self._plan.trained(self._trained_from)
+        tables = {f"{table.name}.weight" for table in self._plan.embeddings.tables}
+        if self._tokens.ids is None and (words := self._plan.embeddings.table("ids")) is not None:
+            trained.discard(f"{words.name}.weight")
+        found = {
+            name: (np.zeros if name in tables else np.empty)(weight.shape, np.float32)
+            for name, weight in self._arrays.items()
+            if name in trained
+        }
+        biases = [table for table in self._biases() if f"{table.name}.weight" in found]
+        for table in biases:
+            del found[f"{table.name}.weight"]
+            name = f"{table.name}.by_distance"
+            found[name] = np.empty_like(self._arrays[name])
+        dx = np.ascontiguousarray(dx, np.float32)
+        de = self._workspace.backward(self._arrays, dx, found, self._vectors, trains_embeddings, self._threads)
         self._release()
-        for i, (number, found) in enumerate(zip(self._layers, layer_gradients, strict=True)):
-            if i in trained:
-                for part, pairs in zip(self._parts, found, strict=True):
-                    names, of_part = (part, pairs) if isinstance(part, tuple) else ((part,), [pairs])
-                    for name, pair in zip(names, of_part, strict=True):
-                        self._add(f"encoder.layer.{number}.{name}", pair, gradient)
-        self._add(_LAST_NORM, dlast, gradient)
-        if kind is not None:
-            kind.add(dkind, gradient)
-        if dbias is not None:
-            self._bias_backward(dbias, gradient)
-        if embeddings is not None:
-            self._embeddings_backward(embeddings, gradient)
+        for table in biases:
+            by_distance = found.pop(f"{table.name}.by_distance")
+            count, buckets = len(self._arrays[f"{table.name}.weight"]), self._buckets()
+            sums = [np.bincount(buckets, weights=head, minlength=count) for head in by_distance]
+            found[f"{table.name}.weight"] = np.stack(sums, axis=1).astype(np.float32)
+        for part in self._plan.parts():
+            if isinstance(part, Convolution) and f"{part.name}.weight" in found:
+                found[f"{part.name}.weight"] = convolution_of_dense(found[f"{part.name}.weight"], part.groups)
+        for name, array in found.items():
+            self._weights.add_one(name, array)
         return de
 
-    def _add(self, name: str, pair: Pair | None, gradient: Gradients) -> None:
-        """Add the gradients of a dense layer or a norm, if the model has it."""
-        if pair is not None:
-            self._weights.add(gradient, name, *pair)
 
-    def _bias_backward(self, dbias: Array, gradient: Gradients) -> None:
-        """Add the sums over the distances of each bucket; dbias [N, 2·S − 1]."""
-        count, buckets = self._network.config.relative_attention_num_buckets, self._buckets()
-        sums = [np.bincount(buckets, weights=head, minlength=count) for head in dbias]
-        self._weights.add(gradient, "encoder.relative_attention_bias", np.stack(sums, axis=1).astype(np.float32))
-
-    def _embeddings_backward(self, embeddings: Any, gradient: Gradients) -> None:
-        words, positions, types, norm, projection = embeddings
-        for name, table in (("word", words), ("position", positions)):
-            if table is not None:
-                self._weights.add(gradient, f"embeddings.{name}_embeddings", table[0])
-        if types is not None:
-            self._weights.add(gradient, "embeddings.token_type_embeddings", types)
-        self._add("embeddings.LayerNorm", norm, gradient)
-        self._add("embeddings.projection", projection, gradient)
-
-
-def _unsigned(ids: npt.NDArray[Any]) -> npt.NDArray[np.uint32]:
+def _unsigned(ids: npt.NDArray[np.integer]) -> npt.NDArray[np.uint32]:
     return np.ascontiguousarray(ids, np.uint32)

@@ -9,10 +9,9 @@ from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
-from wordpiece_bert.bert.checkpoint.fused import place
-from wordpiece_bert.bert.checkpoint.names import draw_weights
+from wordpiece_bert.bert.checkpoint.names import draw_weights, present_names
 from wordpiece_bert.bert.families import class_named, family_of, trainable
-from wordpiece_bert.bert.parts import fused_names, layout_of
+from wordpiece_bert.bert.parts import config_of, layout_of, renamed_weights
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
@@ -89,10 +88,12 @@ def model_for(
     if found is None:
         raise ConfigError(f"{folder}: there is no {family.head_name(kind)}")
     model_class = cast("type[HeadModel]", found)
-    tensors = dict(read_tensors(find_weights(folder)))
-    own = config
+    stored = read_tensors(find_weights(folder))
+    own = config_of(model_class, config, stored, str(folder))
+    # By the names of the layout, whichever the file has.
+    tensors = present_names(renamed_weights(model_class, stored, own, str(folder)), str(folder))
     if labels is not None:
-        own = replace(config, id2label=dict(enumerate(checked_strings("labels", labels))), label2id=None)
+        own = replace(own, id2label=dict(enumerate(checked_strings("labels", labels))), label2id=None)
     if problem_type is not None:
         own = replace(own, problem_type=problem_type)
     layout = layout_of(model_class, own)
@@ -108,8 +109,6 @@ def model_for(
         prefix = layout.prefix if any(name.startswith(layout.prefix) for name in tensors) else ""
         drawn = draw_weights(sorted(pooler), layout._replace(head=layout.base), own, seed + 1, own.initializer_range)
         tensors |= {prefix + name: array for name, array in drawn.items()}
-    fused = fused_names(model_class)
-    stored = {place(part, fused).tensor for part in layout.base}
-    expected = {layout.prefix + part for part in stored} | stored | layout.head.keys()
+    expected = {layout.prefix + part for part in layout.base} | layout.base.keys() | layout.head.keys()
     used = {weight: array for weight, array in tensors.items() if weight in expected}
     return model_class(own, used or tensors, backend=backend, source=str(folder))

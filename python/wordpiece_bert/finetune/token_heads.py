@@ -33,7 +33,7 @@ __all__ = ["DiscriminatorTraining", "MaskedLMTraining", "QuestionAnsweringHead",
 
 
 class MaskedLMTraining(HeadTraining):
-    """logits = decoder(LN(activation(dense(x)))), only at the labelled positions."""
+    """logits = decoder(LN(activation(dense(x)))), or decoder(x), only at the labelled positions."""
 
     label_names = ("labels",)
     scores_vocabulary = True
@@ -70,10 +70,10 @@ class MaskedLMTraining(HeadTraining):
     def scores(self, given: HeadInputs, chosen: npt.NDArray[np.intp]) -> tuple[Array, Back]:
         """Compute the scores of the chosen tokens, [n, V], as `Scoring.scores`."""
         x, parameters, gradient = given.x, given.parameters, given.gradient
-        names, config = self._names, self._network.config
-        name = names.activation or config.head_activation
-        z = self.linear(given, names.dense, x[chosen])  # [n, H]
-        t, kept = self.norm(given, names.norm, functional.ACTIVATIONS[name](z))  # [n, H]
+        names = self._names
+        t, back_to_tokens = x[chosen], None  # [n, H]
+        if names.dense is not None and names.norm is not None:
+            t, back_to_tokens = self._transformed(given, names.dense, names.norm, t)
         decoder = f"{names.decoder}.weight"
         if decoder not in parameters:  # it is the word table
             decoder = self._network.name("embeddings.word_embeddings.weight")
@@ -85,12 +85,23 @@ class MaskedLMTraining(HeadTraining):
             gradient.add(decoder, dw)
             if bias is not None:
                 gradient.add(decoder_bias, db)
-            dz = gradients.activation_backward(self.norm_backward(given, names.norm, dt, kept), z, name)
             dx = np.zeros_like(x)
-            dx[chosen] = self.linear_backward(given, names.dense, dz, x[chosen])
+            dx[chosen] = dt if back_to_tokens is None else back_to_tokens(dt)
             return dx
 
         return given.engine.linear(t, parameters[decoder], bias), back
+
+    def _transformed(self, given: HeadInputs, dense: str, norm: str, x: Array) -> tuple[Array, Back]:
+        """LN(activation(dense(x))), [n, H] -> [n, H or E]; and its backward pass."""
+        activation = self._names.activation or self._network.config.head_activation
+        z = self.linear(given, dense, x)
+        t, kept = self.norm(given, norm, functional.ACTIVATIONS[activation](z))
+
+        def back(dt: Array) -> Array:
+            dz = gradients.activation_backward(self.norm_backward(given, norm, dt, kept), z, activation)
+            return self.linear_backward(given, dense, dz, x)
+
+        return t, back
 
     def see(self, given: HeadInputs, chosen: npt.NDArray[np.intp], logits: Array) -> None:
         """Take note of the scores [n, V] of the tokens `chosen` [n] of M; they are overwritten afterwards."""

@@ -28,6 +28,7 @@ class Tokens(NamedTuple):
     visible: npt.NDArray[np.int64]  # [B] how many tokens of each row are visible
     types: Ids  # [M]
     positions: Ids  # [M]
+    tasks: Ids  # [M]
     ids: Ids | None  # [M]; None if word vectors are given
     vectors: Array | None  # [M, E] word vectors, instead of ids
 
@@ -86,6 +87,7 @@ def lay_out(inputs: Inputs, read: Mask) -> Tokens:
         visible=mask.sum(axis=1).astype(np.int64),
         types=flat(inputs.token_type_ids),
         positions=flat(inputs.position_ids),
+        tasks=flat(np.zeros((1, 1), np.int64) if inputs.task_type_ids is None else inputs.task_type_ids),
         ids=None if inputs.input_ids is None else flat(inputs.input_ids),
         vectors=None if inputs.inputs_embeds is None else inputs.inputs_embeds[rows, columns],
     )

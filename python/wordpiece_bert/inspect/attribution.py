@@ -151,8 +151,7 @@ def attribute(
     answer : (int, int), optional
         The first and the last token of an answer. By default the best of the second text.
     method : {"occlusion", "gradient", "input_x_gradient", "integrated_gradients"}, default "occlusion"
-        As above. All but occlusion need the model's backward pass, which BERT, DistilBERT, ELECTRA, MPNet, ALBERT,
-        ModernBERT and DeBERTa have here.
+        As above. All but occlusion need the model's backward pass, which every family but DPR has here.
     layers : bool, default False
         Whether to do the same for each layer.
     replace : {"mask", "remove"}, default "mask"

@@ -300,11 +300,11 @@ class _Runs:
         x: Array = self._states[first]
         for layer in range(first, self._stack.layers):
             changed = [head for at, head in heads if at == layer]
-            replaced = {layer: self._changed(layer, changed, x)} if changed else None
+            replaced = self._changed(layer, changed, x) if changed else None
             x = self._stack.step(self._inputs, x, layer, replaced)
         return x
 
-    def _changed(self, layer: int, heads: list[int], x: Array) -> Any:
+    def _changed(self, layer: int, heads: list[int], x: Array) -> dict[str, Array]:
         if self._donor is None:
             return self._stack.with_heads(layer, heads)
         here, there = [a for a, _ in self._donor.pairs], [b for _, b in self._donor.pairs]

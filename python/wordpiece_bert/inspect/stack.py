@@ -11,12 +11,12 @@ from wordpiece_bert.bert.engines.numpy import NumpyEncoder, layer_heads
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.inputs import check_inputs
 from wordpiece_bert.bert.outputs import BertOutput
-from wordpiece_bert.bert.parts import name_in_checkpoint, weight_names, weights_of
+from wordpiece_bert.bert.parts import name_in_checkpoint, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wordpiece_bert.bert.functional import Array, Ids, Layer
+    from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.model import BertModel
     from wordpiece_bert.subword import AnyEncoding
@@ -48,14 +48,15 @@ class Stack:
 
     def __init__(self, encoder: BertModel) -> None:
         self._config = encoder.config
+        self._plan = encoder.config.plan()
         stored = weights_of(encoder)
-        named = {name: name_in_checkpoint(type(encoder), name, encoder.config) for name in _names(encoder)}
+        named = {name: name_in_checkpoint(type(encoder), name, encoder.config) for name in self._plan.shapes()}
         # A weight with several names, as those of layers that share theirs, is read once.
         arrays = {own: widen(read(stored[own])) for own in set(named.values()) if own in stored}
         self._encoder = NumpyEncoder(
             encoder.config, {name: arrays[own] for name, own in named.items() if own in arrays}
         )
-        self.layers = encoder.config.encoder_layers
+        self.layers = len(self._plan.layers)
         self.heads = encoder.config.num_attention_heads
 
     @property
@@ -86,14 +87,14 @@ class Stack:
         inputs: Inputs,
         x: Array | None = None,
         layer: int = 0,
-        replaced: Mapping[int, Layer] | None = None,
+        replaced: Mapping[str, Array] | None = None,
     ) -> Array:
-        """Return x_L of rows, [n, S, H]; from x_layer, [n, S, H], if it is given, and with changed layers."""
+        """Return x_L of rows, [n, S, H]; from x_layer, [n, S, H], if it is given, and with changed weights."""
         if x is None:
             x = self._encoder.embedded(inputs)
         return self._run(inputs, x, layer, replaced, last=self.layers)
 
-    def step(self, inputs: Inputs, x: Array, layer: int, replaced: Mapping[int, Layer] | None = None) -> Array:
+    def step(self, inputs: Inputs, x: Array, layer: int, replaced: Mapping[str, Array] | None = None) -> Array:
         """Return x_layer+1 for x_layer, [n, S, H]; the output of the last layer is after the last norm."""
         return self._run(inputs, x, layer, replaced, last=layer + 1)
 
@@ -104,19 +105,18 @@ class Stack:
         """
         weights = self._encoder.run_layers(inputs, x, layer, layer + 1, attentions=True)[1][0]  # [1, N, S, S]
         with np.errstate(under="ignore"):
-            _, _, values = layer_heads(layer, x, self.weights(layer), self._config, inputs.position_ids)  # [1, N, S, d]
+            _, _, values = layer_heads(
+                layer, x, self._encoder.weights, self._config, inputs.position_ids
+            )  # [1, N, S, d]
             return dict(enumerate(weights[0] @ values[0]))
 
     def bert_output(self, x: Array) -> BertOutput:
         """Return x_L [n, S, H] as an output of the encoder, which heads take."""
         return BertOutput(last_hidden_state=x, pooler_output=self._encoder.pooler(x))
 
-    def weights(self, layer: int) -> dict[str, Array]:
-        """Return the weights of a layer, by BERT's names after ``encoder.layer.0.``."""
-        prefix = f"encoder.layer.{layer}."
-        return {n.removeprefix(prefix): w for n, w in self._encoder.weights.items() if n.startswith(prefix)}
-
-    def with_heads(self, layer: int, heads: Sequence[int], contexts: Mapping[int, Array] | None = None) -> Layer:
+    def with_heads(
+        self, layer: int, heads: Sequence[int], contexts: Mapping[int, Array] | None = None
+    ) -> dict[str, Array]:
         """Return a layer with some heads switched off, or with what they would give elsewhere.
 
         Parameters
@@ -131,24 +131,26 @@ class Stack:
 
         Returns
         -------
-        Layer
-            The layer.
+        dict
+            The changed weights, by their names.
         """
-        tree: Any = dict(self._encoder.layer(layer))
-        dense = dict(tree["attention"]["output"]["dense"])
-        weight = dense["weight"].copy()  # [H, N·d]
-        columns = weight.reshape(len(weight), self.heads, -1)
+        output = self._plan.attention(layer).output.name
+        weight, bias = (
+            None if (stored := self._encoder.weights.get(f"{output}.{name}")) is None else widen(stored)
+            for name in ("weight", "bias")
+        )
+        assert weight is not None, "a checkpoint without it was refused"
+        changed = {f"{output}.weight": weight.copy()}  # [H, N·d]
+        columns = changed[f"{output}.weight"].reshape(len(weight), self.heads, -1)
         if contexts:
             # A constant for each position joins the bias, which is added to the rows of one text.
-            given = sum(context @ columns[:, head].T for head, context in contexts.items())  # [S, H]
-            dense["bias"] = given + dense["bias"] if "bias" in dense else given
+            parts = [context @ columns[:, head].T for head, context in contexts.items()]  # [S, H]
+            given: Array = sum(parts[1:], parts[0])
+            changed[f"{output}.bias"] = given if bias is None else given + bias
         columns[:, list(heads)] = 0
-        dense["weight"] = weight
-        tree["attention"] = tree["attention"] | {"output": tree["attention"]["output"] | {"dense": dense}}
-        changed: Layer = tree
         return changed
 
-    def _run(self, inputs: Inputs, x: Array, first: int, replaced: Mapping[int, Layer] | None, last: int) -> Array:
+    def _run(self, inputs: Inputs, x: Array, first: int, replaced: Mapping[str, Array] | None, last: int) -> Array:
         """Return x_last for x_first, a few rows at a time."""
         if first >= last:
             return x
@@ -159,10 +161,6 @@ class Stack:
             states, _ = self._encoder.run_layers(_rows(inputs, rows), x[rows], first, last, replaced=replaced)
             found.append(states[-1])
         return np.concatenate(found) if found else x
-
-
-def _names(encoder: BertModel) -> list[str]:
-    return weight_names(type(encoder), encoder.config)
 
 
 def _rows(inputs: Inputs, rows: slice) -> Inputs:

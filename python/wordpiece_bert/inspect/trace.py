@@ -11,13 +11,12 @@ from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.base import Model, read
-from wordpiece_bert.bert.disentangled import disentangled_scores, relative_table, relative_terms
-from wordpiece_bert.bert.engines.numpy import layer_heads
-from wordpiece_bert.bert.functional import linear_bias, relative_position_bias, visible_keys
+from wordpiece_bert.bert.engines.numpy import added_scores, layer_heads
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.base import HeadModel
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.parts import name_in_checkpoint, weight_names, weights_of
+from wordpiece_bert.bert.parts import name_in_checkpoint, weights_of
+from wordpiece_bert.bert.plan.parts import weighted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.subword import model_encodings
@@ -204,56 +203,32 @@ def run_trace(model: Model, encoding: AnyEncoding, texts: tuple[str, ...] = ()) 
 
 def _position_bias(encoder: BertModel, queries: Array, keys: Array) -> Array | None:
     """Return what is added to the scores q·kᵀ/√d, [L, N, S, S]; None for models that add nothing."""
-    config = encoder.config
     layers, heads, length, _ = queries.shape
-    shape = (layers, heads, length, length)
-    if config.disentangled is not None:
-        return np.stack(
-            [_relative_scores(encoder, index, q, k) for index, (q, k) in enumerate(zip(queries, keys, strict=True))]
-        )
-    if config.alibi_slopes is not None:
-        return np.broadcast_to(linear_bias(length, config.alibi_slopes)[0], shape)
-    if config.relative_attention_num_buckets:
-        table = stored_weight(encoder, "encoder.relative_attention_bias.weight")  # [buckets, N]
-        return np.broadcast_to(relative_position_bias(length, table)[0], shape)
-    windows = [config.layer_positions(layer).window for layer in range(layers)]
-    if all(window is None or window >= length - 1 for window in windows):
-        return None
-    each = [visible_keys(length, None, window) for window in windows]  # [1, 1, S, S], or None for all
-    beyond = [
-        np.zeros((1, 1, length, length), np.float32) if near is None else np.where(near, np.float32(0), _BEYOND)
-        for near in each
+    added = [
+        added_scores(layer, q, k, _layer_weights(encoder, layer), encoder.config)
+        for layer, (q, k) in enumerate(zip(queries, keys, strict=True))
     ]
-    return np.broadcast_to(np.concatenate(beyond), shape)
+    if all(one is None for one in added):
+        return None
+    shape = heads, length, length
+    full = [np.zeros((1, length, length), np.float32) if one is None else np.maximum(one, _BEYOND) for one in added]
+    # One array where heads and layers share theirs.
+    if all(len(one) == 1 for one in full):
+        return np.broadcast_to(np.stack(full), (layers, *shape))
+    return np.stack([np.broadcast_to(one, shape) for one in full])
 
 
-def _relative_scores(encoder: BertModel, layer: int, q: Array, k: Array) -> Array:
-    """Return what the scores of a layer of DeBERTa are more than q·kᵀ/√d, [N, S, S]."""
-    kind = encoder.config.disentangled
-    assert kind is not None, "checked by the caller"
-
-    def part(prefix: str) -> dict[str, Array]:
-        names = [name for name in weight_names(type(encoder), encoder.config) if name.startswith(prefix)]
-        return {name.removeprefix(prefix): stored_weight(encoder, name) for name in names}
-
-    terms = None
-    if kind.has_terms:
-        tables = {name: part(f"encoder.{name}.") for name in ("rel_embeddings", "LayerNorm")}
-        table = relative_table(tables, kind, encoder.config.layer_norm_eps)  # [2K, H]
-        names = ("key", "query", "pos_key_proj", "pos_query_proj")
-        attention = {name: part(f"encoder.layer.{layer}.attention.self.{name}.") for name in names}
-        terms = relative_terms(table, attention, kind)
-    scores: Array = disentangled_scores(q[None], k[None], terms, kind)[0]
-    return scores - q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1]))
+def _layer_weights(encoder: BertModel, layer: int) -> dict[str, Array]:
+    """Return the weights that a layer reads, by BERT's names."""
+    parts = weighted(encoder.config.plan().layers[layer])
+    return {name: stored_weight(encoder, name) for part in parts for name in part.shapes()}
 
 
 def _heads(encoder: BertModel, layer: int, x: Array, positions: Ids) -> tuple[Array, Array, Array]:
     """Return queries and keys [N, S, d] and the norms of the projected values [N, S] of a layer with the input x."""
-    prefix = f"encoder.layer.{layer}."
-    names = [name for name in weight_names(type(encoder), encoder.config) if name.startswith(prefix)]
-    weights = {name.removeprefix(prefix): stored_weight(encoder, name) for name in names}
+    weights = _layer_weights(encoder, layer)
     q, k, v = (part[0] for part in layer_heads(layer, x[None], weights, encoder.config, positions))  # [N, S, d]
-    output = weights["attention.output.dense.weight"]  # [H, N·d]
+    output = weights[f"{encoder.config.plan().attention(layer).output.name}.weight"]  # [H, N·d]
     columns = output.reshape(len(output), len(v), -1)  # [H, N, d]
     norms = np.stack([np.sqrt(np.square(v[n] @ columns[:, n].T).sum(axis=-1)) for n in range(len(v))])  # [N, S]
     return np.ascontiguousarray(q), np.ascontiguousarray(k), norms

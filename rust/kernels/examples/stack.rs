@@ -9,7 +9,9 @@ use std::time::Instant;
 use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::encoder::*;
 use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight};
+use wordpiece_kernels::norm::NormKind;
 use wordpiece_kernels::numbers::Numbers;
+use wordpiece_kernels::plan::*;
 use wordpiece_kernels::pooling::Pooling;
 use wordpiece_kernels::{Execution, InstructionSet, pad_to_panels};
 use wordpiece_parallel::thread_pool;
@@ -53,7 +55,7 @@ fn main() {
         let tokens: usize = lengths.iter().sum();
         let ids: Vec<u32> = (0..tokens as u32).map(|i| i * 7 % 1000).collect();
         let positions: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
-        let columns = TokenColumns { ids: &ids, types: &[], position_ids: &[], neighbours: &[], positions: &positions };
+        let columns = TokenColumns { ids: &ids, types: &[], position_ids: &[], positions: &positions };
         let tables = EmbeddingTables { words: Numbers::F32(&words), types: None, positions: None };
         let mut vectors = vec![0.0; lengths.len() * sizes.hidden];
         let mut best = f64::INFINITY;
@@ -106,45 +108,47 @@ fn encoder(sizes: &Sizes, instruction_set: InstructionSet, products: Option<Prod
         bytes += k * n * if products == Products::Bfloat16Pairs { 2 } else { 4 };
         Arc::new(Dense::new(&[(Numbers::F32(&weight), &bias)], k, products))
     };
-    let norm = || LayerNormWeights::new(&vec![1.0; hidden], &vec![0.0; hidden]);
+    let norm = || {
+        let weights = LayerNormWeights::new(&vec![1.0; hidden], &vec![0.0; hidden]);
+        Norm { weights, eps: 1e-12, columns: hidden, kind: NormKind::Layer }
+    };
+    let residual = |body| Residual { body, before: None, after: Some(norm()), again: None, dropout: (), masked: false };
     let each_layer: Vec<_> = (0..layers)
         .map(|_| {
-            Arc::new(Layer {
+            let attention = Body::Attention(Attention {
                 qkv: dense(hidden, 3 * hidden),
                 output: dense(hidden, hidden),
-                output_norm: Some(norm()),
-                query_key_norms: None,
-                second_norm: None,
+                heads,
+                norms: None,
+                rotary: None,
+                window: None,
+                bias: None,
+                relative: None,
+                terms: 1,
+                masked_sees_all: false,
+                dropout: (),
+            });
+            let mlp = Body::Mlp(Mlp {
                 inner: dense(hidden, intermediate),
                 up: None,
-                outer: dense(intermediate, hidden),
-                outer_norm: norm(),
-            })
+                output: dense(intermediate, hidden),
+                activation: Activation::Gelu,
+                dropout: (),
+            });
+            vec![residual(attention), residual(mlp)]
         })
         .collect();
+    let then = vec![Step::Norm(norm())];
+    let embeddings =
+        Embeddings { words: Some(()), positions: Some(()), types: None, tasks: None, then, masked: false, dropout: () };
     let encoder = Encoder {
-        config: EncoderConfig {
-            hidden,
-            embedding: hidden,
-            heads,
-            head_size: hidden / heads,
-            intermediate,
-            activation: Activation::Gelu,
-            eps: 1e-12,
-            rms_norm: false,
-            norm_first: false,
-        },
+        plan: Plan { embeddings, layers: each_layer, last: None },
+        hidden,
+        embedding: hidden,
         instruction_set,
         tiles: Execution::on_this_thread(instruction_set).tiles,
-        transformation: None,
-        embedding_norm: Some(Norm { weights: norm(), eps: Some(1e-12) }),
-        projection: None,
-        layers: Layers::Bert(each_layer),
-        last_norm: None,
-        relative_bias: None,
-        disentangled: None,
         rotary: vec![],
-        positions: vec![],
+        relative_positions: None,
         scratch: Default::default(),
     };
     (encoder, bytes)

@@ -13,7 +13,7 @@
 //! - [`arch`]: vector operations of each instruction set, and the dispatch to one of them.
 //! - [`activation`], [`norm`], [`embeddings`], [`pooling`], [`rotary`]: functions of a matrix.
 //! - [`tile`]: a few rows by one panel of a product; [`gemm`]: dense layers over packed weights; [`attention`].
-//! - [`encoder`]: the whole model, shared among threads.
+//! - [`plan`]: a model's layers as data; [`encoder`]: the whole model, shared among threads.
 //! - [`training`]: the backward pass of an encoder, and the optimizer.
 //! - [`static_embeddings`]: vectors without an encoder, the mean of rows of a table.
 //! - [`sparse`]: vectors over the vocabulary, from a masked-language head; [`maxsim`]: scores of late interaction.
@@ -59,6 +59,7 @@ pub mod maxsim;
 mod neighbours;
 pub mod norm;
 pub mod numbers;
+pub mod plan;
 pub mod pooling;
 pub mod reference;
 pub mod rotary;

@@ -21,6 +21,15 @@ pub struct LayerNorm<'a> {
     pub columns: usize,
 }
 
+/// What a norm computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormKind {
+    /// A layer norm.
+    Layer,
+    /// RMSNorm, which has no mean.
+    Rms,
+}
+
 /// Computes (x − mean)/√(variance + ε)·γ + β for each row, in place. The padding columns of `x` must be 0, and stay 0.
 ///
 /// # Examples
@@ -137,21 +146,11 @@ impl Kernel for ScaleRowsByMeanSquare<'_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let LayerNorm { weight, bias, eps, columns } = self.norm;
-        let scale = 1.0 / columns.max(1) as f32;
+        let LayerNorm { weight, bias, .. } = self.norm;
         let all = self.x.len();
         for start in (0..all).step_by(ROWS) {
             let rows = start..(start + ROWS).min(all);
-            let mut squares = [simd.splat(0.0); ROWS];
-            for p in 0..weight.len() {
-                for (row, sum) in self.x.panel(p)[rows.clone()].iter().zip(&mut squares) {
-                    for at in (0..PANEL).step_by(S::LANES) {
-                        let x = simd.load(row, at);
-                        *sum = simd.fma(x, x, *sum);
-                    }
-                }
-            }
-            let factors = squares.map(|sum| 1.0 / (simd.sum(sum) * scale + eps).sqrt());
+            let factors = mean_square_factors(simd, self.norm, self.x, rows.clone());
             for (p, (weight, bias)) in weight.iter().zip(bias).enumerate() {
                 for (row, factor) in self.x.panel(p)[rows.clone()].iter_mut().zip(factors) {
                     scale_and_shift(simd, row, simd.splat(factor), weight, bias);
@@ -161,44 +160,26 @@ impl Kernel for ScaleRowsByMeanSquare<'_, '_> {
     }
 }
 
-/// Computes x·γ + β for each row, in place: the NoNorm of MobileBERT, which has no mean and no variance.
-///
-/// `weight` and `bias` are γ and β by panels, 0 beyond the last column; the padding columns of `x` become 0.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_kernels::norm::scale_and_shift_rows;
-/// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
-///
-/// let mut x = Matrix::default();
-/// x.fill_rows(1, 2, &[3.0, 5.0]);
-/// let (weight, bias) = (pad_to_panels(&[2.0, 1.0]), pad_to_panels(&[1.0, 0.0]));
-/// scale_and_shift_rows(InstructionSet::detect(), &weight, &bias, &mut x.view_mut());
-/// assert_eq!(x.view().panel(0)[0].0[..3], [7.0, 5.0, 0.0]);
-/// ```
-pub fn scale_and_shift_rows(instruction_set: InstructionSet, weight: &[Row], bias: &[Row], x: &mut ViewMut<'_>) {
-    arch::run(instruction_set, ScaleRows { weight, bias, x });
-}
-
-struct ScaleRows<'a, 'x> {
-    weight: &'a [Row],
-    bias: &'a [Row],
-    x: &'a mut ViewMut<'x>,
-}
-
-impl Kernel for ScaleRows<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let one = simd.splat(1.0);
-        for (p, (weight, bias)) in self.weight.iter().zip(self.bias).enumerate() {
-            for row in self.x.panel(p) {
-                scale_and_shift(simd, row, one, weight, bias);
+/// Returns 1/√(mean(x²) + ε) of each of at most [`ROWS`] rows.
+#[inline(always)]
+pub(crate) fn mean_square_factors<S: Simd>(
+    simd: S,
+    norm: LayerNorm<'_>,
+    x: &mut ViewMut<'_>,
+    rows: Range<usize>,
+) -> [f32; ROWS] {
+    let LayerNorm { weight, eps, columns, .. } = norm;
+    let scale = 1.0 / columns.max(1) as f32;
+    let mut squares = [simd.splat(0.0); ROWS];
+    for p in 0..weight.len() {
+        for (row, sum) in x.panel(p)[rows.clone()].iter().zip(&mut squares) {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let x = simd.load(row, at);
+                *sum = simd.fma(x, x, *sum);
             }
         }
     }
+    squares.map(|sum| 1.0 / (simd.sum(sum) * scale + eps).sqrt())
 }
 
 /// Scales a row of differences and applies γ and β.

@@ -97,18 +97,20 @@ impl VocabularyHead {
     ///
     /// # Examples
     ///
-    /// Two tokens of one text, a vocabulary of 3, and a head that passes its input on:
+    /// Two tokens of one text, a vocabulary of 3, and a head that passes its normalized input on:
     ///
     /// ```
     /// use wordpiece_kernels::activation::Activation;
     /// use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
     /// use wordpiece_kernels::gemm::Products;
+    /// use wordpiece_kernels::norm::NormKind;
     /// use wordpiece_kernels::numbers::Numbers;
     /// use wordpiece_kernels::sparse::{SparseOptions, TokenPooling, VocabularyHead};
     /// use wordpiece_kernels::{Execution, InstructionSet};
     ///
     /// let identity = [1.0, 0.0, 0.0, 1.0];
-    /// let norm = Norm { weights: LayerNormWeights::new(&[1.0; 2], &[0.0; 2]), eps: None }; // multiplies by 1
+    /// let weights = LayerNormWeights::new(&[1.0; 2], &[0.0; 2]);
+    /// let norm = Norm { weights, eps: 0.0, columns: 2, kind: NormKind::Layer };
     /// let decoder = [1.0, 0.0, 0.0, 1.0, -1.0, -1.0]; // [3, 2]
     /// let head = VocabularyHead::new(
     ///     (Numbers::F32(&identity), &[0.0; 2]),
@@ -119,9 +121,9 @@ impl VocabularyHead {
     /// );
     /// let options = SparseOptions { pooling: TokenPooling::Max, twice: false, max_values: None };
     /// let execution = Execution::on_this_thread(InstructionSet::detect());
-    /// let rows = head.encode(execution, &[3.0, 0.0, 1.0, 1.0], &[0, 2], options);
-    /// assert_eq!((&rows.counts[..], &rows.columns[..]), (&[2][..], &[0, 1][..])); // entry 2 is negative for both tokens
-    /// assert!((rows.values[0] - 4f32.ln()).abs() < 1e-6 && (rows.values[1] - 2f32.ln()).abs() < 1e-6);
+    /// let rows = head.encode(execution, &[3.0, 1.0, 0.0, 2.0], &[0, 2], options); // normalized: 1, −1 and −1, 1
+    /// assert_eq!((&rows.counts[..], &rows.columns[..]), (&[2][..], &[0, 1][..])); // entry 2 is 0 for both tokens
+    /// assert!(rows.values.iter().all(|value| (value - 2f32.ln()).abs() < 1e-6));
     /// ```
     pub fn new(
         dense: DenseParts<'_>,
@@ -207,7 +209,7 @@ impl VocabularyHead {
         input.fill_rows(tokens, self.hidden, &x[first * self.hidden..last * self.hidden]);
         let to = hidden.reshape(tokens, self.width).view_mut();
         linear(execution, input.view(), &self.dense, Epilogue::Activation(self.activation), to, converted);
-        self.norm.apply(execution.instruction_set, self.width, &mut hidden.view_mut());
+        self.norm.apply(execution.instruction_set, &mut hidden.view_mut());
 
         let ends: Vec<usize> = offsets[1..].iter().map(|end| end - first).collect();
         // Converted once for all blocks: rounding or quantizing it for each would cost as much as half of its product.

@@ -59,8 +59,7 @@ impl Case {
     }
 
     fn mask(&self) -> Option<Mask> {
-        let rates = Rates { attention_weights: self.rate, ..Rates::default() };
-        Dropout { seed: 5, step: 6, micro_batch: 7, rates }.at(Site::AttentionWeights, 2)
+        Dropout { seed: 5, step: 6, micro_batch: 7 }.at(Site::AttentionWeights, 2, self.rate)
     }
 
     /// Returns the sequences as the kernels have them; each has another number in the batch.
@@ -172,7 +171,7 @@ impl Case {
         let heads = Heads {
             count: self.heads,
             size: self.size,
-            relative_bias: None,
+            bias: None,
             relative: Some(RelativeHeads { scores, tables }),
             window: None,
             mask: self.mask(),

@@ -10,6 +10,7 @@ use wordpiece_kernels::activation::Activation;
 use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
 use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight};
 use wordpiece_kernels::maxsim::{EMPTY_DOCUMENT, Queries, maxsim, maxsim_pairwise};
+use wordpiece_kernels::norm::NormKind;
 use wordpiece_kernels::numbers::Numbers;
 use wordpiece_kernels::sparse::{SparseOptions, SparseRows, TokenPooling, VocabularyHead};
 use wordpiece_kernels::{Execution, pad_to_panels, reference};
@@ -30,7 +31,7 @@ fn head(products: Products) -> VocabularyHead {
     VocabularyHead::new(
         (Numbers::F32(&numbers(1, WIDTH * HIDDEN)), &numbers(2, WIDTH)),
         Activation::Gelu,
-        Norm { weights: norm, eps: Some(1e-12) },
+        Norm { weights: norm, eps: 1e-12, columns: WIDTH, kind: NormKind::Layer },
         (Numbers::F32(&numbers(5, VOCABULARY * WIDTH)), &numbers(6, VOCABULARY)),
         products,
     )
@@ -46,7 +47,7 @@ fn int8_head() -> VocabularyHead {
     let decoder = PackedWeights::int8(&[(&decoder.values, &decoder.scales, &decoder.columns)], &factors);
     let decoder = Dense::from_parts(decoder, pad_to_panels(&numbers(6, VOCABULARY)));
     let norm = LayerNormWeights::new(&numbers(3, WIDTH), &numbers(4, WIDTH));
-    let norm = Norm { weights: norm, eps: Some(1e-12) };
+    let norm = Norm { weights: norm, eps: 1e-12, columns: WIDTH, kind: NormKind::Layer };
     VocabularyHead::from_layers(Arc::new(dense), Activation::Gelu, norm, Arc::new(decoder), VOCABULARY)
 }
 

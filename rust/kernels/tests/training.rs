@@ -6,7 +6,7 @@ mod common;
 
 use common::{Random, matrix, numbers};
 use wordpiece_kernels::activation::Activation;
-use wordpiece_kernels::norm::LayerNorm;
+use wordpiece_kernels::norm::{LayerNorm, NormKind};
 use wordpiece_kernels::training::*;
 use wordpiece_kernels::{Execution, Matrix, PANEL, Row, pad_to_panels, panels, reference};
 use wordpiece_parallel::testing::instruction_sets;
@@ -40,8 +40,10 @@ fn slopes_equal_central_differences() {
 
 #[test]
 fn norms_equal_their_formulas() {
-    for set in instruction_sets() {
-        for (rows, columns) in [(1, 1), (7, 31), (9, 33), (17, 100)] {
+    let sizes = [(1, 1), (7, 31), (9, 33), (17, 100)];
+    for (set, kind) in instruction_sets().into_iter().flat_map(|set| [(set, NormKind::Layer), (set, NormKind::Rms)]) {
+        let without_mean = |mean: f64| if kind == NormKind::Rms { 0.0 } else { mean };
+        for (rows, columns) in sizes {
             let mut random = Random(columns as u64);
             let (x, dy) = (random.numbers(rows * columns), random.numbers(rows * columns));
             let (gamma, beta) = (random.numbers(columns), random.numbers(columns));
@@ -49,17 +51,17 @@ fn norms_equal_their_formulas() {
             let norm = LayerNorm { weight: &weight, bias: &bias, eps: 1e-3, columns };
             let mut kept = Normalized { x_hat: matrix(&x, rows, columns), r: Vec::new() };
             let mut y = Matrix::default();
-            normalize(set, norm, &mut kept, &mut y.reshape(rows, columns).view_mut());
+            normalize(set, kind, norm, &mut kept, &mut y.reshape(rows, columns).view_mut());
             let mut dx = matrix(&dy, rows, columns);
             let mut sums = [vec![Row::ZERO; weight.len()], vec![Row::ZERO; weight.len()]];
-            normalize_backward(set, norm, &kept, &mut dx.view_mut(), sums.each_mut().map(|sums| &mut sums[..]));
+            normalize_backward(set, kind, norm, &kept, &mut dx.view_mut(), sums.each_mut().map(|sums| &mut sums[..]));
             let (y, dx) = (numbers(&y, rows, columns), numbers(&dx, rows, columns));
             let mut expected = [vec![0.0; columns], vec![0.0; columns]];
             for row in 0..rows {
                 let part = row * columns..(row + 1) * columns;
                 let x: Vec<f64> = x[part.clone()].iter().map(|x| f64::from(*x)).collect();
                 let mean = |x: &[f64]| x.iter().sum::<f64>() / columns as f64;
-                let centered: Vec<f64> = x.iter().map(|v| v - mean(&x)).collect();
+                let centered: Vec<f64> = x.iter().map(|v| v - without_mean(mean(&x))).collect();
                 let r = 1.0 / (mean(&centered.iter().map(|v| v * v).collect::<Vec<_>>()) + f64::from(1e-3f32)).sqrt();
                 let x_hat: Vec<f64> = centered.iter().map(|v| v * r).collect();
                 let g: Vec<f64> =
@@ -68,7 +70,7 @@ fn norms_equal_their_formulas() {
                 for (i, at) in part.enumerate() {
                     let value = x_hat[i] * f64::from(gamma[i]) + f64::from(beta[i]);
                     assert!((f64::from(y[at]) - value).abs() < 3e-6, "{}: {rows} × {columns}", set.name());
-                    let gradient = r * (g[i] - mean(&g) - x_hat[i] * product);
+                    let gradient = r * (g[i] - without_mean(mean(&g)) - x_hat[i] * product);
                     assert!(
                         (f64::from(dx[at]) - gradient).abs() < 1e-5 * r.max(1.0),
                         "{}: {rows} × {columns}",
@@ -123,10 +125,9 @@ fn gradients_of_weights_equal_their_formula_for_any_number_of_threads() {
 
 #[test]
 fn masks_keep_their_share_and_do_not_depend_on_the_instruction_set() {
-    let rates = Rates { output: 0.25, ..Rates::default() };
-    let dropout = Dropout { seed: 3, step: 5, micro_batch: 1, rates };
-    assert!(dropout.at(Site::AttentionWeights, 0).is_none());
-    let mask = dropout.at(Site::Output, 4).expect("P is not 0");
+    let dropout = Dropout { seed: 3, step: 5, micro_batch: 1 };
+    assert!(dropout.at(Site::AttentionWeights, 0, 0.0).is_none());
+    let mask = dropout.at(Site::Output, 4, 0.25).expect("P is not 0");
     let (rows, columns) = (50, 100);
     let states: Vec<u64> = (0..rows).map(|place| mask.state(2, place)).collect();
     let mut drawn = Vec::new();

@@ -3,119 +3,133 @@
 //! Parameters and gradients stay in their arrays and are borrowed while a call runs. Arrays are validated by the Python side,
 //! as for `kernels`.
 
+use std::collections::HashMap;
+
 use numpy::{
     Ix2, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use wordpiece_kernels::Execution;
+use wordpiece_kernels::plan::{Names, Plan};
 use wordpiece_kernels::training::{
-    self, AdamW, AdamWParameter, Batch, Dropout, EncoderGradients, LinearGradients, PassOptions, Rates, TrainingConfig,
+    self, AdamW, AdamWParameter, Batch, Dropout, EncoderGradients, EncoderParameters, LinearGradients, PassOptions,
 };
 
 use crate::engine::{kernels_for, products_for};
-use crate::error::guarded;
+use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::names::activation_of;
 use crate::new_arrays::zeros;
 use crate::offsets;
+use crate::plan;
 use crate::stored_arrays::by_rows;
-use crate::text::Utf8;
+use crate::text::{Utf8, Utf8String};
 use crate::threads;
-use crate::training_arrays::{
-    Array, ArrayMut, BatchArrays, DisentangledArraysMut, EmbeddingArraysMut, LayerArraysMut, PairMut, ParameterArrays,
-    affine_gradient, disentangled_gradients, embedding_gradients, layer_gradients, parameters_of, slice, slice_mut,
-};
+use crate::training_arrays::{Array, ArrayMut, Borrower, Writer, slice, slice_mut};
 
 /// An encoder that is trained, and what its last forward pass kept. One pass at a time.
 #[pyclass(module = "wordpiece_bert._core")]
 pub struct EncoderTraining {
     core: training::EncoderTraining,
-    config: TrainingConfig,
+    /// The layers with parameters of their own.
+    plan: Plan<Names>,
+    /// For each layer the number of the one in `plan` with its parameters.
+    uses: Vec<usize>,
+    frequencies: Vec<Vec<f32>>,
+    rates: HashMap<Utf8String, f64>,
+}
+
+/// The tokens of a batch, one sequence after the other; in each, those that may be attended to come first.
+#[derive(FromPyObject)]
+struct TrainingTokens<'py> {
+    /// Where each sequence begins, and the number of tokens, [B + 1].
+    starts: PyReadonlyArray1<'py, i64>,
+    /// How many tokens of each sequence may be attended to, [B].
+    visible: PyReadonlyArray1<'py, i64>,
+    /// Rows of the tables of words, types, positions and tasks, [tokens]; without ids there are `vectors` [tokens, E].
+    ids: Option<PyReadonlyArray1<'py, u32>>,
+    types: PyReadonlyArray1<'py, u32>,
+    positions: PyReadonlyArray1<'py, u32>,
+    tasks: PyReadonlyArray1<'py, u32>,
+    vectors: Option<PyReadonlyArray2<'py, f32>>,
+    /// The place of each token in its padded row, [tokens].
+    columns: PyReadonlyArray1<'py, u32>,
+}
+
+/// The options of a pass.
+#[derive(FromPyObject)]
+struct TrainingOptions {
+    /// Seed, step and micro-batch of dropout.
+    dropout: Option<[u64; 3]>,
+    /// P of each rate of dropout, by the name that parts have for it.
+    rates: HashMap<Utf8String, f64>,
+    /// Nothing is kept below this layer.
+    trained_from: Option<usize>,
+    /// Whether only the input of each layer is kept.
+    gradient_checkpointing: bool,
 }
 
 #[pymethods]
 impl EncoderTraining {
-    /// Make an encoder of these sizes. Products are those of `dtype`, float32 or bfloat16, with float32 sums. Without
-    /// `instruction_set`, the best one of this CPU computes.
+    /// Make an encoder of a plan, in which layers that share their parameters are equal, with the frequencies of its rotary
+    /// positions. Products are those of `dtype`, float32 or bfloat16, with float32 sums. Without `instruction_set`, the
+    /// best one of this CPU computes.
     #[new]
-    #[pyo3(signature = (*, hidden, embedding, heads, intermediate, activation, eps, norm_first, gated,
-        dtype=None, instruction_set=None))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: the sizes of an encoder by name")]
+    #[pyo3(signature = (plan, frequencies, dtype=None, instruction_set=None))]
     fn new(
-        hidden: usize,
-        embedding: usize,
-        heads: usize,
-        intermediate: usize,
-        activation: Utf8<'_>,
-        eps: f32,
-        norm_first: bool,
-        gated: bool,
+        plan: &Bound<'_, PyAny>,
+        frequencies: Vec<PyReadonlyArray1<'_, f32>>,
         dtype: Option<Utf8<'_>>,
         instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<EncoderTraining> {
         guarded(|| {
             let instruction_set = instruction_set.as_deref();
             let products = products_for(dtype.as_deref().unwrap_or("float32"), instruction_set)?;
-            let activation = activation_of(&activation)?;
-            let config =
-                TrainingConfig { hidden, embedding, heads, intermediate, activation, eps, products, norm_first, gated };
+            let (plan, uses) = plan::each_once(plan::read(plan)?);
             Ok(EncoderTraining {
-                core: training::EncoderTraining::new(config, execution_for(instruction_set, None)?),
-                config,
+                core: training::EncoderTraining::new(products, execution_for(instruction_set, None)?),
+                plan,
+                uses,
+                frequencies: frequencies.iter().map(|one| Ok(one.as_slice()?.to_vec())).collect::<PyResult<_>>()?,
+                rates: HashMap::new(),
             })
         })
     }
 
-    /// Run the encoder over a batch: float32 [tokens, H].
-    ///
-    /// `dropout` is (seed, step, micro-batch) and P of the embeddings, of attention weights, after the attention's output,
-    /// before and after the second dense layer of the feed-forward network, after a convolution, and of relative positions.
-    /// Nothing is kept below the layer `trained_from`; with `checkpointing`, only the input of each layer is.
-    #[pyo3(signature = (parameters, batch, dropout, trained_from, checkpointing, threads))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature")]
+    /// Run the encoder over a batch, with weights by name: float32 [tokens, H].
+    #[pyo3(signature = (weights, tokens, options, threads))]
     fn forward<'py>(
         &mut self,
         py: Python<'py>,
-        parameters: ParameterArrays<'_>,
-        batch: BatchArrays<'_>,
-        dropout: Option<([u64; 3], [f64; 7])>,
-        trained_from: Option<usize>,
-        checkpointing: bool,
+        weights: HashMap<Utf8String, Array<'_>>,
+        tokens: TrainingTokens<'_>,
+        options: TrainingOptions,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
-            let (offsets, keys, ids, types, position_ids, positions) = batch;
-            let x = zeros::<Ix2>(py, [types.len(), self.config.hidden], keys.len(), "hidden states")?;
+            self.rates = options.rates;
+            let borrower = Borrower::new(&weights, &self.rates);
+            let vectors = tokens.vectors.as_ref().map(by_rows).transpose()?;
+            let parameters = parameters(&self.plan, &self.uses, &self.frequencies, borrower, vectors)?;
+            let hidden = hidden(&parameters)?;
+            let x = zeros::<Ix2>(py, [tokens.types.len(), hidden], tokens.visible.len(), "hidden states")?;
             {
                 let mut borrowed = x.readwrite();
                 let to = borrowed.as_slice_mut()?;
-                let parameters = parameters_of(&parameters)?;
-                let keys = keys.as_slice()?.iter();
-                let rows = offsets::rows("offsets", &offsets, types.len())?;
+                let rows = offsets::rows("starts", &tokens.starts, tokens.types.len())?;
+                let keys = tokens.visible.as_slice()?.iter();
                 let keys: Vec<usize> = keys.zip(&rows).map(|(keys, row)| offsets::keys(*keys, row.len())).collect();
                 let offsets = offsets::ends(&rows);
                 let batch = Batch {
                     offsets: &offsets,
                     keys: &keys,
-                    ids: ids.as_ref().map(|ids| ids.as_slice()).transpose()?,
-                    types: types.as_slice()?,
-                    position_ids: position_ids.as_slice()?,
-                    positions: positions.as_slice()?,
+                    ids: tokens.ids.as_ref().map(|ids| ids.as_slice()).transpose()?,
+                    types: tokens.types.as_slice()?,
+                    position_ids: tokens.positions.as_slice()?,
+                    tasks: tokens.tasks.as_slice()?,
+                    positions: tokens.columns.as_slice()?,
                 };
-                let dropout = dropout.map(|([seed, step, micro_batch], rates)| {
-                    let [embeddings, attention_weights, attention_output, intermediate, output, ..] = rates;
-                    let [.., convolution, relative] = rates;
-                    let rates = Rates {
-                        embeddings,
-                        attention_weights,
-                        attention_output,
-                        intermediate,
-                        output,
-                        convolution,
-                        relative,
-                    };
-                    Dropout { seed, step, micro_batch, rates }
-                });
+                let dropout = options.dropout.map(|[seed, step, micro_batch]| Dropout { seed, step, micro_batch });
+                let (trained_from, checkpointing) = (options.trained_from, options.gradient_checkpointing);
                 let options = PassOptions { dropout, trained_from, checkpointing };
                 let core = &mut self.core;
                 detached(py, || core.forward(&parameters, batch, options, threads::pool(threads), to))?;
@@ -124,52 +138,67 @@ impl EncoderTraining {
         })
     }
 
-    /// Write the gradients of the parameters of the last forward pass, for dx [tokens, H], to the arrays of `embeddings`, of
-    /// which the tables must be 0, of `layers`, of `relative_bias`, of `last_norm` and of `disentangled`; return the gradient
-    /// with respect to the word vectors, float32 [tokens, E], if `embeddings` are given.
-    #[pyo3(signature = (parameters, dx, embeddings, layers, relative_bias, last_norm, disentangled, threads))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature")]
+    /// Write the gradients of the weights of the last forward pass, for dx [tokens, H], to the arrays of `gradients`, by the
+    /// names of the weights; those of tables must be 0. With `embeddings`, return the gradient with respect to the word
+    /// vectors, float32 [tokens, E].
+    #[pyo3(signature = (weights, dx, gradients, vectors, embeddings, threads))]
+    #[allow(clippy::too_many_arguments, reason = "with self and the interpreter")]
     fn backward<'py>(
         &mut self,
         py: Python<'py>,
-        parameters: ParameterArrays<'_>,
+        weights: HashMap<Utf8String, Array<'_>>,
         dx: PyReadonlyArray2<'_, f32>,
-        embeddings: Option<EmbeddingArraysMut<'_>>,
-        layers: Vec<LayerArraysMut<'_>>,
-        relative_bias: Option<ArrayMut<'_>>,
-        last_norm: Option<PairMut<'_>>,
-        disentangled: Option<DisentangledArraysMut<'_>>,
+        gradients: HashMap<Utf8String, ArrayMut<'_>>,
+        vectors: Option<PyReadonlyArray2<'_, f32>>,
+        embeddings: bool,
         threads: Option<usize>,
     ) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
         guarded(|| {
-            let (mut embeddings, mut layers) = (embeddings, layers);
-            let (mut relative_bias, mut last_norm, mut disentangled) = (relative_bias, last_norm, disentangled);
+            let given = vectors.as_ref().map(by_rows).transpose()?;
+            let borrower = Borrower::new(&weights, &self.rates);
+            let parameters = parameters(&self.plan, &self.uses, &self.frequencies, borrower, given)?;
             let tokens = dx.shape()[0];
-            let vectors = match embeddings {
-                Some(_) => Some(zeros::<Ix2>(py, [tokens, self.config.embedding], tokens, "gradients of tokens")?),
-                None => None,
+            let columns = match (&parameters.plan.embeddings.words, &vectors) {
+                (Some(words), _) => words.columns,
+                (None, Some(vectors)) => vectors.shape()[1],
+                (None, None) => hidden(&parameters)?,
+            };
+            let of_vectors = if embeddings {
+                Some(zeros::<Ix2>(py, [tokens, columns], tokens, "gradients of tokens")?)
+            } else {
+                None
             };
             {
-                let parameters = parameters_of(&parameters)?;
-                let dx = by_rows(&dx)?;
-                let mut borrowed = vectors.as_ref().map(|vectors| vectors.readwrite());
-                let embeddings = match (&mut embeddings, &mut borrowed) {
-                    (Some(arrays), Some(vectors)) => Some(embedding_gradients(arrays, vectors.as_slice_mut()?)?),
-                    _ => None,
+                let mut borrowed = of_vectors.as_ref().map(|vectors| vectors.readwrite());
+                let mut arrays = gradients;
+                let mut writer = Writer::new(&mut arrays)?;
+                let mut gradients = EncoderGradients {
+                    plan: self.plan.with(&mut writer)?,
+                    vectors: borrowed.as_mut().map(|vectors| vectors.as_slice_mut()).transpose()?,
                 };
-                let layers = layers.iter_mut().map(layer_gradients).collect::<PyResult<Vec<_>>>()?;
-                let relative_bias = relative_bias.as_mut().map(slice_mut).transpose()?;
-                let last_norm = last_norm.as_mut().map(affine_gradient).transpose()?;
-                let disentangled = disentangled.as_mut().map(disentangled_gradients).transpose()?;
-                let (relative, convolution) = disentangled.unwrap_or_default();
-                let mut gradients =
-                    EncoderGradients { embeddings, relative_bias, layers, last_norm, relative, convolution };
-                let core = &mut self.core;
+                let (core, dx) = (&mut self.core, by_rows(&dx)?);
                 detached(py, || core.backward(&parameters, dx, &mut gradients, threads::pool(threads)))?;
             }
-            Ok(vectors)
+            Ok(of_vectors)
         })
     }
+}
+
+fn parameters<'a>(
+    plan: &Plan<Names>,
+    uses: &[usize],
+    frequencies: &'a [Vec<f32>],
+    mut borrower: Borrower<'a, '_>,
+    vectors: Option<&'a [f32]>,
+) -> PyResult<EncoderParameters<'a>> {
+    Ok(EncoderParameters { plan: plan.with(&mut borrower)?, uses: uses.to_vec(), vectors, frequencies })
+}
+
+/// Returns H.
+fn hidden(parameters: &EncoderParameters<'_>) -> PyResult<usize> {
+    let attention = parameters.plan.layers.iter().flatten().find_map(|residual| residual.attention());
+    let attention = attention.ok_or_else(|| error::input("an encoder needs an Attention".into()))?;
+    Ok(attention.output.bias.len())
 }
 
 /// Returns an execution with this instruction set, or the best one of this CPU, on `threads` threads.

@@ -4,134 +4,168 @@
 //! InternalError. Weights are copied when they are packed; embedding tables stay in their arrays and are only borrowed while
 //! a call runs. The interpreter is detached while Rust computes; `interrupt` says what holds for arrays meanwhile.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use numpy::ndarray::{Ix2, Ix3, Ix4};
 use numpy::{
-    IntoPyArray, PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyArray2, PyArray3, PyArray4, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::arch::TileUnit;
+use wordpiece_kernels::disentangled::{RelativePositions, RelativeTerms};
 use wordpiece_kernels::encoder::{
-    EmbeddingTables, Encoder, EncoderConfig, Layer, LayerNormWeights, LayerPositions, Layers, PooledOutput,
-    RelativeBiasTable, Sequence, TokenColumns,
+    EmbeddingTables, Encoder, LayerNormWeights, Norm, Packed, PooledOutput, RelativeBiasTable, Sequence, TokenColumns,
 };
 use wordpiece_kernels::gemm::{Dense, Products, linear_unpacked};
 use wordpiece_kernels::numbers::Numbers;
+use wordpiece_kernels::plan::{Attention, NamedBias, NamedNorm, NamedRelative, NamedTable, Names, Weights};
 use wordpiece_kernels::pooling::Pooling;
-use wordpiece_kernels::{Execution, Matrix};
+use wordpiece_kernels::{Execution, InstructionSet, Matrix, PANEL, panels};
 use wordpiece_parallel::ScratchPool;
 
-use crate::bottleneck::{PackedBottleneck, PackedDense};
-use crate::disentangled::{DisentangledArrays, disentangled_of};
 use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::names::{activation_of, pooling_of};
 use crate::new_arrays::zeros;
 use crate::offsets;
-use crate::stored_arrays::{BorrowedNumbers, DenseArrays, NormArrays, NormWithEps, by_rows, norm_of};
+use crate::packed_dense::PackedDense;
+use crate::plan;
+use crate::stored_arrays::{BorrowedNumbers, by_rows};
 use crate::text::{Utf8, Utf8String};
 use crate::threads;
 
-/// The packed weights of one layer.
-#[pyclass(frozen, module = "wordpiece_bert._core")]
-pub struct PackedLayer {
-    layer: Arc<Layer>,
-    hidden: usize,
-    /// N·d, the width of all queries of a row.
-    attention: usize,
-    intermediate: usize,
-    /// The dense layers that it is made of, as the first arguments of the constructor.
-    parts: [Option<Py<PackedDense>>; 5],
+/// The weights of a plan, by the names of its parts.
+#[derive(FromPyObject)]
+struct KernelWeights<'py> {
+    /// Packed dense layers; queries, keys and values by the name of the queries.
+    dense: HashMap<Utf8String, Py<PackedDense>>,
+    /// Weights and biases of norms and of a convolution, and what else is computed from weights.
+    arrays: HashMap<Utf8String, PyReadonlyArrayDyn<'py, f32>>,
+    /// The tables of embeddings as they are stored, by what tokens read them by.
+    tables: HashMap<Utf8String, (Py<PyAny>, Utf8String)>,
+    /// The frequencies of rotary positions, in the order in which layers have them.
+    frequencies: Vec<PyReadonlyArray1<'py, f32>>,
 }
 
-#[pymethods]
-impl PackedLayer {
-    /// Combine the packed dense layers of a layer, query, key and value being one, and its layer norms; `up` is that of a
-    /// gated feed-forward network. `query_key_norms` and `second_norm` are the further norms of Jina-BERT; the first layer of
-    /// ModernBERT has no `output_norm`.
-    #[new]
-    #[pyo3(signature = (qkv, output, output_norm, inner, up, outer, outer_norm, query_key_norms=None, second_norm=None))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of a layer by name")]
-    fn new(
-        py: Python<'_>,
-        qkv: Py<PackedDense>,
-        output: Py<PackedDense>,
-        output_norm: Option<NormArrays<'_>>,
-        inner: Py<PackedDense>,
-        up: Option<Py<PackedDense>>,
-        outer: Py<PackedDense>,
-        outer_norm: NormArrays<'_>,
-        query_key_norms: Option<[NormArrays<'_>; 2]>,
-        second_norm: Option<NormArrays<'_>>,
-    ) -> PyResult<PackedLayer> {
-        guarded(|| {
-            let (hidden, attention) = qkv.get().sizes();
-            let layer = Layer {
-                qkv: qkv.get().dense(),
-                output: output.get().dense(),
-                output_norm: output_norm.as_ref().map(layer_norm_of).transpose()?,
-                query_key_norms: match &query_key_norms {
-                    Some([query, key]) => Some([layer_norm_of(query)?, layer_norm_of(key)?]),
-                    None => None,
-                },
-                second_norm: second_norm.as_ref().map(layer_norm_of).transpose()?,
-                inner: inner.get().dense(),
-                up: up.as_ref().map(|up| up.get().dense()),
-                outer: outer.get().dense(),
-                outer_norm: layer_norm_of(&outer_norm)?,
-            };
-            let intermediate = inner.get().sizes().1;
-            let parts = [Some(qkv), Some(output), Some(inner), up.map(|up| up.clone_ref(py)), Some(outer)];
-            Ok(PackedLayer { layer: Arc::new(layer), hidden, attention, intermediate, parts })
-        })
-    }
+/// Packs the weights of a plan.
+struct Packer<'a, 'py> {
+    weights: &'a KernelWeights<'py>,
+    instruction_set: InstructionSet,
+    tiles: Option<TileUnit>,
+    /// The biases so far, which layers share.
+    biases: HashMap<String, Arc<RelativeBiasTable>>,
+    relative_positions: Option<RelativePositions>,
+}
 
-    /// Return the class and the arguments of its constructor, for pickle and copy.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
-        guarded(|| {
-            let (this, py) = (slf.get(), slf.py());
-            let norm_of = |norm: &LayerNormWeights, columns: usize| -> (_, _) {
-                norm.to_vecs(columns).map(|x| x.into_pyarray(py)).into()
-            };
-            let norm = |norm: &LayerNormWeights| norm_of(norm, this.hidden);
-            let further: [Option<_>; 2] = match &this.layer.query_key_norms {
-                Some(norms) => norms.each_ref().map(|norm| Some(norm_of(norm, this.attention))),
-                None => [None, None],
-            };
-            let query_key_norms = match further {
-                [Some(query), Some(key)] => Some((query, key)),
-                _ => None,
-            };
-            let second_norm = this.layer.second_norm.as_ref().map(norm);
-            let output_norm = this.layer.output_norm.as_ref().map(norm);
-            let outer_norm = norm(&this.layer.outer_norm);
-            let [qkv, output, inner, up, outer] = &this.parts;
-            let parts = (qkv, output, output_norm, inner, up, outer, outer_norm, query_key_norms, second_norm);
-            Ok((slf.get_type(), parts.into_pyobject(py)?))
-        })
+impl Packer<'_, '_> {
+    fn array(&self, name: &str) -> PyResult<&[f32]> {
+        let array =
+            self.weights.arrays.get(name).ok_or_else(|| error::input(format!("there is no weight {name:?}")))?;
+        Ok(array.as_slice()?)
     }
 }
 
-/// Returns the weights of a layer norm.
-fn layer_norm_of((weight, bias): &NormArrays<'_>) -> PyResult<LayerNormWeights> {
-    Ok(LayerNormWeights::new(weight.as_slice()?, bias.as_slice()?))
+impl Weights<Packed> for Packer<'_, '_> {
+    type Error = PyErr;
+
+    fn dense(&mut self, name: &str) -> PyResult<Arc<Dense>> {
+        if let Some(dense) = self.weights.dense.get(name) {
+            return Ok(dense.get().dense());
+        }
+        // A convolution: a dense layer over neighbours, each of which begins at a panel.
+        let (weight, bias) = (self.array(&format!("{name}.weight"))?, self.array(&format!("{name}.bias"))?);
+        let hidden = bias.len();
+        let (padded, inputs) = (panels(hidden) * PANEL, weight.len() / hidden.max(1));
+        let width = inputs / hidden.max(1);
+        let mut numbers = vec![0.0; hidden * width * padded];
+        for (to, from) in numbers.chunks_exact_mut(padded).zip(weight.chunks_exact(hidden)) {
+            to[..hidden].copy_from_slice(from);
+        }
+        Ok(Arc::new(Dense::new(&[(Numbers::F32(&numbers), bias)], width * padded, Products::Float32)))
+    }
+
+    fn joined(&mut self, [query, ..]: &[String; 3]) -> PyResult<Arc<Dense>> {
+        self.dense(query)
+    }
+
+    fn norm(&mut self, NamedNorm { name, eps, kind }: &NamedNorm) -> PyResult<Norm> {
+        let (weight, bias) = (self.array(&format!("{name}.weight"))?, self.array(&format!("{name}.bias"))?);
+        Ok(Norm { weights: LayerNormWeights::new(weight, bias), eps: *eps, columns: weight.len(), kind: *kind })
+    }
+
+    fn table(&mut self, _: &NamedTable) -> PyResult<()> {
+        Ok(())
+    }
+
+    fn bias(&mut self, bias: &NamedBias) -> PyResult<Arc<RelativeBiasTable>> {
+        let name = match bias {
+            NamedBias::Slopes(slopes) => return Ok(Arc::new(RelativeBiasTable::Slopes(slopes.clone()))),
+            NamedBias::Distances(name) => format!("{name}.by_distance"),
+        };
+        if let Some(known) = self.biases.get(&name) {
+            return Ok(known.clone());
+        }
+        let columns =
+            self.weights.arrays.get(name.as_str()).map_or(1, |array| array.shape().last().copied().unwrap_or(1));
+        let max_distance = (columns.max(1) - 1) / 2;
+        let table = Arc::new(RelativeBiasTable::Distances { bias: self.array(&name)?.to_vec(), max_distance });
+        self.biases.insert(name, table.clone());
+        Ok(table)
+    }
+
+    fn relative(&mut self, relative: &NamedRelative, of: &Attention<Names>) -> PyResult<RelativeTerms> {
+        self.relative_positions = Some(RelativePositions { span: relative.span, longest: relative.longest });
+        let qkv = self.joined(&of.qkv)?;
+        let bfloat16 = Encoder::multiplies_heads_as_bfloat16(self.instruction_set, self.tiles, qkv.weights());
+        let size = self.dense(&of.output)?.weights().k() / of.heads.max(1);
+        let term = |place: usize, name: &str| {
+            relative.terms[place].as_ref().map(|_| self.array(&format!("{}.{name}", of.qkv[0]))).transpose()
+        };
+        let tables = [term(0, "relative_keys")?, term(1, "relative_queries")?];
+        Ok(RelativeTerms::new(self.instruction_set, tables, of.heads, size, bfloat16))
+    }
+
+    fn rate(&mut self, _: &str) {}
+}
+
+/// The tokens of B sequences, one sequence after the other; in each, those that may be attended to come first.
+#[derive(FromPyObject)]
+pub struct Tokens<'py> {
+    /// Rows of the table of words, [tokens].
+    pub ids: PyReadonlyArray1<'py, u32>,
+    /// Rows of the table of types; empty for 0.
+    pub types: PyReadonlyArray1<'py, u32>,
+    /// Rows of the table of positions, or positions to rotate by; empty for 0, 1, 2, … in each sequence.
+    pub position_ids: PyReadonlyArray1<'py, u32>,
+    /// The place of each token in its padded row; empty for 0, 1, 2, … in each sequence.
+    pub places: PyReadonlyArray1<'py, u32>,
+    /// [B + 1].
+    pub row_offsets: PyReadonlyArray1<'py, i64>,
+    /// How many tokens of each sequence may be attended to, [B].
+    pub keys: PyReadonlyArray1<'py, i64>,
+    /// Vectors [tokens, E] in place of the table of words.
+    pub vectors: Option<PyReadonlyArray2<'py, f32>>,
+}
+
+impl Tokens<'_> {
+    /// Returns the tokens and the number of those that may be attended to of each sequence.
+    pub fn sequences(&self) -> PyResult<impl Iterator<Item = (std::ops::Range<usize>, usize)>> {
+        let rows = offsets::rows("row_offsets", &self.row_offsets, self.ids.len())?;
+        let keys = self.keys.as_slice()?;
+        Ok(rows.into_iter().zip(keys).map(|(row, keys)| (row.clone(), offsets::keys(*keys, row.len()))))
+    }
 }
 
 /// An embedding table [rows, E], in the array and type in which it is stored.
 struct EmbeddingTable {
     array: Py<PyAny>,
-    dtype: String,
+    dtype: Utf8String,
 }
 
 impl EmbeddingTable {
-    fn new((array, dtype): (Py<PyAny>, Utf8String)) -> EmbeddingTable {
-        EmbeddingTable { array, dtype: dtype.0 }
-    }
-
     fn borrow<'py>(&self, py: Python<'py>) -> PyResult<BorrowedNumbers<'py>> {
         BorrowedNumbers::new(self.array.bind(py), &self.dtype)
     }
@@ -141,6 +175,7 @@ impl EmbeddingTable {
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct BertEncoder {
     core: Encoder,
+    heads: usize,
     words: EmbeddingTable,
     types: Option<EmbeddingTable>,
     positions: Option<EmbeddingTable>,
@@ -151,154 +186,79 @@ type ForwardResult<'py> = (Vec<Bound<'py, PyArray3<f32>>>, Vec<Bound<'py, PyArra
 
 #[pymethods]
 impl BertEncoder {
-    /// Combine packed layers, of BERT or of MobileBERT, embedding tables [rows, E] and what else a model has; tables are kept, not copied.
-    ///
-    /// `distances` is the attention bias of MPNet, [N, 2·D + 1], by the distance key − query from −D to D; `rotary` are the
-    /// frequencies of rotary positions, [d/2] each; `layer_positions` says for each layer which frequencies it rotates by,
-    /// and the greatest distance of a key that a query sees; `slopes` are those of ALiBi, [N];
-    /// `disentangled` is what a DeBERTa has: K, M (0 without buckets), the divisor of scores, the relative positions of each
-    /// layer [2K, N·d] for queries and for keys, and the convolution. Without `instruction_set`, the best one of this CPU
-    /// computes.
+    /// Make an encoder of a plan and its weights, a `KernelWeights`; tables are kept, not copied. Without `instruction_set`,
+    /// the best one of this CPU computes.
     #[new]
-    #[pyo3(signature = (layers, bottlenecks, words, positions, types, transformation, embedding_norm, projection, last_norm,
-        distances, rotary, layer_positions, *, embedding, heads, activation, eps, norm_first=false, rms_norm=false,
-        slopes=None, disentangled=None, instruction_set=None))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: the weights of an encoder by name")]
+    #[pyo3(signature = (plan, weights, instruction_set=None))]
     fn new(
-        layers: Vec<PyRef<'_, PackedLayer>>,
-        bottlenecks: Vec<PyRef<'_, PackedBottleneck>>,
-        words: (Py<PyAny>, Utf8String),
-        positions: Option<(Py<PyAny>, Utf8String)>,
-        types: Option<(Py<PyAny>, Utf8String)>,
-        transformation: Option<PyRef<'_, PackedDense>>,
-        embedding_norm: Option<NormWithEps<'_>>,
-        projection: Option<DenseArrays<'_>>,
-        last_norm: Option<NormArrays<'_>>,
-        distances: Option<PyReadonlyArray2<'_, f32>>,
-        rotary: Vec<PyReadonlyArray1<'_, f32>>,
-        layer_positions: Vec<(Option<usize>, Option<usize>)>,
-        embedding: usize,
-        heads: usize,
-        activation: Utf8<'_>,
-        eps: f32,
-        norm_first: bool,
-        rms_norm: bool,
-        slopes: Option<PyReadonlyArray1<'_, f32>>,
-        disentangled: Option<DisentangledArrays<'_>>,
+        py: Python<'_>,
+        plan: &Bound<'_, PyAny>,
+        weights: KernelWeights<'_>,
         instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<BertEncoder> {
         guarded(|| {
-            let [hidden, attention, intermediate] = match (layers.first(), bottlenecks.first()) {
-                (Some(layer), _) => [layer.hidden, layer.attention, layer.intermediate],
-                (_, Some(layer)) => layer.sizes(),
-                _ => return Err(error::input("an encoder needs a layer".into())),
+            let (instruction_set, tiles) = kernels_for(instruction_set.as_deref())?;
+            let named = plan::read(plan)?;
+            let mut packer =
+                Packer { weights: &weights, instruction_set, tiles, biases: HashMap::new(), relative_positions: None };
+            let packed = named.with(&mut packer)?;
+            let attention = packed.layers.iter().flatten().find_map(|residual| residual.attention());
+            let Some(attention) = attention else { return Err(error::input("an encoder needs an Attention".into())) };
+            let (hidden, heads) = (attention.qkv.weights().k(), attention.heads);
+            let relative_positions = packer.relative_positions;
+            let table = |reads: &str| {
+                weights
+                    .tables
+                    .get(reads)
+                    .map(|(array, dtype)| EmbeddingTable { array: array.clone_ref(py), dtype: dtype.clone() })
             };
-            let config = EncoderConfig {
+            let Some(words) = table("ids") else {
+                return Err(error::input("an encoder needs a table of words".into()));
+            };
+            let embedding = words.borrow(py)?.columns();
+            let core = Encoder {
+                plan: packed,
                 hidden,
                 embedding,
-                heads,
-                head_size: attention / heads.max(1),
-                intermediate,
-                activation: activation_of(&activation)?,
-                eps,
-                rms_norm,
-                norm_first,
-            };
-            let projection = match projection {
-                Some(((weight, dtype), bias)) => {
-                    let weight = BorrowedNumbers::new(&weight, &dtype)?;
-                    Some(Dense::new(&[(weight.numbers()?, bias.as_slice()?)], embedding, Products::Float32))
-                }
-                None => None,
-            };
-            let relative_bias = match (distances, slopes) {
-                (Some(bias), _) => Some(RelativeBiasTable::Distances {
-                    bias: by_rows(&bias)?.to_vec(),
-                    max_distance: (bias.shape()[1].max(1) - 1) / 2,
-                }),
-                (None, Some(slopes)) => Some(RelativeBiasTable::Slopes(slopes.as_slice()?.to_vec())),
-                (None, None) => None,
-            };
-            let (instruction_set, tiles) = kernels_for(instruction_set.as_deref())?;
-            let core = Encoder {
-                config,
                 instruction_set,
                 tiles,
-                transformation: transformation.map(|dense| dense.dense()),
-                embedding_norm: embedding_norm.as_ref().map(norm_of).transpose()?,
-                projection,
-                layers: if layers.is_empty() {
-                    Layers::Bottleneck(bottlenecks.iter().map(|layer| layer.layer()).collect())
-                } else {
-                    Layers::Bert(layers.iter().map(|layer| layer.layer.clone()).collect())
-                },
-                last_norm: last_norm.as_ref().map(layer_norm_of).transpose()?,
-                relative_bias,
-                disentangled: match &disentangled {
-                    Some(arrays) => {
-                        let layers = layers.iter().map(|layer| &*layer.layer);
-                        Some(disentangled_of(arrays, &config, layers, instruction_set, tiles)?)
-                    }
-                    None => None,
-                },
-                rotary: rotary.iter().map(|table| Ok(table.as_slice()?.to_vec())).collect::<PyResult<_>>()?,
-                positions: layer_positions
-                    .into_iter()
-                    .map(|(rotary, window)| LayerPositions { rotary, window })
-                    .collect(),
+                rotary: weights.frequencies.iter().map(|one| Ok(one.as_slice()?.to_vec())).collect::<PyResult<_>>()?,
+                relative_positions,
                 scratch: ScratchPool::default(),
             };
-            let [positions, types] = [positions, types].map(|table| table.map(EmbeddingTable::new));
-            Ok(BertEncoder { core, words: EmbeddingTable::new(words), positions, types })
+            Ok(BertEncoder { core, heads, words, types: table("types"), positions: table("positions") })
         })
     }
 
-    /// Run the encoder over the tokens of B sequences, one sequence after the other; in each, those that may be attended to
-    /// come first.
-    ///
-    /// `neighbours` has the next and the previous row of the table of words for each token, uint32 [tokens, 2], the largest
-    /// number for none; empty unless the model joins them. ids, types, position_ids and positions: uint32 [tokens], where an empty array means 0, or 0, 1, 2, … in each
-    /// sequence; row_offsets: int64 [B + 1]; keys, how many tokens may be attended to: int64 [B]; vectors: float32
-    /// [tokens, E] instead of the table of words. Return the hidden states numbered in `states`, float32 [B, length, H],
-    /// and, if requested, the attention weights of each layer, float32 [B, N, length, length]; rows are written at
-    /// `positions` and 0 elsewhere.
-    #[pyo3(signature = (ids, types, position_ids, neighbours, positions, row_offsets, keys, vectors, length, states,
-        attentions, threads))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: the arrays of a batch by name")]
+    /// Run the encoder over `tokens`. Return the hidden states numbered in `states`, float32 [B, length, H], and, if
+    /// requested, the attention weights of each layer, float32 [B, N, length, length]; rows are written at their places and
+    /// 0 elsewhere.
+    #[pyo3(signature = (tokens, length, states, attentions, threads))]
     fn forward<'py>(
         &self,
         py: Python<'py>,
-        ids: PyReadonlyArray1<'_, u32>,
-        types: PyReadonlyArray1<'_, u32>,
-        position_ids: PyReadonlyArray1<'_, u32>,
-        neighbours: PyReadonlyArray1<'_, u32>,
-        positions: PyReadonlyArray1<'_, u32>,
-        row_offsets: PyReadonlyArray1<'_, i64>,
-        keys: PyReadonlyArray1<'_, i64>,
-        vectors: Option<PyReadonlyArray2<'_, f32>>,
+        tokens: Tokens<'_>,
         length: usize,
         states: Vec<usize>,
         attentions: bool,
         threads: Option<usize>,
     ) -> PyResult<ForwardResult<'py>> {
         guarded(|| {
-            let (batch, config) = (keys.len(), &self.core.config);
-            let tokens = vectors.as_ref().map_or(ids.len(), |vectors| vectors.shape()[0]);
-            let shape = [batch, length, config.hidden];
+            let (batch, hidden) = (tokens.keys.len(), self.core.hidden);
+            let shape = [batch, length, hidden];
             let new_states =
                 states.iter().map(|_| zeros::<Ix3>(py, shape, batch, "hidden states")).collect::<PyResult<Vec<_>>>()?;
-            let layers = if attentions { self.core.layers.len() } else { 0 };
-            let shape = [batch, config.heads, length, length];
+            let layers = if attentions { self.layers() } else { 0 };
+            let shape = [batch, self.heads, length, length];
             let new_attentions = (0..layers)
                 .map(|_| zeros::<Ix4>(py, shape, batch, "attention weights"))
                 .collect::<PyResult<Vec<_>>>()?;
             {
-                let mut sequences: Vec<Sequence<'_>> = offsets::rows("row_offsets", &row_offsets, tokens)?
-                    .into_iter()
-                    .zip(keys.as_slice()?)
+                let mut sequences: Vec<Sequence<'_>> = tokens
+                    .sequences()?
                     .map(|(tokens, keys)| Sequence {
-                        keys: offsets::keys(*keys, tokens.len()),
                         tokens,
+                        keys,
                         states: Vec::new(),
                         attentions: Vec::new(),
                         length,
@@ -307,62 +267,48 @@ impl BertEncoder {
                     .collect();
                 let mut borrowed: Vec<_> = new_states.iter().map(|array| array.readwrite()).collect();
                 for (state, array) in states.iter().zip(&mut borrowed) {
-                    let rows = array.as_slice_mut()?.chunks_mut((length * config.hidden).max(1));
+                    let rows = array.as_slice_mut()?.chunks_mut((length * hidden).max(1));
                     for (sequence, to) in sequences.iter_mut().zip(rows) {
                         sequence.states.push((*state, to));
                     }
                 }
                 let mut borrowed: Vec<_> = new_attentions.iter().map(|array| array.readwrite()).collect();
                 for array in &mut borrowed {
-                    let rows = array.as_slice_mut()?.chunks_mut((config.heads * length * length).max(1));
+                    let rows = array.as_slice_mut()?.chunks_mut((self.heads * length * length).max(1));
                     for (sequence, to) in sequences.iter_mut().zip(rows) {
                         sequence.attentions.push(to);
                     }
                 }
-                let tokens = TokenColumns {
-                    ids: ids.as_slice()?,
-                    types: types.as_slice()?,
-                    position_ids: position_ids.as_slice()?,
-                    neighbours: neighbours.as_slice()?,
-                    positions: positions.as_slice()?,
-                };
-                let vectors = vectors.as_ref().map(by_rows).transpose()?;
-                self.run(py, tokens, vectors, sequences, threads)?;
+                self.run(py, &tokens, sequences, threads)?;
             }
             Ok((new_states, new_attentions))
         })
     }
 
-    /// Run the encoder over rows of ids and pool each: ids and position_ids uint32 [tokens] (position_ids may be empty for
-    /// 0, 1, 2, … in each row), neighbours as for `forward`, row_offsets int64 [B + 1] -> float32 [B, modes · H]. The first `skip` tokens of each row, a
+    /// Run the encoder over `tokens` and pool each row -> float32 [B, modes · H]. The first `skip` tokens of each row, a
     /// prompt, are excluded from pooling.
-    #[pyo3(signature = (ids, position_ids, neighbours, row_offsets, modes, skip, threads))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: the arrays of a batch by name")]
+    #[pyo3(signature = (tokens, modes, skip, threads))]
     fn pooled<'py>(
         &self,
         py: Python<'py>,
-        ids: PyReadonlyArray1<'_, u32>,
-        position_ids: PyReadonlyArray1<'_, u32>,
-        neighbours: PyReadonlyArray1<'_, u32>,
-        row_offsets: PyReadonlyArray1<'_, i64>,
+        tokens: Tokens<'_>,
         modes: Vec<Utf8String>,
         skip: usize,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
             let modes = modes.iter().map(|mode| pooling_of(mode)).collect::<PyResult<Vec<Pooling>>>()?;
-            let offsets = offsets::rows("row_offsets", &row_offsets, ids.len())?;
-            let width = modes.len() * self.core.config.hidden;
-            let rows = offsets.len();
+            let width = modes.len() * self.core.hidden;
+            let rows = tokens.keys.len();
             let vectors = zeros::<Ix2>(py, [rows, width], rows, "sentence vectors")?;
             {
                 let mut borrowed = vectors.readwrite();
                 let rows = borrowed.as_slice_mut()?.chunks_mut(width.max(1));
-                let sequences = offsets
-                    .into_iter()
+                let sequences = tokens
+                    .sequences()?
                     .zip(rows)
-                    .map(|(tokens, to)| Sequence {
-                        keys: tokens.len(),
+                    .map(|((tokens, keys), to)| Sequence {
+                        keys,
                         states: Vec::new(),
                         attentions: Vec::new(),
                         length: tokens.len(),
@@ -370,10 +316,7 @@ impl BertEncoder {
                         pooled: Some(PooledOutput { modes: &modes, skip, to }),
                     })
                     .collect();
-                let (ids, position_ids) = (ids.as_slice()?, position_ids.as_slice()?);
-                let neighbours = neighbours.as_slice()?;
-                let tokens = TokenColumns { ids, types: &[], position_ids, neighbours, positions: &[] };
-                self.run(py, tokens, None, sequences, threads)?;
+                self.run(py, &tokens, sequences, threads)?;
             }
             Ok(vectors)
         })
@@ -389,32 +332,38 @@ impl BertEncoder {
 impl BertEncoder {
     /// H, the width of the hidden states.
     pub fn hidden(&self) -> usize {
-        self.core.config.hidden
+        self.core.hidden
     }
 
     /// The number of layers.
     pub fn layers(&self) -> usize {
-        self.core.layers.len()
+        self.core.plan.layers.len()
     }
 
-    /// Runs the encoder with the interpreter detached; `vectors` [tokens, E] replace the table of words.
+    /// Runs the encoder with the interpreter detached.
     pub fn run(
         &self,
         py: Python<'_>,
-        tokens: TokenColumns<'_>,
-        vectors: Option<&[f32]>,
+        tokens: &Tokens<'_>,
         sequences: Vec<Sequence<'_>>,
         threads: Option<usize>,
     ) -> PyResult<()> {
         let words = self.words.borrow(py)?;
         let types = self.types.as_ref().map(|types| types.borrow(py)).transpose()?;
         let positions = self.positions.as_ref().map(|positions| positions.borrow(py)).transpose()?;
+        let vectors = tokens.vectors.as_ref().map(by_rows).transpose()?;
         let tables = EmbeddingTables {
             words: vectors.map_or_else(|| words.numbers(), |vectors| Ok(Numbers::F32(vectors)))?,
             types: types.as_ref().map(BorrowedNumbers::numbers).transpose()?,
             positions: positions.as_ref().map(BorrowedNumbers::numbers).transpose()?,
         };
-        detached(py, || self.core.run(tables, tokens, sequences, threads::pool(threads)))
+        let columns = TokenColumns {
+            ids: tokens.ids.as_slice()?,
+            types: tokens.types.as_slice()?,
+            position_ids: tokens.position_ids.as_slice()?,
+            positions: tokens.places.as_slice()?,
+        };
+        detached(py, || self.core.run(tables, columns, sequences, threads::pool(threads)))
     }
 }
 

@@ -4,8 +4,8 @@
 //!   files.
 //! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
-//! - Models and training: `kernels`, with `bottleneck` for the layers of MobileBERT and `stored_arrays` for weights,
-//!   `new_arrays` for results, `names` for arguments that name a kind, `encoder_training` for the backward pass,
+//! - Models and training: `plan` reads a model's layers; `kernels` runs them, with `packed_dense` and `stored_arrays` for
+//!   weights, `new_arrays` for results, `names` for arguments that name a kind, `encoder_training` for the backward pass,
 //!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, `search` and `training`; `pretraining` makes
 //!   and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
@@ -17,9 +17,7 @@
 mod arrow;
 mod batch;
 mod bert;
-mod bottleneck;
 mod convert;
-mod disentangled;
 mod encoder_training;
 mod encoding;
 mod engine;
@@ -34,7 +32,9 @@ mod names;
 mod new_arrays;
 mod offsets;
 mod options;
+mod packed_dense;
 mod panics;
+mod plan;
 mod pretraining;
 mod search;
 mod sparse;
@@ -87,8 +87,6 @@ mod _core {
     #[pymodule_export]
     use super::bert::BertNormalizer;
     #[pymodule_export]
-    use super::bottleneck::{PackedBottleneck, PackedDense, quantize};
-    #[pymodule_export]
     use super::encoder_training::{EncoderTraining, adamw_step, cross_entropy, linear_backward, sums_of_squares};
     #[pymodule_export]
     use super::encoding::{_restore_encoding, Encoding};
@@ -97,11 +95,13 @@ mod _core {
     #[pymodule_export]
     use super::files::{TextBlock, TextReader};
     #[pymodule_export]
-    use super::kernels::{BertEncoder, PackedLayer, dense};
+    use super::kernels::{BertEncoder, dense};
     #[pymodule_export]
     use super::maxsim::{maxsim, maxsim_pairwise};
     #[pymodule_export]
     use super::options::{_same_objects, Options};
+    #[pymodule_export]
+    use super::packed_dense::{PackedDense, quantize};
     #[pymodule_export]
     use super::panics::_panic;
     #[pymodule_export]

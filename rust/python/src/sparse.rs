@@ -9,12 +9,12 @@ use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::sparse::{SparseOptions, SparseRows, TokenPooling, VocabularyHead as Core};
 use wordpiece_kernels::{Execution, InstructionSet};
 
-use crate::bottleneck::PackedDense;
 use crate::engine::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::names::activation_of;
 use crate::offsets;
+use crate::packed_dense::PackedDense;
 use crate::stored_arrays::{NormWithEps, by_rows, norm_of};
 use crate::text::Utf8;
 use crate::threads;

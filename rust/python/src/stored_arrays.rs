@@ -6,6 +6,7 @@ use numpy::{
 use pyo3::prelude::*;
 use wordpiece_kernels::encoder::{LayerNormWeights, Norm};
 use wordpiece_kernels::gemm::{QuantizedWeight, UnpackedWeights, groups};
+use wordpiece_kernels::norm::NormKind;
 use wordpiece_kernels::numbers::Numbers;
 
 use crate::error;
@@ -18,19 +19,17 @@ pub type StoredArray<'py> = (Bound<'py, PyAny>, Utf8String);
 /// A dense layer of a checkpoint: weight [out, in] and bias [out].
 pub type DenseArrays<'py> = (StoredArray<'py>, PyReadonlyArray1<'py, f32>);
 
-/// A layer norm of a checkpoint: γ and β.
-pub type NormArrays<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>);
+/// A norm: γ, β and ε.
+pub type NormWithEps<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>, f32);
 
-/// A norm: γ, β and ε, or None for one that only multiplies by γ and adds β.
-pub type NormWithEps<'py> = (PyReadonlyArray1<'py, f32>, PyReadonlyArray1<'py, f32>, Option<f32>);
-
-/// Copies a norm.
+/// Copies a layer norm.
 ///
 /// # Errors
 ///
 /// If an array is not contiguous.
 pub fn norm_of((weight, bias, eps): &NormWithEps<'_>) -> PyResult<Norm> {
-    Ok(Norm { weights: LayerNormWeights::new(weight.as_slice()?, bias.as_slice()?), eps: *eps })
+    let weights = LayerNormWeights::new(weight.as_slice()?, bias.as_slice()?);
+    Ok(Norm { weights, eps: *eps, columns: weight.len(), kind: NormKind::Layer })
 }
 
 /// Returns unpacked weights as an array [rows, columns], and the name of their type.
@@ -90,6 +89,15 @@ impl<'py> BorrowedNumbers<'py> {
             }
             half => BorrowedNumbers::Bits { array: array.extract()?, is_bf16: half == "bfloat16" },
         })
+    }
+
+    /// Returns the number of columns.
+    pub fn columns(&self) -> usize {
+        match self {
+            BorrowedNumbers::F32(array) => array.shape()[1],
+            BorrowedNumbers::Int8 { values, .. } => values.shape()[1],
+            BorrowedNumbers::Bits { array, .. } => array.shape()[1],
+        }
     }
 
     /// Returns the numbers, row by row.

@@ -5,6 +5,7 @@
 //! PyO3's conversions take the bytes as they are; here they are checked. `clippy.toml` forbids PyO3's methods, and
 //! [`Utf8`] and [`Utf8String`] take the place of `&str` and `String` in signatures.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 
@@ -200,7 +201,7 @@ impl Deref for Utf8<'_> {
 }
 
 /// An argument, or an item or a field of one, that is a `str`, copied.
-#[derive(Clone, Debug, IntoPyObject)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, IntoPyObject)]
 #[pyo3(transparent)]
 pub struct Utf8String(pub String);
 
@@ -209,6 +210,13 @@ impl FromPyObject<'_, '_> for Utf8String {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Utf8String> {
         Utf8::extract(object).map(|text| Utf8String(text.0.to_owned()))
+    }
+}
+
+/// As a key of a map.
+impl Borrow<str> for Utf8String {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -1,100 +1,20 @@
-//! The parameters and gradients of an encoder that is trained, from NumPy arrays.
+//! The parameters and gradients of an encoder that is trained, from NumPy arrays by the names of its weights.
 
-use numpy::{PyReadonlyArray1, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods};
+use std::collections::HashMap;
+
+use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use wordpiece_kernels::disentangled::RelativePositions;
+use wordpiece_kernels::plan::{Attention, NamedBias, NamedNorm, NamedRelative, NamedTable, Names, Weights};
 use wordpiece_kernels::training::{
-    Affine, AffineGradient, ConvolutionParameters, DisentangledParameters, EmbeddingGradients, EncoderParameters,
-    LayerGradients, LayerParameters, Positions, RelativeGradients, RelativeParameters,
+    Affine, AffineGradient, AffineNorm, Bias, Borrowed, EmbeddingTable, RelativeGradients, RelativeParameters, Written,
 };
 
 use crate::error;
-use crate::names::activation_of;
 use crate::text::Utf8String;
 
 pub type Array<'py> = PyReadonlyArrayDyn<'py, f32>;
 pub type ArrayMut<'py> = PyReadwriteArrayDyn<'py, f32>;
-
-/// Weight and bias, or γ and β.
-pub type Pair<'py> = (Array<'py>, Array<'py>);
-pub type PairMut<'py> = (ArrayMut<'py>, ArrayMut<'py>);
-
-/// Of a layer: query, key and value; the layers of their own that relative positions have; the attention's output and its
-/// norm; the first dense layer of the feed-forward network, what its gate multiplies, and the second dense layer; the other
-/// norm.
-pub type LayerArrays<'py> = (
-    [Pair<'py>; 3],
-    [Option<Pair<'py>>; 2],
-    Pair<'py>,
-    Option<Pair<'py>>,
-    Pair<'py>,
-    Option<Pair<'py>>,
-    Pair<'py>,
-    Pair<'py>,
-);
-pub type LayerArraysMut<'py> = (
-    [PairMut<'py>; 3],
-    [Option<PairMut<'py>>; 2],
-    PairMut<'py>,
-    Option<PairMut<'py>>,
-    PairMut<'py>,
-    Option<PairMut<'py>>,
-    PairMut<'py>,
-    PairMut<'py>,
-);
-
-/// Words, or word vectors; positions, types, the norm, the projection.
-pub type EmbeddingArrays<'py> = (Array<'py>, Option<Array<'py>>, Option<Array<'py>>, Pair<'py>, Option<Pair<'py>>);
-
-/// Gradients of words, positions, types, the norm and the projection; for the first two also the row that gets none.
-pub type EmbeddingArraysMut<'py> = (
-    Option<(ArrayMut<'py>, Option<usize>)>,
-    Option<(ArrayMut<'py>, Option<usize>)>,
-    Option<ArrayMut<'py>>,
-    PairMut<'py>,
-    Option<PairMut<'py>>,
-);
-
-/// The frequencies of rotary positions, and for each layer the number of its frequencies and its window.
-pub type PositionArrays<'py> = (Vec<Array<'py>>, Vec<(Option<usize>, Option<usize>)>);
-
-/// The relative positions of a DeBERTa: K, M (0 without buckets), whether scores have the terms of Kʳ and of Qʳ, the table
-/// [2K, H] and its norm.
-pub type RelativeArrays<'py> = (usize, usize, [bool; 2], Array<'py>, Option<Pair<'py>>);
-
-/// The convolution of a DeBERTa: weight [H, width · H], by neighbour from the first to the last, and bias; the name of its
-/// activation, and the norm after it.
-pub type ConvolutionArrays<'py> = (Pair<'py>, Utf8String, Pair<'py>);
-
-/// How a DeBERTa differs from BERT: by how much scores are scaled down besides d, relative positions, convolution.
-pub type DisentangledArrays<'py> = (usize, Option<RelativeArrays<'py>>, Option<ConvolutionArrays<'py>>);
-
-/// The gradients of the table of relative positions and its norm; and of the convolution and its norm.
-pub type DisentangledArraysMut<'py> = (Option<(ArrayMut<'py>, Option<PairMut<'py>>)>, Option<[PairMut<'py>; 2]>);
-
-/// The parameters of an encoder: those of the embeddings, of the different layers, for each layer the number of its
-/// parameters among them, MPNet's bias by distance, the norm after the last layer, what layers know about positions, and how
-/// a DeBERTa differs from BERT.
-pub type ParameterArrays<'py> = (
-    EmbeddingArrays<'py>,
-    Vec<LayerArrays<'py>>,
-    Vec<usize>,
-    Option<Array<'py>>,
-    Option<Pair<'py>>,
-    PositionArrays<'py>,
-    Option<DisentangledArrays<'py>>,
-);
-
-/// Offsets int64 [B + 1] and keys int64 [B]; ids, types, position_ids and positions uint32 [tokens], the first of which may
-/// be None.
-pub type BatchArrays<'py> = (
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, i64>,
-    Option<PyReadonlyArray1<'py, u32>>,
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
-    PyReadonlyArray1<'py, u32>,
-);
 
 /// Returns the numbers of an array, row by row.
 pub fn slice<'a>(array: &'a Array<'_>) -> PyResult<&'a [f32]> {
@@ -112,117 +32,141 @@ pub fn slice_mut<'a>(array: &'a mut ArrayMut<'_>) -> PyResult<&'a mut [f32]> {
     Ok(array.as_slice_mut()?)
 }
 
-pub fn affine<'a>(pair: &'a Pair<'_>) -> PyResult<Affine<'a>> {
-    Ok(Affine { weight: slice(&pair.0)?, bias: slice(&pair.1)? })
+/// Borrows the weights of a plan.
+pub struct Borrower<'a, 'py> {
+    weights: &'a HashMap<Utf8String, Array<'py>>,
+    rates: &'a HashMap<Utf8String, f64>,
 }
 
-pub fn affine_gradient<'a>(pair: &'a mut PairMut<'_>) -> PyResult<AffineGradient<'a>> {
-    Ok(AffineGradient { weight: slice_mut(&mut pair.0)?, bias: slice_mut(&mut pair.1)? })
-}
+/// The biases of layers that have none.
+static ZEROS: [f32; 1 << 16] = [0.0; 1 << 16];
 
-pub fn parameters_of<'a>(arrays: &'a ParameterArrays<'_>) -> PyResult<EncoderParameters<'a>> {
-    let ((words, positions, types, norm, projection), layers, uses, relative_bias, last_norm, by_position, kind) =
-        arrays;
-    let layer = |arrays: &'a LayerArrays<'_>| -> PyResult<LayerParameters<'a>> {
-        let ([query, key, value], [of_keys, of_queries], output, output_norm, inner, up, outer, outer_norm) = arrays;
-        Ok(LayerParameters {
-            qkv: [affine(query)?, affine(key)?, affine(value)?],
-            relative: [of_keys.as_ref().map(affine).transpose()?, of_queries.as_ref().map(affine).transpose()?],
-            output: affine(output)?,
-            output_norm: output_norm.as_ref().map(affine).transpose()?,
-            inner: affine(inner)?,
-            up: up.as_ref().map(affine).transpose()?,
-            outer: affine(outer)?,
-            outer_norm: affine(outer_norm)?,
-        })
-    };
-    let (frequencies, kinds) = by_position;
-    if kinds.len() != uses.len() {
-        return Err(error::input(format!("{} layers have the positions of {}", uses.len(), kinds.len())));
+impl<'a, 'py> Borrower<'a, 'py> {
+    pub fn new(weights: &'a HashMap<Utf8String, Array<'py>>, rates: &'a HashMap<Utf8String, f64>) -> Borrower<'a, 'py> {
+        Borrower { weights, rates }
     }
-    Ok(EncoderParameters {
-        words: slice(words)?,
-        positions: positions.as_ref().map(slice).transpose()?,
-        types: types.as_ref().map(slice).transpose()?,
-        embedding_norm: affine(norm)?,
-        projection: projection.as_ref().map(affine).transpose()?,
-        relative_bias: relative_bias.as_ref().map(slice).transpose()?,
-        layers: layers.iter().map(layer).collect::<PyResult<Vec<_>>>()?,
-        uses,
-        last_norm: last_norm.as_ref().map(affine).transpose()?,
-        frequencies: frequencies.iter().map(slice).collect::<PyResult<Vec<_>>>()?,
-        layer_positions: kinds
-            .iter()
-            .map(|(rotation, window)| Positions { rotation: *rotation, window: *window })
-            .collect(),
-        disentangled: kind.as_ref().map(disentangled).transpose()?,
-    })
+
+    fn array(&self, name: &str) -> PyResult<&'a Array<'py>> {
+        self.weights.get(name).ok_or_else(|| error::input(format!("there is no weight {name:?}")))
+    }
+
+    /// Returns weight and bias, 0 without one.
+    fn affine(&self, name: &str) -> PyResult<Affine<'a>> {
+        let weight = self.array(&format!("{name}.weight"))?;
+        let rows = weight.shape().first().copied().unwrap_or(0);
+        let bias = match self.weights.get(format!("{name}.bias").as_str()) {
+            Some(bias) => slice(bias)?,
+            None => ZEROS.get(..rows).ok_or_else(|| error::input(format!("{name} has {rows} outputs and no bias")))?,
+        };
+        Ok(Affine { weight: slice(weight)?, bias })
+    }
 }
 
-fn disentangled<'a>(
-    (count, relative, convolution): &'a DisentangledArrays<'_>,
-) -> PyResult<DisentangledParameters<'a>> {
-    let relative = relative.as_ref().map(|(span, longest, terms, table, norm)| {
-        PyResult::Ok(RelativeParameters {
-            positions: RelativePositions { span: *span, longest: (*longest > 0).then_some(*longest) },
-            terms: *terms,
-            table: slice(table)?,
-            norm: norm.as_ref().map(affine).transpose()?,
+impl<'a> Weights<Borrowed<'a>> for Borrower<'a, '_> {
+    type Error = PyErr;
+
+    fn dense(&mut self, name: &str) -> PyResult<Affine<'a>> {
+        self.affine(name)
+    }
+
+    fn joined(&mut self, [query, key, value]: &[String; 3]) -> PyResult<[Affine<'a>; 3]> {
+        Ok([self.affine(query)?, self.affine(key)?, self.affine(value)?])
+    }
+
+    fn norm(&mut self, norm: &NamedNorm) -> PyResult<AffineNorm<'a>> {
+        Ok(AffineNorm { weights: self.affine(&norm.name)?, eps: norm.eps, kind: norm.kind })
+    }
+
+    fn table(&mut self, table: &NamedTable) -> PyResult<EmbeddingTable<'a>> {
+        let array = self.array(&format!("{}.weight", table.name))?;
+        let columns = array.shape().last().copied().unwrap_or(0);
+        Ok(EmbeddingTable { rows: slice(array)?, columns, fixed: table.fixed })
+    }
+
+    fn bias(&mut self, bias: &NamedBias) -> PyResult<Bias<'a>> {
+        match bias {
+            NamedBias::Distances(name) => Ok(Bias::Distances(slice(self.array(&format!("{name}.by_distance"))?)?)),
+            NamedBias::Slopes(slopes) => Ok(Bias::Slopes(slopes.clone())),
+        }
+    }
+
+    fn relative(&mut self, relative: &NamedRelative, _: &Attention<Names>) -> PyResult<RelativeParameters<'a>> {
+        let (table, norm) = &relative.table;
+        let [keys, queries] = &relative.terms;
+        Ok(RelativeParameters {
+            positions: RelativePositions { span: relative.span, longest: relative.longest },
+            table: slice(self.array(&format!("{table}.weight"))?)?,
+            norm: norm.as_ref().map(|norm| self.norm(norm)).transpose()?,
+            terms: [
+                keys.as_ref().map(|name| self.affine(name)).transpose()?,
+                queries.as_ref().map(|name| self.affine(name)).transpose()?,
+            ],
+            dropout: self.rate(&relative.dropout),
         })
-    });
-    let convolution = convolution.as_ref().map(|(dense, activation, norm)| {
-        PyResult::Ok(ConvolutionParameters {
-            dense: affine(dense)?,
-            activation: activation_of(activation)?,
-            norm: affine(norm)?,
+    }
+
+    fn rate(&mut self, name: &str) -> f64 {
+        self.rates.get(name).copied().unwrap_or(0.0)
+    }
+}
+
+/// Lends the arrays that gradients are written to, each once.
+pub struct Writer<'a> {
+    arrays: HashMap<&'a str, &'a mut [f32]>,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(arrays: &'a mut HashMap<Utf8String, ArrayMut<'_>>) -> PyResult<Writer<'a>> {
+        let arrays = arrays.iter_mut().map(|(name, array)| Ok((&**name, slice_mut(array)?)));
+        Ok(Writer { arrays: arrays.collect::<PyResult<_>>()? })
+    }
+
+    fn take(&mut self, name: &str) -> Option<&'a mut [f32]> {
+        self.arrays.remove(name)
+    }
+
+    /// Returns the gradients of a layer; `None` if it is not trained, or was lent before.
+    fn affine(&mut self, name: &str) -> Option<AffineGradient<'a>> {
+        let weight = self.take(&format!("{name}.weight"))?;
+        Some(AffineGradient { weight, bias: self.take(&format!("{name}.bias")).unwrap_or_default() })
+    }
+}
+
+impl<'a> Weights<Written<'a>> for Writer<'a> {
+    type Error = PyErr;
+
+    fn dense(&mut self, name: &str) -> PyResult<AffineGradient<'a>> {
+        Ok(self.affine(name).unwrap_or(AffineGradient { weight: &mut [], bias: &mut [] }))
+    }
+
+    fn joined(&mut self, [query, key, value]: &[String; 3]) -> PyResult<[AffineGradient<'a>; 3]> {
+        Ok([self.dense(query)?, self.dense(key)?, self.dense(value)?])
+    }
+
+    fn norm(&mut self, norm: &NamedNorm) -> PyResult<AffineGradient<'a>> {
+        self.dense(&norm.name)
+    }
+
+    fn table(&mut self, table: &NamedTable) -> PyResult<Option<&'a mut [f32]>> {
+        Ok(self.take(&format!("{}.weight", table.name)))
+    }
+
+    fn bias(&mut self, bias: &NamedBias) -> PyResult<Option<&'a mut [f32]>> {
+        match bias {
+            NamedBias::Distances(name) => Ok(self.take(&format!("{name}.by_distance"))),
+            NamedBias::Slopes(_) => Ok(None),
+        }
+    }
+
+    fn relative(&mut self, relative: &NamedRelative, _: &Attention<Names>) -> PyResult<RelativeGradients<'a>> {
+        let (table, norm) = &relative.table;
+        let [keys, queries] = &relative.terms;
+        Ok(RelativeGradients {
+            table: self.take(&format!("{table}.weight")),
+            norm: norm.as_ref().and_then(|norm| self.affine(&norm.name)),
+            terms: [keys, queries].map(|name| name.as_ref().and_then(|name| self.affine(name))),
         })
-    });
-    Ok(DisentangledParameters { count: *count, relative: relative.transpose()?, convolution: convolution.transpose()? })
-}
+    }
 
-/// Returns the gradients of relative positions, and of a convolution.
-#[allow(clippy::type_complexity, reason = "two parts of the gradients of an encoder")]
-pub fn disentangled_gradients<'a>(
-    (relative, convolution): &'a mut DisentangledArraysMut<'_>,
-) -> PyResult<(Option<RelativeGradients<'a>>, Option<[AffineGradient<'a>; 2]>)> {
-    let relative = relative.as_mut().map(|(table, norm)| {
-        let norm = norm.as_mut().map(affine_gradient).transpose()?;
-        PyResult::Ok(RelativeGradients { table: slice_mut(table)?, norm })
-    });
-    let convolution =
-        convolution.as_mut().map(|[dense, norm]| PyResult::Ok([affine_gradient(dense)?, affine_gradient(norm)?]));
-    Ok((relative.transpose()?, convolution.transpose()?))
-}
-
-pub fn layer_gradients<'a>(arrays: &'a mut LayerArraysMut<'_>) -> PyResult<LayerGradients<'a>> {
-    let ([query, key, value], [of_keys, of_queries], output, output_norm, inner, up, outer, outer_norm) = arrays;
-    Ok(LayerGradients {
-        qkv: [affine_gradient(query)?, affine_gradient(key)?, affine_gradient(value)?],
-        relative: [
-            of_keys.as_mut().map(affine_gradient).transpose()?,
-            of_queries.as_mut().map(affine_gradient).transpose()?,
-        ],
-        output: affine_gradient(output)?,
-        output_norm: output_norm.as_mut().map(affine_gradient).transpose()?,
-        inner: affine_gradient(inner)?,
-        up: up.as_mut().map(affine_gradient).transpose()?,
-        outer: affine_gradient(outer)?,
-        outer_norm: affine_gradient(outer_norm)?,
-    })
-}
-
-pub fn embedding_gradients<'a>(
-    arrays: &'a mut EmbeddingArraysMut<'_>,
-    vectors: &'a mut [f32],
-) -> PyResult<EmbeddingGradients<'a>> {
-    let (words, positions, types, norm, projection) = arrays;
-    let table = |of: &'a mut (ArrayMut<'_>, Option<usize>)| PyResult::Ok((slice_mut(&mut of.0)?, of.1));
-    Ok(EmbeddingGradients {
-        words: words.as_mut().map(table).transpose()?,
-        positions: positions.as_mut().map(table).transpose()?,
-        types: types.as_mut().map(slice_mut).transpose()?,
-        norm: affine_gradient(norm)?,
-        projection: projection.as_mut().map(affine_gradient).transpose()?,
-        vectors,
-    })
+    fn rate(&mut self, _: &str) {}
 }

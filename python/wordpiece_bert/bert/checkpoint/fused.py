@@ -11,6 +11,8 @@ from wordpiece_bert.errors import CheckpointError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    import numpy.typing as npt
+
     #: For each part of a name that stands for several weights, what stands in its place in the names of these.
     Fused = Mapping[str, tuple[str, ...]]
 
@@ -25,6 +27,13 @@ class Place(NamedTuple):
     #: Which of the equal parts of its rows, and how many there are.
     part: int = 0
     parts: int = 1
+    #: The rows of the part, where they are not one below the other.
+    order: npt.NDArray[np.intp] | None = None
+
+    def rows(self, count: int) -> slice | npt.NDArray[np.intp]:
+        """Return the rows of the weight in a tensor that has `count` of them."""
+        each = count // self.parts
+        return slice(self.part * each, (self.part + 1) * each) if self.order is None else self.order
 
 
 def split(tensors: Mapping[str, Any], fused: Fused, source: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import is_half
+from wordpiece_bert.bert.plan.parts import Shape
 from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight
 from wordpiece_bert.bert.stored_tensor import StoredTensor, equal
 from wordpiece_bert.errors import CheckpointError
@@ -33,11 +34,9 @@ __all__ = [
     "drawn_weights",
     "listed",
     "norm_shapes",
+    "present_names",
     "resolve",
 ]
-
-#: The dimensions of a weight: names of fields of the configuration, or numbers.
-Shape = tuple[str | int, ...]
 
 _DATA_PARALLEL_PREFIX = "module."
 
@@ -144,37 +143,7 @@ def bert_shapes(config: BertConfig) -> dict[str, Shape]:
     >>> shapes["encoder.layer.0.intermediate.dense.weight"]
     ('intermediate_size', 'hidden_size')
     """
-    width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
-    shapes: dict[str, Shape] = {
-        "embeddings.word_embeddings.weight": ("vocab_size", width),
-        "embeddings.position_embeddings.weight": ("max_position_embeddings", width),
-    }
-    if config.type_vocab_size:
-        shapes["embeddings.token_type_embeddings.weight"] = ("type_vocab_size", width)
-    if not config.norm_first:
-        shapes |= norm_shapes("embeddings.LayerNorm", width)
-    if config.has_projection:
-        shapes |= dense_shapes("embeddings.projection", width, "hidden_size")
-    if config.relative_attention_num_buckets:
-        shapes["encoder.relative_attention_bias.weight"] = ("relative_attention_num_buckets", "num_attention_heads")
-    for i in range(config.encoder_layers):
-        shapes |= _layer_shapes(f"encoder.layer.{i}", norm_first=config.norm_first)
-    if config.norm_first:
-        shapes |= norm_shapes("encoder.ln")
-    if config.has_pooler:
-        shapes |= dense_shapes("pooler.dense", "hidden_size", "hidden_size")
-    return shapes
-
-
-def _layer_shapes(layer: str, *, norm_first: bool) -> dict[str, Shape]:
-    shapes: dict[str, Shape] = {}
-    for name in ("query", "key", "value"):
-        shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "hidden_size")
-    shapes |= dense_shapes(f"{layer}.attention.output.dense", "hidden_size", "hidden_size")
-    shapes |= norm_shapes(f"{layer}.attention.ln" if norm_first else f"{layer}.attention.output.LayerNorm")
-    shapes |= dense_shapes(f"{layer}.intermediate.dense", "hidden_size", "intermediate_size")
-    shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size")
-    return shapes | norm_shapes(f"{layer}.ln" if norm_first else f"{layer}.output.LayerNorm")
+    return config.plan().shapes()
 
 
 def resolve(
@@ -219,7 +188,7 @@ def resolve(
     >>> found.base["norm.weight"].shape
     (768,)
     """
-    tensors = _strip_data_parallel(_rename_norms(tensors, where))
+    tensors = present_names(tensors, where)
     prefix = _prefix(tensors, layout)
     base = {name: prefix + name for name in layout.base}
     if not any(base[name] in tensors for name in layout.optional):
@@ -263,6 +232,17 @@ def _refuse_in_layers(unused: list[str], start: str, config: BertConfig, where: 
                 f"{where}: the tensor {quoted(name)} belongs to a layer, which with these settings has none of this "
                 "name; results would be wrong without it"
             )
+
+
+def present_names(tensors: Mapping[str, AnyArray], where: str) -> dict[str, AnyArray]:
+    """Return tensors without the names of norms in TensorFlow and the prefix of torch's DataParallel.
+
+    Raises
+    ------
+    CheckpointError
+        A tensor has both an old name and the present one.
+    """
+    return _strip_data_parallel(_rename_norms(tensors, where))
 
 
 def _rename_norms(tensors: Mapping[str, AnyArray], where: str) -> dict[str, AnyArray]:

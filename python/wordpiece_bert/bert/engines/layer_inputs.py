@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.engines.packing import DensePacker
-from wordpiece_bert.bert.engines.rust_layers import LayerPacker, build_kernels, row_columns
+from wordpiece_bert.bert.engines.rust_layers import LayerPacker, build_kernels, part_of, row_columns
 from wordpiece_bert.bert.parameters import PREPARING
+from wordpiece_bert.bert.plan.parts import Dense
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +47,7 @@ class LayerInputs:
         rows: Sequence[Ids],
     ) -> None:
         self._config, self._weights = config, weights
-        self._dense, self._scratch = dict(packer.dense), packer.scratch
+        self._scratch = packer.scratch
         self._ids = np.concatenate(rows)
         self._ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         self._x: Array | None = None
@@ -57,12 +58,14 @@ class LayerInputs:
         packed = LayerPacker(self._config, self._weights, packer)
         for index in layers:
             packed.pack(index)
-        part: Literal["first layers", "other layers"] = "first layers" if self._x is None else "other layers"
-        dense = {**self._dense, **packer.dense}
-        kernels = build_kernels(self._config, self._weights, packed.layers, dense, layers, None, part)
-        ids, positions, neighbours, ends = row_columns(self._config, self._ids, self._ends)
+        plan = part_of(self._config.plan(), layers, begun=self._x is not None)
+        for part in plan.embeddings.then:
+            if isinstance(part, Dense):
+                packer.pack(part.name)
+        kernels = build_kernels(plan, self._weights, packer.dense, self._config, None)
+        tokens = row_columns(self._config, self._ids, self._ends)
         if self._x is not None:
-            ids, neighbours = np.arange(len(ids), dtype=np.uint32), neighbours[:0]
+            tokens = tokens._replace(ids=np.arange(len(self._ids), dtype=np.uint32), vectors=self._x)
         # On one thread, so that sums are added in the same order each time.
-        self._x = _core.token_states(kernels, ids, positions, neighbours, ends, np.diff(ends), 1, self._x)
+        self._x = _core.token_states(kernels, tokens, 1)
         return packer.observed()

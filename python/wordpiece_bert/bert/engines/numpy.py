@@ -1,4 +1,4 @@
-"""The NumPy engine: the functions of `functional`, called one after the other over the weights of a checkpoint.
+"""The NumPy engine: the steps of a model's plan, over padded rows and the weights of a checkpoint.
 
 Weights are used as they are; those in half precision are widened when they are used, one layer at a time. Threads are
 those of the BLAS library that NumPy was built with, so the argument `threads` of a call has no effect.
@@ -6,46 +6,31 @@ those of the BLAS library that NumPy was built with, so the argument `threads` o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.bottleneck import attention_inputs, bottleneck_embeddings, bottleneck_layer
-from wordpiece_bert.bert.disentangled import (
-    RelativeTerms,
-    convolution,
-    disentangled_embeddings,
-    disentangled_layer,
-    relative_table,
-    relative_terms,
-)
+from wordpiece_bert.bert.disentangled import convolution, disentangled_attention, disentangled_scores
 from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
-from wordpiece_bert.bert.rotary import frequencies, rotation
+from wordpiece_bert.bert.plan.interpreter import Interpreter
+from wordpiece_bert.bert.plan.parts import Distances, Slopes
+from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
 from wordpiece_bert.bert.stored_tensor import loaded_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from wordpiece_bert.bert.bottleneck import Weights
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.base import HeadLayers
-    from wordpiece_bert.bert.functional import (
-        Affine,
-        Array,
-        Embeddings,
-        EmbeddingTable,
-        Ids,
-        Layer,
-        Mask,
-        Norm,
-    )
+    from wordpiece_bert.bert.functional import Array, Ids, Mask, RelativeTerms
+    from wordpiece_bert.bert.plan.parts import Attention, Convolution
     from wordpiece_bert.bert.rotary import Rotary, Rotation
 
-__all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine", "layer_heads"]
+__all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine", "added_scores", "layer_heads"]
 
 
 class NumpyEncoder:
@@ -56,22 +41,13 @@ class NumpyEncoder:
 
     def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> None:
         #: The weights, in the layout of the checkpoint.
-        self.weights = weights = loaded_all(weights)
-        tree = _tree(weights)
-        self._config = config
-        self._word_table: AnyArray = tree["embeddings"]["word_embeddings"]["weight"]
-        self._tables: Embeddings = tree["embeddings"]
-        self._layers: list[Layer] = [tree["encoder"]["layer"][str(i)] for i in range(config.encoder_layers)]
-        self._pooler: Affine | None = tree["pooler"]["dense"] if "pooler" in tree else None
-        self._distances: EmbeddingTable | None = tree["encoder"].get("relative_attention_bias")
-        self._last_norm: Norm | None = tree["encoder"].get("ln")
-        self._convolution: Any = tree["encoder"].get("conv")
-        self._encoder_weights: Any = tree["encoder"]
-        self._half = any(is_half(weight.dtype) for weight in weights.values())
-        # The bias of scores for the last length seen. Threads may write it at once: equal lengths give equal arrays.
-        self._bias: Array | None = None
-        # The relative positions of DeBERTa, projected for each layer by the first call.
-        self._terms: list[RelativeTerms] | None = None
+        self.weights = loaded_all(weights)
+        self._config, self._plan = config, config.plan()
+        # What depends on the weights alone, or on them and the length of a row: the relative positions of a layer, by
+        # its number, and the bias of the scores for the last length. Threads may write it at once: equal keys give
+        # equal arrays.
+        self._terms: dict[int, RelativeTerms] = {}
+        self._biases: dict[int, Array] = {}
 
     def forward(
         self,
@@ -89,7 +65,7 @@ class NumpyEncoder:
     def embedded(self, inputs: Inputs) -> Array:
         """Return the input of the first layer, [B, S, H]."""
         with np.errstate(under="ignore"):
-            return self._embeddings(inputs)
+            return self._interpreter(inputs).embed().y.now
 
     def run_layers(
         self,
@@ -100,7 +76,7 @@ class NumpyEncoder:
         *,
         hidden_states: bool = False,
         attentions: bool = False,
-        replaced: Mapping[int, Layer] | None = None,
+        replaced: Mapping[str, Array] | None = None,
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Run the layers from number `first` on, to the norm after the last or up to layer `last`.
 
@@ -115,53 +91,50 @@ class NumpyEncoder:
         last
             The number of the first layer that is not run; by default all are, and the norm after them.
         hidden_states
-            Whether to return the input of each of these layers too.
+            Whether to return the input of each of these layers too, and of the norm after them.
         attentions
             Whether to return the attention weights.
         replaced
-            Layers by their numbers, in place of those of the model.
+            Weights by their names, in place of those of the model.
 
         Returns
         -------
         tuple of ndarray
             As `base.Encoder.forward`: hidden states, of which the last is the output, and attention weights.
         """
-        positions = self._position_dependent(inputs)
-        embedded = x
+        interpreter = self._interpreter(inputs, attentions=attentions, replaced=replaced)
+        end = len(self._plan.layers)
         states: list[Array] = []
         weights: list[Array] = []
         # The weight of a masked key underflows to the 0 that it should be, whatever np.seterr has been set to.
         with np.errstate(under="ignore"):
-            for index in range(first, len(self._layers) if last is None else last):
+            for index in range(first, end if last is None else last):
                 if hidden_states:
                     states.append(x)
-                layer = self.layer(index) if replaced is None or index not in replaced else replaced[index]
-                # [B, S, H], and [B, N, S, S] if it is returned
-                x, p = self._run_layer(x, index, layer, inputs.mask, positions, attentions=attentions)
-                if index == 0 and self._convolution is not None:
-                    x = self._convolve(x, embedded, inputs.mask)
+                x = interpreter.layer(index, x).y.now  # [B, S, H]
                 if attentions:
-                    weights.append(p)
-            if self._config.rms_norm and hidden_states:
-                states.append(x)
-            if self._last_norm is not None and last in (None, len(self._layers)):
-                x = _norm(self._config)(x, **_widened(self._last_norm), eps=self._config.layer_norm_eps)
+                    assert interpreter.attention_weights is not None, "wanted"
+                    weights.append(interpreter.attention_weights)  # [B, N, S, S]
+            if self._plan.last is not None and last in (None, end):
+                if hidden_states:
+                    states.append(x)
+                x = interpreter.last(x).y.now
         return (*states, x), tuple(weights)
 
-    def layer(self, index: int) -> Layer:
-        """Return the weights of a layer in float32."""
-        stored = self._layers[index]
-        widened: Layer = _widened(stored) if self._half else stored
-        return widened
+    def _interpreter(
+        self, inputs: Inputs, *, attentions: bool = False, replaced: Mapping[str, Array] | None = None
+    ) -> Interpreter:
+        weights = self.weights if replaced is None else {**self.weights, **replaced}
+        rows = _PaddedRows(inputs, self._biases, attentions=attentions)
+        return Interpreter(self._plan, _StoredWeights(weights), rows, terms=self._terms)
 
     def pooler(self, x: Array) -> Array | None:
         """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
-        if self._config.bottleneck is not None and not self._config.bottleneck.pooler:
-            return np.ascontiguousarray(x[:, 0])
-        if self._pooler is None:
+        weight, bias = (self.weights.get(f"pooler.dense.{name}") for name in ("weight", "bias"))
+        if weight is None or bias is None:
             return None
         with np.errstate(under="ignore"):
-            return functional.pooler(x, _widened(self._pooler))
+            return functional.pooler(x, {"weight": widen(weight), "bias": widen(bias)})
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
         """Pad the rows, run all layers and pool each row, as `base.Encoder.pooled`."""
@@ -181,13 +154,10 @@ class NumpyEncoder:
         visible = columns < keys[:, None]  # [B, S]
         padded = np.zeros(mask.shape, np.int64)  # [B, S]
         padded[mask] = ids
-        vectors = None
-        if self._config.bottleneck is not None:  # a token is joined with its neighbours, but not with padding
-            vectors = widen(self._word_table[padded]) * mask[:, :, None]  # [B, S, E]
         inputs = Inputs(
             shape=mask.shape,
-            input_ids=padded if vectors is None else None,
-            inputs_embeds=vectors,
+            input_ids=padded,
+            inputs_embeds=None,
             token_type_ids=np.zeros((1, mask.shape[1]), np.int64),
             position_ids=self._config.default_positions(padded, mask.shape[1]),
             mask=None if visible.all() else visible,
@@ -195,119 +165,103 @@ class NumpyEncoder:
         (x,), _ = self.forward(inputs, hidden_states=False, attentions=False, threads=threads)  # [B, S, H]
         return x, mask
 
-    def _embeddings(self, inputs: Inputs) -> Array:
-        tables, vectors = self._tables, inputs.inputs_embeds
-        if self._half:
-            if vectors is None:  # widen the rows that are used, not the entire table
-                vectors = widen(self._word_table[inputs.input_ids])
-            tables = _widened({name: table for name, table in tables.items() if name != "word_embeddings"})
-        kind = self._config.bottleneck
-        if kind is not None:
-            e = tables["word_embeddings"]["weight"][inputs.input_ids] if vectors is None else vectors  # [B, S, E]
-            named = cast("Weights", tables)
-            return bottleneck_embeddings(e, inputs.token_type_ids, inputs.position_ids, named, kind)
-        if self._config.disentangled is not None:
-            return disentangled_embeddings(
-                inputs.input_ids,
-                inputs.token_type_ids,
-                inputs.position_ids,
-                inputs.mask,
-                cast("Weights", tables),
-                eps=self._config.layer_norm_eps,
-                inputs_embeds=vectors,
-            )
-        return functional.embeddings(
-            inputs.input_ids,
-            inputs.token_type_ids,
-            inputs.position_ids,
-            tables,
-            eps=self._config.layer_norm_eps,
-            inputs_embeds=vectors,
-            task_type_ids=inputs.task_type_ids,
-        )
 
-    def _position_dependent(self, inputs: Inputs) -> _Positions:
-        """Return what the attention of all layers needs to know about positions."""
-        kinds = {self._config.layer_positions(layer).rotary for layer in range(len(self._layers))}
-        return _Positions(
-            self._position_bias(inputs.shape[1]),
-            {kind: rotation(inputs.position_ids, frequencies(*kind)) for kind in kinds if kind is not None},
-        )
+class _StoredWeights:
+    """Weights as a model has them, in float32 when they are used."""
 
-    def _run_layer(
-        self, x: Array, index: int, layer: Layer, mask: Mask | None, positions: _Positions, *, attentions: bool
-    ) -> tuple[Array, Array]:
-        """[B, S, H] -> [B, S, H] and the attention weights [B, N, S, S], with layer number `index`.
+    def __init__(self, weights: Mapping[str, AnyArray]) -> None:
+        self._weights = weights
 
-        Without `attentions`, layers with a window may return none.
-        """
-        config = self._config
-        rotary, window = config.layer_positions(index)
-        rotated = None if rotary is None else positions.rotations[rotary]
-        activation = functional.ACTIVATIONS[config.hidden_act]
-        heads, eps = config.num_attention_heads, config.layer_norm_eps
-        if config.bottleneck is not None:
-            kind = config.bottleneck
-            return bottleneck_layer(x, cast("Weights", layer), mask, kind, heads=heads, activation=activation, eps=eps)
-        if config.disentangled is not None:
-            terms = self._relative_terms()[index] if config.disentangled.has_terms else None
-            return disentangled_layer(
-                x, layer, mask, terms, config.disentangled, heads=heads, activation=activation, eps=eps
-            )
-        if config.norm_first:
-            return functional.norm_first_layer(
-                x,
-                layer,
-                mask,
-                heads=heads,
-                activation=activation,
-                eps=eps,
-                rotation=rotated,
-                norm=_norm(config),
-                window=window,
-                in_blocks=not attentions,
-            )
-        return functional.encoder_layer(
-            x,
-            layer,
-            mask,
-            heads=heads,
-            activation=activation,
-            eps=eps,
-            position_bias=positions.bias,
-            rotation=rotated,
-        )
+    def get(self, name: str) -> Array | None:
+        """Return a weight; None if there is none of this name."""
+        weight = self._weights.get(name)
+        return None if weight is None else widen(weight)
 
-    def _relative_terms(self) -> list[RelativeTerms]:
-        """Return the projected relative positions of each layer of a DeBERTa; they depend on the weights alone."""
-        kind, terms = self._config.disentangled, self._terms
-        assert kind is not None, "only asked for in models with disentangled attention"
-        if terms is None:
-            names = ("rel_embeddings", "LayerNorm")
-            weights = _widened({name: self._encoder_weights[name] for name in names if name in self._encoder_weights})
-            table = relative_table(weights, kind, self._config.layer_norm_eps)  # [2K, H]
-            attention = (_widened(layer["attention"]["self"]) for layer in self._layers)
-            terms = self._terms = [relative_terms(table, one, kind) for one in attention]
-        return terms
+    def rows(self, name: str, ids: Ids) -> Array:
+        """Return rows of a table, of which only these are widened."""
+        rows: Array = widen(self._weights[f"{name}.weight"][ids])
+        return rows
 
-    def _convolve(self, x: Array, embedded: Array, mask: Mask | None) -> Array:
-        """Add the convolution of a DeBERTa after its first layer, [B, S, H] -> [B, S, H]."""
-        kind = self._config.disentangled
-        assert kind is not None
-        assert kind.convolution is not None, "there are weights of a convolution"
-        eps = self._config.layer_norm_eps
-        return convolution(x, embedded, mask, _widened(self._convolution), kind.convolution, eps)
+    def add(self, name: str, weight: Array, bias: Array | None = None) -> None:
+        """Fail: inference has no gradients."""
+        raise AssertionError("inference asks for no gradients")
 
-    def _position_bias(self, length: int) -> Array | None:
-        """Return the bias [1, N, S, S] of MPNet, or ALiBi's, for rows of this length; None in other models."""
-        bias, slopes = self._bias, self._config.alibi_slopes
-        if bias is None or bias.shape[-1] != length:
-            if self._distances is not None:
-                bias = functional.relative_position_bias(length, widen(self._distances["weight"]))
-            elif slopes is not None:
-                bias = functional.linear_bias(length, slopes)
-            self._bias = bias
-        return bias
+
+class _PaddedRows:
+    """The tokens of a padded batch, [B, S]."""
+
+    def __init__(self, inputs: Inputs, biases: dict[int, Array], *, attentions: bool) -> None:
+        self._inputs, self._biases, self._attentions = inputs, biases, attentions
+        self._rotations: dict[Rotary, Rotation] = {}
+        self.vectors: Array | None = inputs.inputs_embeds
+        self.seen: Mask | None = None if inputs.mask is None else inputs.mask[:, :, None]
+
+    def column(self, reads: str) -> Ids:
+        """Return the rows of the tables that tokens read, [B, S] or [1, S]."""
+        inputs = self._inputs
+        tasks = np.zeros((1, 1), np.int64) if inputs.task_type_ids is None else inputs.task_type_ids
+        columns: dict[str, Any] = {
+            "ids": inputs.input_ids,
+            "types": inputs.token_type_ids,
+            "positions": inputs.position_ids,
+            "tasks": tasks,
+        }
+        found: Ids = columns[reads]
+        return found
+
+    def heads(self, part: Attention, q: Array, k: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Return queries, keys and values by head, rotated, [B, S, N·d] -> [B, N, S, d]."""
+        q, k, v = (functional.split_heads(x, part.heads) for x in (q, k, v))
+        if part.rotary is None:
+            return q, k, v
+        if part.rotary not in self._rotations:
+            self._rotations[part.rotary] = rotation(self._inputs.position_ids, frequencies(*part.rotary))
+        by = self._rotations[part.rotary]
+        return rotate(q, by), rotate(k, by), v
+
+    def attend(
+        self, part: Attention, layer: int, q: Array, k: Array, v: Array, terms: RelativeTerms | None, bias: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Return the context of all heads, [B, S, N·d], and the attention weights if they are wanted."""
+        del layer
+        q, k, v = self.heads(part, q, k, v)
+        mask = self._inputs.mask
+        if part.masked_sees_all:
+            context, p = disentangled_attention(q, k, v, mask, terms, part)
+        else:
+            added = self._bias(part, bias)
+            context, p = functional.attention(q, k, v, mask, added, part.window, not self._attentions)
+        return context, p if self._attentions else None
+
+    def _bias(self, part: Attention, table: Array | None) -> Array | None:
+        """Return what is added to the scores of all pairs of places, [1, N, S, S]; None where nothing is."""
+        if part.bias is None:
+            return None
+        length = self._inputs.shape[1]
+        if length not in self._biases:
+            self._biases.clear()
+            self._biases[length] = position_bias(part, length, table)
+        return self._biases[length]
+
+    def convolve(self, part: Convolution, x: Array, weight: Array, bias: Array) -> Array:
+        """Return the convolution over the tokens of each row, 0 for masked tokens, [B, S, H]."""
+        return convolution(x, self._inputs.mask, weight, bias, part.groups)
+
+    def dropped(self, rate: str, site: str, y: Array) -> Array:
+        """Return the vectors: inference has no dropout."""
+        del rate, site
+        return y
+
+    dropped_rows = dropped
+
+
+def position_bias(part: Attention, length: int, table: Array | None) -> Array:
+    """Return what a bias adds to the scores of all pairs of places, [1, N, S, S]; `table` is that of `Distances`."""
+    if isinstance(part.bias, Distances):
+        assert table is not None, "given with the part"
+        return functional.relative_position_bias(length, table)
+    assert isinstance(part.bias, Slopes), "the only other kind"
+    return functional.linear_bias(length, np.array(part.bias.slopes, np.float32))
 
 
 def layer_heads(
@@ -324,40 +278,46 @@ def layer_heads(
     x : ndarray
         The input of the layer, [B, S, H].
     weights : mapping of str to ndarray
-        The weights of the layer, by BERT's names after ``encoder.layer.0.``.
+        The weights of the layer, by BERT's names.
     config : BertConfig
         The configuration of the model.
     position_ids : ndarray of int
         [B, S] or [1, S].
     """
-    tree = _widened(_tree(weights))
-    values, eps = x, config.layer_norm_eps
-    if config.bottleneck is not None:
-        _, x, values = attention_inputs(x, tree, config.bottleneck, eps)
-    elif config.norm_first and "ln" in tree["attention"]:
-        x = values = _norm(config)(x, **tree["attention"]["ln"], eps=eps)
-    rotary = config.layer_positions(layer).rotary
-    attention: Any = tree["attention"]["self"]  # DeBERTa has more layers there
-    return functional.queries_keys_values(
-        x,
-        **{name: attention[name] for name in ("query", "key", "value")},
-        heads=config.num_attention_heads,
-        rotation=None if rotary is None else rotation(position_ids, frequencies(*rotary)),
-        values=values,
-        norms=functional.query_key_norm(tree["attention"], eps),
-    )
+    rows = _PaddedRows(_rows_of(x.shape[0], x.shape[1], position_ids), {}, attentions=False)
+    interpreter, plan = Interpreter(config.plan(), _StoredWeights(weights), rows), config.plan()
+    before = interpreter.norm(plan.attending(layer).before, x)
+    attention = plan.attention(layer)
+    q, k, v = (step.y.now for step in interpreter.projected(attention, before.y))
+    return rows.heads(attention, q, k, v)
 
 
-def _norm(config: BertConfig) -> Callable[..., Array]:
-    """Return the norm of the layers."""
-    return functional.rms_norm if config.rms_norm else functional.layer_norm
+def added_scores(layer: int, q: Array, k: Array, weights: Mapping[str, AnyArray], config: BertConfig) -> Array | None:
+    """Return what the scores of a layer are more than q·kᵀ/√d, [N or 1, S, S]; None for nothing.
+
+    q and k are those of `layer_heads`, [N, S, d] each; `weights` as there. Keys beyond a window have −∞.
+    """
+    part, length = config.plan().attention(layer), q.shape[1]
+    if part.masked_sees_all:
+        rows = _PaddedRows(_rows_of(1, length, np.zeros((1, length), np.int64)), {}, attentions=False)
+        terms, _ = Interpreter(config.plan(), _StoredWeights(weights), rows).terms(part.relative, layer)
+        scores: Array = disentangled_scores(q[None], k[None], terms, part)[0]
+        return scores - q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1]))
+    if part.bias is not None:
+        name = f"{part.bias.table.name}.weight" if isinstance(part.bias, Distances) else ""
+        bias: Array = position_bias(part, length, _StoredWeights(weights).get(name))[0]
+        return bias
+    if part.window is None or part.window >= length - 1:
+        return None
+    near = functional.visible_keys(length, None, part.window)  # [1, 1, S, S]
+    assert near is not None, "there is a window"
+    return np.where(near[0], np.float32(0), np.float32(-np.inf))
 
 
-class _Positions(NamedTuple):
-    """What the attention of all layers needs to know about positions."""
-
-    bias: Array | None  # [1, N, S, S], in MPNet and Jina-BERT
-    rotations: Mapping[Rotary, Rotation]  # in models with rotary positions, of which layers may have different ones
+def _rows_of(batch: int, length: int, position_ids: Ids) -> Inputs:
+    """Return rows of which only the positions are read."""
+    types = np.zeros((1, length), np.int64)
+    return Inputs((batch, length), None, None, types, position_ids, None)
 
 
 class NumpyDense:
@@ -403,20 +363,3 @@ class NumpyEngine:
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """x·Wᵀ + b, as `functional.linear`."""
         return functional.linear(x, weight, bias)
-
-
-def _widened(tree: Any) -> Any:
-    """Return a tree of weights with every array in float32."""
-    return {name: _widened(part) for name, part in tree.items()} if isinstance(tree, dict) else widen(tree)
-
-
-def _tree(weights: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """{"a.b.weight": w} -> {"a": {"b": {"weight": w}}}."""
-    tree: dict[str, Any] = {}
-    for name, weight in weights.items():
-        *path, leaf = name.split(".")
-        node = tree
-        for part in path:
-            node = node.setdefault(part, {})
-        node[leaf] = weight
-    return tree

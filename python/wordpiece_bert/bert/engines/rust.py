@@ -21,9 +21,9 @@ from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.calibration import random_rows
 from wordpiece_bert.bert.engines.layer_inputs import LayerInputs
 from wordpiece_bert.bert.engines.packing import DensePacker, packed_layer
-from wordpiece_bert.bert.engines.rust_bottleneck import TRANSFORMATION, padded_neighbours
 from wordpiece_bert.bert.engines.rust_layers import (
     LayerPacker,
+    RowColumns,
     build_kernels,
     layer_stages,
     row_columns,
@@ -32,6 +32,7 @@ from wordpiece_bert.bert.engines.rust_layers import (
 from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.parameters import PREPARING
+from wordpiece_bert.bert.plan.parts import Dense, weighted
 from wordpiece_bert.bert.poolings import have_kernels
 from wordpiece_bert.bert.stored_tensor import loaded_all
 
@@ -82,7 +83,8 @@ class RustEncoder:
         calibration: Sequence[Ids] | None = None,
     ) -> None:
         self._config = config
-        weights = with_tables_loaded(weights)
+        self._plan = config.plan()
+        weights = with_tables_loaded(self._plan, weights)
         packer = DensePacker(weights, dtype, instruction_set)
         self._pack(weights, packer, calibration)
         unpacked = loaded_all({name: weight for name, weight in weights.items() if name not in packer.packed})
@@ -92,11 +94,9 @@ class RustEncoder:
 
     def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
         """Pack the layers one after the other; those that are quantized here after a run over rows in float32."""
-        kind = self._config.bottleneck
-        if kind is not None and kind.transformed:
-            packer.pack(TRANSFORMATION, dtype="float32")
         inputs = None
-        if packer.dtype == "int8" and any(weight.dtype != np.int8 for weight in _layer_weights(weights)):
+        of_layers = {f"{part.name}.weight" for part in weighted(self._plan.layers) if isinstance(part, Dense)}
+        if packer.dtype == "int8" and any(weights[name].dtype != np.int8 for name in of_layers):
             rows = random_rows(self._config) if calibration is None else calibration
             inputs = LayerInputs(self._config, weights, packer, rows)
         layers = LayerPacker(self._config, weights, packer)
@@ -105,16 +105,18 @@ class RustEncoder:
                 packer.observations = inputs.observe(stage)
             for index in stage:
                 layers.pack(index)
-        if "pooler.dense.weight" in weights:
-            packer.pack("pooler.dense", dtype="float32")  # one row of each sequence: the dtype would save nothing
-        #: The packed layers of a model other than MobileBERT, and the dense layers by name.
-        self._layers, self._dense = layers.layers, packer.dense
+        # Of the pooler one row of each sequence is multiplied, and by the projection vectors that are narrow: their
+        # dtype would save nothing.
+        pooler = self._plan.pooler
+        others = [part for part in self._plan.embeddings.then if isinstance(part, Dense)]
+        for part in (*others, *([pooler] if pooler is not None and f"{pooler.name}.weight" in weights else [])):
+            packer.pack(part.name, dtype="float32")
+        #: The packed dense layers by name.
+        self._dense = packer.dense
 
     def _build(self, instruction_set: str | None) -> None:
         """Create the kernels' encoder, which borrows the packed layers and the other weights."""
-        config = self._config
-        layers = range(config.encoder_layers)
-        self._kernels = build_kernels(config, self.weights, self._layers, self._dense, layers, instruction_set)
+        self._kernels = build_kernels(self._plan, self.weights, self._dense, self._config, instruction_set)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
@@ -148,54 +150,37 @@ class RustEncoder:
             assert inputs.inputs_embeds is not None
             vectors = np.ascontiguousarray(inputs.inputs_embeds[rows, layout.columns])
             ids = np.arange(len(rows), dtype=np.uint32)
-        neighbours = np.zeros(0, np.uint32)
-        if self._config.bottleneck is not None and self._config.bottleneck.trigrams:
-            # Those of the padded rows, of which a masked one may not be among the tokens.
-            table = inputs.input_ids
-            if table is None:
-                assert inputs.inputs_embeds is not None
-                table = np.arange(batch * length).reshape(batch, length)
-                vectors = np.ascontiguousarray(inputs.inputs_embeds.reshape(batch * length, -1))
-                ids = table[rows, layout.columns].astype(np.uint32)
-            neighbours = padded_neighbours(table)[rows, layout.columns].astype(np.uint32).reshape(-1)
-        layers = self._config.encoder_layers
-        shown = [*range(layers), *([layers + 1] if self._config.rms_norm else []), layers]
+        layers = len(self._plan.layers)
+        shown = [*range(layers), *([] if self._plan.last is None else [layers + 1]), layers]
         types = inputs.token_type_ids
         if inputs.task_type_ids is not None:  # the kernels have the types of one task after the other
             types = types + self._config.type_vocab_size * inputs.task_type_ids
-        states, p = self._kernels.forward(
+        tokens = RowColumns(
             ids,
             flat(types),
             flat(inputs.position_ids),
-            neighbours,
             layout.columns.astype(np.uint32),
             np.concatenate([[0], np.cumsum(layout.lengths)]),
             layout.visible,
             vectors,
-            length,
-            shown if hidden_states else [layers],
-            attentions,
-            threads,
         )
+        states, p = self._kernels.forward(tokens, length, shown if hidden_states else [layers], attentions, threads)
         return tuple(states), tuple(p)
 
     def pooler(self, x: Array) -> Array | None:
         """[B, S, H] -> [B, H], as `functional.pooler`; None for a model without one."""
-        if self._config.bottleneck is not None and not self._config.bottleneck.pooler:
-            return np.ascontiguousarray(x[:, 0])
         pooler = self._dense.get("pooler.dense")
         return None if pooler is None else pooler.multiply(np.ascontiguousarray(x[:, 0]), "tanh")
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
         """Run all layers over rows without padding and pool each row, as `base.Encoder.pooled`."""
         if have_kernels(modes):
-            return self._kernels.pooled(*row_columns(self._config, ids, ends), list(modes), skip, threads)
+            return self._kernels.pooled(row_columns(self._config, ids, ends), list(modes), skip, threads)
         return _pooled_rows(self.token_states(ids, ends, np.diff(ends), threads), ends, modes, skip)
 
     def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
         """Run all layers over rows without padding, as `base.Encoder.token_states`."""
-        visible: npt.NDArray[np.int64] = keys.astype(np.int64, copy=False)
-        return _core.token_states(self._kernels, *row_columns(self._config, ids, ends), visible, threads)
+        return _core.token_states(self._kernels, row_columns(self._config, ids, ends, keys), threads)
 
 
 def _pooled_rows(x: Array, ends: Ids, modes: Sequence[str], skip: int) -> Array:
@@ -300,12 +285,6 @@ class RustEngine:
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """x·Wᵀ + b, as `functional.linear`."""
         return RustDense(weight, bias)(x)
-
-
-def _layer_weights(weights: Mapping[str, AnyArray]) -> list[AnyArray]:
-    return [
-        weight for name, weight in weights.items() if name.endswith(".dense.weight") and name.startswith("encoder.")
-    ]
 
 
 class _Layout(NamedTuple):

@@ -1,28 +1,32 @@
-"""The layers of a model for the kernels, packed one after the other, and what runs them."""
+"""A model's plan and weights for the kernels: layers packed one after the other, and what runs them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.bottleneck import FIXED_EPS
-from wordpiece_bert.bert.engines.rust_bottleneck import (
-    TRANSFORMATION,
-    bottleneck_layer,
-    bottleneck_norm,
-    neighbours_in_rows,
-    pack_bottleneck,
-)
-from wordpiece_bert.bert.engines.rust_disentangled import disentangled_parts
-from wordpiece_bert.bert.engines.stored import stored, stored_dense, stored_norm
+from wordpiece_bert.bert.disentangled import convolution_as_dense
+from wordpiece_bert.bert.engines.stored import stored
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.parameters import PREPARING
+from wordpiece_bert.bert.plan.building import layer_name
+from wordpiece_bert.bert.plan.parts import (
+    Attention,
+    Convolution,
+    Dense,
+    Distances,
+    Embeddings,
+    Mlp,
+    Norm,
+    weighted,
+)
 from wordpiece_bert.bert.rotary import frequencies
-from wordpiece_bert.bert.stored_tensor import loaded_all
+from wordpiece_bert.bert.stored_tensor import loaded, loaded_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,9 +36,35 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.packing import DensePacker
+    from wordpiece_bert.bert.engines.stored import Stored
     from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.bert.plan.parts import Plan, Relative
+    from wordpiece_bert.bert.rotary import Rotary
 
-__all__ = ["LayerPacker", "RowColumns", "build_kernels", "layer_stages", "row_columns", "with_tables_loaded"]
+__all__ = ["KernelWeights", "LayerPacker", "RowColumns", "build_kernels", "layer_stages", "part_of", "row_columns"]
+
+
+@dataclass(frozen=True)
+class KernelWeights:
+    """The weights of a plan for the kernels, which read these fields by their names.
+
+    Attributes
+    ----------
+    dense
+        Packed dense layers by name; queries, keys and values by the name of the queries.
+    arrays
+        Weights and biases of norms, by their names; and what is computed from weights: biases of scores by distance,
+        the projected relative positions of layers, and convolutions as dense layers.
+    tables
+        The tables of embeddings, by what tokens read them by.
+    frequencies
+        Those of rotary positions, in the order in which layers have them.
+    """
+
+    dense: Mapping[str, _core.PackedDense]
+    arrays: Mapping[str, Array]
+    tables: Mapping[str, Stored]
+    frequencies: Sequence[Array]
 
 
 @completed_by(PREPARING)
@@ -48,57 +78,40 @@ class LayerPacker:
     """
 
     def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray], packer: DensePacker) -> None:
-        self._config, self._weights, self._packer = config, weights, packer
-        self._done: dict[int, tuple[_core.PackedLayer, str]] = {}
-        #: The layers so far; none for MobileBERT, whose layers `bottlenecks` combines.
-        self.layers: list[_core.PackedLayer] = []
+        self._plan, self._weights, self._packer = config.plan(), weights, packer
+        self._done: dict[int, int] = {}  # the number of the first layer with the same weights
 
     def pack(self, index: int) -> None:
         """Pack a layer."""
-        kind = self._config.bottleneck
-        if kind is not None:
-            pack_bottleneck(kind, index, self._packer)
+        first = self._done.setdefault(_identity(self._plan, self._weights, index), index)
+        if first != index:
+            self._share(first, index)
             return
-        prefix = f"encoder.layer.{index}."
-        key = _identity(self._weights, index)
-        if key not in self._done:
-            self._done[key] = self._packed_layer(prefix), prefix
-        layer, first = self._done[key]
-        self.layers.append(layer)
-        packed = self._packer.packed
-        same = {name: weight for name, weight in packed.items() if name.startswith(first)}
-        packed |= {prefix + name.removeprefix(first): weight for name, weight in same.items()}
+        for residual in self._plan.layers[index]:
+            body = residual.body
+            if isinstance(body, Attention):
+                self._packer.pack(body.query.name, body.key.name, body.value.name)
+                self._packer.pack(body.output.name)
+            elif isinstance(body, Mlp):
+                for dense in (*body.inner, body.output):
+                    self._packer.pack(dense.name)
 
-    def _packed_layer(self, prefix: str) -> _core.PackedLayer:
-        weights, pack = self._weights, self._packer.pack
-        gated = f"{prefix}intermediate.gate.weight" in weights
-        norm_first = self._config.norm_first
-        norms = ("attention.ln", "ln") if norm_first else ("attention.output.LayerNorm", "output.LayerNorm")
-        return _core.PackedLayer(
-            pack(*(f"{prefix}attention.self.{name}" for name in ("query", "key", "value"))),
-            pack(f"{prefix}attention.output.dense"),
-            stored_norm(weights, f"{prefix}{norms[0]}") if f"{prefix}{norms[0]}.weight" in weights else None,
-            pack(f"{prefix}intermediate.{'gate' if gated else 'dense'}"),
-            pack(f"{prefix}intermediate.up") if gated else None,
-            pack(f"{prefix}output.dense"),
-            stored_norm(weights, f"{prefix}{norms[1]}"),
-            *self._further_norms(prefix),
-        )
+    def _share(self, first: int, index: int) -> None:
+        """Give a layer what the first with the same weights has."""
+        prefix, of_first = f"{layer_name(index)}.", f"{layer_name(first)}."
 
-    def _further_norms(self, prefix: str) -> list[Any]:
-        """Return the norms of queries and keys, and the one after a second residual, if the model has them."""
-        if f"{prefix}attention.query_norm.weight" not in self._weights:
-            return []
-        query, key, second = (
-            stored_norm(self._weights, f"{prefix}attention.{name}")
-            for name in ("query_norm", "key_norm", "second_norm")
-        )
-        return [(query, key), second]
+        def share(found: dict[str, Any]) -> None:
+            same = {name: one for name, one in found.items() if name.startswith(of_first)}
+            found |= {prefix + name.removeprefix(of_first): one for name, one in same.items()}
+
+        share(self._packer.packed)
+        share(self._packer.dense)
 
 
 def layer_stages(config: BertConfig, weights: Mapping[str, AnyArray]) -> list[range]:
     """Return the layers in groups that run one after the other: no two groups have a layer with the same weights."""
-    keys = [_identity(weights, index) for index in range(config.encoder_layers)]
+    plan = config.plan()
+    keys = [_identity(plan, weights, index) for index in range(len(plan.layers))]
     last = {key: index for index, key in enumerate(keys)}
     stages, start, end = [], 0, 0
     for index, key in enumerate(keys):
@@ -109,101 +122,112 @@ def layer_stages(config: BertConfig, weights: Mapping[str, AnyArray]) -> list[ra
     return stages
 
 
-def _identity(weights: Mapping[str, AnyArray], index: int) -> int:
+def _identity(plan: Plan, weights: Mapping[str, AnyArray], index: int) -> int:
     """Return what is the same for layers with the same weights."""
-    return id(weights[f"encoder.layer.{index}.attention.self.query.weight"])
+    return id(weights[f"{plan.attention(index).query.name}.weight"])
 
 
-def with_tables_loaded(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def packed_names(plan: Plan) -> list[str]:
+    """Return the names of the weights of dense layers, which are packed."""
+    return [f"{part.name}.weight" for part in plan.parts() if isinstance(part, Dense)]
+
+
+def with_tables_loaded(plan: Plan, weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """Return the weights, in memory but for those that are packed: tables, norms and biases are kept as arrays."""
-    kept = {
-        name: weight
-        for name, weight in weights.items()
-        if weight.ndim < 2 or not name.startswith(("encoder.layer.", "pooler.dense.", TRANSFORMATION))
-    }
-    return {**weights, **loaded_all(kept)}
+    packed = set(packed_names(plan))
+    return {**weights, **loaded_all({name: weight for name, weight in weights.items() if name not in packed})}
 
 
-@completed_by(PREPARING)
+def part_of(plan: Plan, layers: range, *, begun: bool) -> Plan:
+    """Return the plan of some layers: the first ones, or, if `begun`, others, whose input is given as word vectors."""
+    first = Embeddings(()) if begun else plan.embeddings
+    return replace(plan, embeddings=first, layers=plan.layers[layers.start : layers.stop], last=None)
+
+
 def build_kernels(
-    config: BertConfig,
+    plan: Plan,
     weights: Mapping[str, Any],
-    layers: list[_core.PackedLayer],
     dense: Mapping[str, _core.PackedDense],
-    numbers: Sequence[int],
+    config: BertConfig,
     instruction_set: str | None,
-    part: Literal["whole", "first layers", "other layers"] = "whole",
 ) -> _core.BertEncoder:
     """Return the kernels' encoder, which borrows packed layers and the other weights.
 
     Parameters
     ----------
-    weights
+    plan : Plan
+        The layers, all or some of a model's.
+    weights : mapping
         All weights by BERT's names; those that are packed may be packed, in a file or in memory.
-    layers
-        Packed layers; none for MobileBERT.
-    dense
+    dense : mapping
         Packed dense layers, by name.
-    numbers
-        The numbers of the layers.
-    part
-        Whether the layers are all of the model; or the first ones, or others, whose input is given in place of word
-        vectors. The norm after the last layer belongs to the whole.
+    config : BertConfig
+        Sizes.
+    instruction_set : str or None
+        The instructions to compute with; None for the best.
     """
-    kind = config.bottleneck
-    is_begun, is_whole = part != "other layers", part == "whole"
-    hidden = config.hidden_size
-
-    def table(name: str) -> AnyArray | None:
-        return weights.get(f"embeddings.{name}_embeddings.weight") if is_begun else None
-
-    words, positions, types = table("word"), table("position"), _types_of_tasks(table("token_type"), table("task_type"))
-    if not is_begun:  # the kernels add other embeddings to the word vectors of MobileBERT, so add 0
-        words = np.zeros((1, hidden), np.float32)
-        types = None if kind is None else words
-    assert words is not None, "every model has a table of words"
-    distances = weights.get("encoder.relative_attention_bias.weight")
-    positions_of_layers = [config.layer_positions(layer) for layer in numbers]
-    rotations = list(dict.fromkeys(of_layer.rotary for of_layer in positions_of_layers if of_layer.rotary is not None))
-    projected = is_begun and "embeddings.projection.weight" in weights
-    return _core.BertEncoder(
-        layers,
-        [] if kind is None else [bottleneck_layer(config, weights, dense, kind, index) for index in numbers],
-        stored(words),
-        None if positions is None else stored(positions),
-        None if types is None else stored(types),
-        dense.get(TRANSFORMATION) if is_begun else None,
-        _embedding_norm(config, weights) if is_begun else None,
-        stored_dense(weights, "embeddings.projection") if projected else None,
-        stored_norm(weights, "encoder.ln") if config.norm_first and is_whole else None,
-        None if distances is None else _by_distance(widen(distances), config.max_position_embeddings),
-        [frequencies(*rotary) for rotary in rotations],
-        [(None if rotary is None else rotations.index(rotary), window) for rotary, window in positions_of_layers],
-        embedding=config.embedding_size if is_begun else hidden,
-        heads=config.num_attention_heads,
-        # The kernels call each activation by the name of its function.
-        activation=functional.ACTIVATIONS[config.hidden_act].__name__,
-        eps=config.layer_norm_eps,
-        norm_first=config.norm_first,
-        rms_norm=config.rms_norm,
-        slopes=config.alibi_slopes,
-        disentangled=disentangled_parts(config, weights, numbers, instruction_set, is_begun=is_begun),
-        instruction_set=instruction_set,
-    )
+    arrays: dict[str, Array] = {}
+    rotaries: dict[Rotary, None] = {}
+    for part in weighted(plan):
+        if isinstance(part, Norm):
+            weight, bias = widen(weights[f"{part.name}.weight"]), weights.get(f"{part.name}.bias")
+            arrays[f"{part.name}.weight"] = np.ascontiguousarray(weight)
+            arrays[f"{part.name}.bias"] = np.zeros_like(weight) if bias is None else np.ascontiguousarray(widen(bias))
+        elif isinstance(part, Convolution):
+            weight, bias = (_widened(weights[f"{part.name}.{name}"]) for name in ("weight", "bias"))
+            arrays[f"{part.name}.weight"] = convolution_as_dense(weight)
+            arrays[f"{part.name}.bias"] = np.ascontiguousarray(bias)
+    for _, residual in plan.bodies():
+        if not isinstance(body := residual.body, Attention):
+            continue
+        if body.rotary is not None:
+            rotaries[body.rotary] = None
+        if isinstance(body.bias, Distances):
+            table = widen(weights[f"{body.bias.table.name}.weight"])
+            arrays[f"{body.bias.table.name}.by_distance"] = _by_distance(table, config.max_position_embeddings)
+        if body.relative is not None:
+            terms = _terms(weights, body.relative, instruction_set)
+            arrays |= {f"{body.query.name}.relative_{name}": term for name, term in terms.items()}
+    of_tables = {table.reads: weights[f"{table.name}.weight"] for table in plan.embeddings.tables}
+    if "tasks" in of_tables:
+        of_tables["types"] = _types_of_tasks(of_tables["types"], of_tables.pop("tasks"))
+    if "ids" not in of_tables:  # vectors are given in their place
+        of_tables["ids"] = np.zeros((1, config.hidden_size), np.float32)
+    tables: dict[str, Stored] = {reads: stored(table) for reads, table in of_tables.items()}
+    known = KernelWeights(dense, arrays, tables, [frequencies(*rotary) for rotary in rotaries])
+    return _core.BertEncoder(plan, known, instruction_set)
 
 
-def _embedding_norm(config: BertConfig, weights: Mapping[str, AnyArray]) -> tuple[Array, Array, float | None] | None:
-    if config.bottleneck is not None:
-        return bottleneck_norm(weights, "embeddings.LayerNorm", FIXED_EPS, config.bottleneck)
-    if "embeddings.LayerNorm.weight" not in weights:
-        return None
-    return (*stored_norm(weights, "embeddings.LayerNorm"), config.layer_norm_eps)
+def _terms(weights: Mapping[str, Any], part: Relative, instruction_set: str | None) -> dict[str, Array]:
+    """Return K^r and Q^r [2K, N·d] of a layer, as "keys" and "queries", from the weights as they are stored."""
+    table = _widened(weights[f"{part.table.name}.weight"])
+    if part.norm is not None:
+        weight, bias = widen(weights[f"{part.norm.name}.weight"]), weights.get(f"{part.norm.name}.bias")
+        if part.norm.kind == "rms":
+            table = functional.rms_norm(table, weight, part.norm.eps)
+        else:
+            table = functional.layer_norm(table, weight, None if bias is None else widen(bias), eps=part.norm.eps)
+    table = np.ascontiguousarray(table)
+
+    def projected(dense: Dense) -> Array:
+        """Project R by a dense layer, in an order of operations that no number of threads changes."""
+        weight = np.ascontiguousarray(_widened(weights[f"{dense.name}.weight"]))
+        found = weights.get(f"{dense.name}.bias")
+        bias = np.zeros(len(weight), np.float32) if found is None else np.ascontiguousarray(_widened(found))
+        return _core.dense(table, weight, bias, "identity", instruction_set=instruction_set)
+
+    found = {"keys": part.keys, "queries": part.queries}
+    return {name: projected(dense) for name, dense in found.items() if dense is not None}
 
 
-def _types_of_tasks(types: AnyArray | None, tasks: AnyArray | None) -> AnyArray | None:
-    """Return a table of token types for the kernels: in ERNIE those of task 0, then those of task 1, and so on."""
-    if tasks is None or types is None:
-        return types
+def _widened(weight: Any) -> Array:
+    """Return a weight in float32, wherever it is."""
+    weight = loaded(weight)
+    return widen(weight if isinstance(weight, np.ndarray) else weight.unpack())
+
+
+def _types_of_tasks(types: AnyArray, tasks: AnyArray) -> AnyArray:
+    """Return a table of token types for the kernels: those of task 0, then those of task 1, and so on (ERNIE)."""
     sums: Array = widen(tasks)[:, None] + widen(types)  # [tasks, T, H]
     return np.ascontiguousarray(sums.reshape(-1, sums.shape[-1]))
 
@@ -214,20 +238,23 @@ def _by_distance(table: Array, longest: int) -> Array:
 
 
 class RowColumns(NamedTuple):
-    """The tokens of rows without padding."""
+    """The tokens of rows without padding, which the kernels read by the names of these fields."""
 
     ids: npt.NDArray[np.uint32]  # [tokens]
-    positions: npt.NDArray[np.uint32]  # [tokens], or empty for 0, 1, 2, … in each row
-    neighbours: npt.NDArray[np.uint32]  # [2 · tokens], or empty for a model that does not join them
+    types: npt.NDArray[np.uint32]  # [tokens], or empty for 0
+    position_ids: npt.NDArray[np.uint32]  # [tokens], or empty for 0, 1, 2, … in each row
+    places: npt.NDArray[np.uint32]  # [tokens] the place of each in its padded row, or empty for 0, 1, 2, … in each row
     row_offsets: npt.NDArray[np.int64]  # [B + 1]
+    keys: npt.NDArray[np.int64]  # [B] how many tokens, the first ones, may be attended to
+    vectors: Array | None = None  # [tokens, E] in place of word vectors
 
 
-def row_columns(config: BertConfig, ids: Ids, ends: Ids) -> RowColumns:
-    """Return what the kernels need to know about the tokens of rows without padding."""
+def row_columns(config: BertConfig, ids: Ids, ends: Ids, keys: Ids | None = None) -> RowColumns:
+    """Return what the kernels need to know about the tokens of rows without padding; `keys` are all by default."""
     counted = config.packed_positions(ids, ends)
+    none = np.zeros(0, np.uint32)
     # The kernels count from 0 where they get no positions.
-    positions = np.zeros(0, np.uint32) if counted is None else counted.astype(np.uint32)
-    tokens, offsets = ids.astype(np.uint32, copy=False), ends.astype(np.int64, copy=False)
-    joined = config.bottleneck is not None and config.bottleneck.trigrams
-    neighbours = neighbours_in_rows(ids, ends) if joined else np.zeros(0, np.uint32)
-    return RowColumns(tokens, positions, neighbours, offsets)
+    positions = none if counted is None else counted.astype(np.uint32)
+    offsets = ends.astype(np.int64, copy=False)
+    visible = np.diff(offsets) if keys is None else keys.astype(np.int64, copy=False)
+    return RowColumns(ids.astype(np.uint32, copy=False), none, positions, none, offsets, visible)

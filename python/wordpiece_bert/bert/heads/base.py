@@ -21,11 +21,11 @@ from wordpiece_bert.bert.parts import (
     config_of,
     fused_names,
     layout_of,
+    place_of,
     prefix_of,
     renamed_weights,
     weights_of,
 )
-from wordpiece_bert.bert.quantized import TransposedInt8Weight
 from wordpiece_bert.bert.stored_tensor import loaded
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert.bert.checkpoint.fused import Place
     from wordpiece_bert.bert.checkpoint.names import Shape
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
@@ -101,6 +102,10 @@ class HeadModel(Model):
         return as_written(cls._base_model_class, weights, config)
 
     @classmethod
+    def _place(cls, name: str, config: BertConfig) -> Place:
+        return place_of(cls._base_model_class, name, config)
+
+    @classmethod
     def _layout(cls, config: BertConfig) -> Layout:
         base = layout_of(cls._base_model_class, config)
         kept = {name: shape for name, shape in base.base.items() if cls._reads_pooler or name not in base.optional}
@@ -153,15 +158,6 @@ class HeadWeights:
     def decoder(self, name: str) -> Dense:
         """Return a dense layer with an output for each token of the vocabulary, run by the engine."""
         return self._engine.decoder(self._weights[f"{name}.weight"], self.bias(name))
-
-    def transposed_decoder(self, name: str) -> Dense:
-        """Return a decoder without a bias whose weight is stored as [in, out], run by the engine."""
-        stored = self._weights[name]
-        if isinstance(stored, TransposedInt8Weight):
-            weight: Any = stored.transposed()
-        else:
-            weight = np.ascontiguousarray(stored.T)
-        return self._engine.decoder(weight, np.zeros(weight.shape[0], np.float32))
 
     def weight(self, name: str) -> AnyArray:
         """Return a weight as the checkpoint stores it."""

@@ -46,10 +46,10 @@ __all__ = [
 class MaskedLMNames(NamedTuple):
     """The names of a masked-language head's layers, and its activation."""
 
-    #: The dense layer [H or E, H] before the activation.
-    dense: str
-    #: The layer norm after it.
-    norm: str
+    #: The dense layer [H or E, H] before the activation; None for a head that is its decoder alone.
+    dense: str | None
+    #: The layer norm after the activation; None without a dense layer.
+    norm: str | None
     #: The dense layer [V, H or E] that computes the logits.
     decoder: str
     #: The decoder's bias [V]; in some models it is also stored as ``decoder.bias``.
@@ -60,12 +60,10 @@ class MaskedLMNames(NamedTuple):
     def shapes(self, config: BertConfig) -> dict[str, Shape]:
         """Return the names and shapes of the weights."""
         width = "embedding_size" if config.embedding_size != config.hidden_size else "hidden_size"
-        return {
-            self.bias: ("vocab_size",),
-            **dense_shapes(self.dense, "hidden_size", width),
-            **norm_shapes(self.norm, width),
-            **dense_shapes(self.decoder, width, "vocab_size"),
-        }
+        shapes: dict[str, Shape] = {self.bias: ("vocab_size",)}
+        if self.dense is not None and self.norm is not None:
+            shapes |= dense_shapes(self.dense, "hidden_size", width) | norm_shapes(self.norm, width)
+        return shapes | dense_shapes(self.decoder, width, "vocab_size")
 
     def tied(self) -> dict[str, str]:
         """Return the tied weights: the decoder's is the word table, and both names of its bias are one weight."""
@@ -95,8 +93,8 @@ class MaskedLMHead:
 
     def __init__(self, weights: HeadWeights, names: MaskedLMNames, config: BertConfig) -> None:
         self._weights, self._names = weights, names
-        self._dense = weights.dense(names.dense)
-        self._norm = weights.norm(names.norm)
+        self._dense = None if names.dense is None else weights.dense(names.dense)
+        self._norm = None if names.norm is None else weights.norm(names.norm)
         self._decoder = weights.decoder(names.decoder)
         self._activation = names.activation or config.head_activation
         self._eps = config.layer_norm_eps
@@ -108,6 +106,7 @@ class MaskedLMHead:
     def pooled(self) -> VocabularyHead:
         """Return the head as the engine pools its logits over the tokens of a text."""
         weights, names = self._weights, self._names
+        assert names.dense is not None and self._norm is not None, "a class without them refuses"  # noqa: PT018
         dense = weights.weight(f"{names.dense}.weight"), widen(weights.bias(names.dense))
         decoder = self._decoder_weight(), widen(weights.bias(names.decoder))
         return weights.vocabulary_head(HeadLayers(dense, self._activation, self._norm, self._eps, decoder))
@@ -117,6 +116,8 @@ class MaskedLMHead:
         return self._weights.weight(f"{self._names.decoder}.weight")
 
     def _transform(self, x: Array) -> Array:
+        if self._dense is None or self._norm is None:
+            return x
         t = ACTIVATIONS[self._activation](self._dense(x))  # [..., H], or E where the word table is narrower
         return layer_norm(t, *self._norm, eps=self._eps)
 

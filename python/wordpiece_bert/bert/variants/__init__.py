@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.variants.gte import *
     from wordpiece_bert.bert.variants.jina import *
     from wordpiece_bert.bert.variants.megatron import *
-    from wordpiece_bert.bert.variants.mobilebert import *
     from wordpiece_bert.bert.variants.modernbert import *
     from wordpiece_bert.bert.variants.mpnet import *
     from wordpiece_bert.bert.variants.neobert import *

@@ -20,11 +20,14 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import bert_plan, embeddings
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
     "AlbertConfig",
@@ -96,10 +99,10 @@ class AlbertConfig(BertConfig):
                 f"{self.num_hidden_layers} layers of {self.inner_group_num} each are more than {MOST_LAYERS}"
             )
 
-    @property
-    def has_projection(self) -> bool:
-        """Return True: ALBERT has a projection even if E is H."""
-        return True
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, over embeddings with a dense layer from E to H."""
+        columns = "hidden_size" if self.embedding_size == self.hidden_size else "embedding_size"
+        return bert_plan(self, embeddings(self, columns, projected=True))
 
     @property
     def encoder_layers(self) -> int:

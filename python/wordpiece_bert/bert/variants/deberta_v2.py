@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from wordpiece_bert.bert.checkpoint import Layout, bert_shapes
-from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import LARGEST_SIZE, SIZES, BertConfig, refuse
-from wordpiece_bert.bert.disentangled import Convolution, Disentangled
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.bert import MASKED_LM
 from wordpiece_bert.bert.heads.kinds import (
@@ -28,6 +25,8 @@ from wordpiece_bert.bert.heads.kinds import (
 from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy, soft_cross_entropy
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import attention, layer_name, mlp, norm_last, tables
+from wordpiece_bert.bert.plan.parts import Convolution, Dense, Embeddings, Norm, Plan, Relative, Residual, Table
 from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert.bert.checkpoint import Layout
     from wordpiece_bert.bert.functional import Array
 
 __all__ = [
@@ -179,34 +179,43 @@ class DebertaV2Config(BertConfig):
         """Return M."""
         return self.max_relative_positions if self.max_relative_positions >= 1 else self.max_position_embeddings
 
-    @property
-    def relative_rows(self) -> int:
-        """Return the number of rows of the relative table, 2K; 0 without relative attention."""
-        return 2 * self.disentangled.span
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, whose scores have terms of relative positions."""
+        columns = "hidden_size" if self.embedding_size == self.hidden_size else "embedding_size"
+        project = [] if columns == "hidden_size" else [Dense("embeddings.projection", columns, bias=False)]
+        norm = Norm("embeddings.LayerNorm", self.layer_norm_eps)
+        first = Embeddings(tables(self, columns), (*project, norm), masked=True)
+        attends = [
+            attention(
+                self, layer, relative=self._relative(layer), terms=1 + len(self.pos_att_type), masked_sees_all=True
+            )
+            for layer in range(self.num_hidden_layers)
+        ]
+        layers = [norm_last(self, layer, attend, mlp(self, layer)) for layer, attend in enumerate(attends)]
+        if self.conv_kernel_size:
+            width = self.hidden_size // self.conv_groups
+            body = Convolution("encoder.conv.conv", self.conv_kernel_size, self.conv_groups, width, self.conv_act)
+            norm = Norm("encoder.conv.LayerNorm", self.layer_norm_eps)
+            layers[0] += (Residual(body, after=norm, dropout="", masked=True),)
+        return Plan(first, tuple(layers))
 
-    @property
-    def disentangled(self) -> Disentangled:
-        """Return how the model differs from BERT."""
+    def _relative(self, layer: int) -> Relative | None:
+        """Return the terms of relative positions in the scores of a layer."""
+        if not self.relative_attention:
+            return None
         buckets = self.position_buckets > 0
         span = self.position_buckets if buckets else self._longest_distance
-        relative = self.relative_attention
-        return Disentangled(
-            span=span if relative else 0,
-            longest=self._longest_distance if relative and buckets else 0,
-            content_to_position=relative and "c2p" in self.pos_att_type,
-            position_to_content=relative and "p2c" in self.pos_att_type,
-            shared=self.share_att_key,
-            terms=1 + len(self.pos_att_type),
-            normed="layer_norm" in _parts(self.norm_rel_ebd),
-            convolution=Convolution(self.conv_kernel_size, self.conv_groups, self.conv_act)
-            if self.conv_kernel_size
-            else None,
+        norm = Norm("encoder.LayerNorm", self.layer_norm_eps) if "layer_norm" in _parts(self.norm_rel_ebd) else None
+        name = f"{layer_name(layer)}.attention.self."
+        key, query = ("key", "query") if self.share_att_key else ("pos_key_proj", "pos_query_proj")
+        return Relative(
+            Table("encoder.rel_embeddings", 2 * span),
+            norm,
+            span,
+            self._longest_distance if buckets else 0,
+            Dense(name + key) if "c2p" in self.pos_att_type else None,
+            Dense(name + query) if "p2c" in self.pos_att_type else None,
         )
-
-    @property
-    def has_projection(self) -> bool:
-        """Return whether E differs from H."""
-        return self.embedding_size != self.hidden_size
 
     @property
     def has_position_table(self) -> bool:
@@ -279,30 +288,6 @@ class DebertaV2Model(BertModel):
         """Return the name in a checkpoint of DeBERTa for one of BERT's names."""
         del config
         return renamed(name, _NAMES)
-
-    @classmethod
-    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        assert isinstance(config, DebertaV2Config)
-        kind = config.disentangled
-        shapes = bert_shapes(config) | norm_shapes("embeddings.LayerNorm")
-        shapes.pop("embeddings.projection.bias", None)
-        if not config.has_position_table:
-            del shapes["embeddings.position_embeddings.weight"]
-        if kind.span:
-            shapes["encoder.rel_embeddings.weight"] = ("relative_rows", "hidden_size")
-        if kind.span and kind.normed:
-            shapes |= norm_shapes("encoder.LayerNorm")
-        own = [] if kind.shared else ["pos_key_proj"] * kind.content_to_position
-        own += [] if kind.shared else ["pos_query_proj"] * kind.position_to_content
-        for i in range(config.num_hidden_layers):
-            for name in own:
-                shapes |= dense_shapes(f"encoder.layer.{i}.attention.self.{name}", "hidden_size", "hidden_size")
-        if kind.convolution is not None:
-            width = config.hidden_size // kind.convolution.groups
-            shapes["encoder.conv.conv.weight"] = ("hidden_size", width, "conv_kernel_size")
-            shapes["encoder.conv.conv.bias"] = ("hidden_size",)
-            shapes |= norm_shapes("encoder.conv.LayerNorm")
-        return shapes
 
     @classmethod
     def _renamed(

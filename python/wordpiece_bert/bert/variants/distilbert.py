@@ -18,6 +18,8 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import attention, embeddings, mlp, norm_last
+from wordpiece_bert.bert.plan.parts import Plan
 from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
@@ -85,6 +87,14 @@ class DistilBertConfig(BertConfig):
     _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size", "layer_norm_eps", "classifier_dropout")
     _sizes: ClassVar[tuple[str, ...]] = SIZES[:-1]
     has_pooler: ClassVar[bool] = False
+
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, without dropout after the attention."""
+        layers = [
+            norm_last(self, layer, attention(self, layer), mlp(self, layer), dropout="")
+            for layer in range(self.encoder_layers)
+        ]
+        return Plan(embeddings(self), tuple(layers))
 
 
 class DistilBertModel(BertModel):

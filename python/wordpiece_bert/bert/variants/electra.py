@@ -24,6 +24,7 @@ from wordpiece_bert.bert.heads.kinds import (
 from wordpiece_bert.bert.inputs import check_targets
 from wordpiece_bert.bert.losses import binary_cross_entropy
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import bert_plan, embeddings
 from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.outputs import BertOutput
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
     "ElectraConfig",
@@ -57,8 +59,8 @@ class ElectraConfig(BertConfig):
     Examples
     --------
     >>> from wordpiece_bert.bert import ElectraConfig
-    >>> ElectraConfig().has_projection, ElectraConfig(embedding_size=256).has_projection
-    (True, False)
+    >>> ElectraConfig().plan().embeddings.then[1]
+    Dense(name='embeddings.projection', inputs='embedding_size', outputs='hidden_size', bias=True)
     """
 
     hidden_size: int = 256
@@ -70,10 +72,11 @@ class ElectraConfig(BertConfig):
     _sizes: ClassVar[tuple[str, ...]] = (*SIZES, "embedding_size")
     has_pooler: ClassVar[bool] = False
 
-    @property
-    def has_projection(self) -> bool:
-        """Return whether E differs from H."""
-        return self.embedding_size != self.hidden_size
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, with a dense layer after embeddings whose width is not H."""
+        if self.embedding_size == self.hidden_size:
+            return super()._plan()
+        return bert_plan(self, embeddings(self, "embedding_size", projected=True))
 
 
 class ElectraModel(BertModel):

@@ -7,11 +7,10 @@ Models without the table (`use_task_id` false) compute what BERT does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from wordpiece_bert._internal.parameters import Parameters, completed_by
-from wordpiece_bert.bert.checkpoint.names import Shape, bert_shapes
 from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
 from wordpiece_bert.bert.heads.base import HeadModel, LabelledModel
 from wordpiece_bert.bert.heads.bert import (
@@ -23,14 +22,17 @@ from wordpiece_bert.bert.heads.bert import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from wordpiece_bert.bert.inputs import as_array, check_ids, check_inputs
+from wordpiece_bert.bert.inputs import as_array, check_inputs
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parameters import INPUTS
+from wordpiece_bert.bert.plan.building import bert_plan, embeddings
+from wordpiece_bert.bert.plan.parts import Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, PreTrainingOutput, QuestionAnsweringOutput
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
     "ErnieConfig",
@@ -85,20 +87,20 @@ class ErnieConfig(BertConfig):
         if not isinstance(self.use_task_id, bool):
             refuse("use_task_id", self.use_task_id, "it must be true or false")
 
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, with a table of tasks."""
+        if not self.use_task_id:
+            return super()._plan()
+        first = embeddings(self)
+        tasks = Table("embeddings.task_type_embeddings", "task_type_vocab_size", "tasks")
+        return bert_plan(self, replace(first, tables=(*first.tables, tasks)))
+
 
 class ErnieModel(BertModel):
     """The ERNIE encoder."""
 
     config_class = ErnieConfig
     _prefix = "ernie."
-
-    @classmethod
-    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        assert isinstance(config, ErnieConfig)
-        shapes = bert_shapes(config)
-        if config.use_task_id:
-            shapes["embeddings.task_type_embeddings.weight"] = ("task_type_vocab_size", "hidden_size")
-        return shapes
 
     @completed_by(_TASKS, INPUTS)
     def __call__(
@@ -132,13 +134,9 @@ class ErnieModel(BertModel):
         InputError
             As for `BertModel`, or a task is outside the table.
         """
-        config = self.config
-        assert isinstance(config, ErnieConfig)
-        inputs = check_inputs(config, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds)
-        if task_type_ids is not None and config.use_task_id:
-            size = config.task_type_vocab_size
-            tasks = check_ids("task_type_ids", task_type_ids, size, "task_type_vocab_size", inputs.shape)
-            inputs = inputs._replace(task_type_ids=tasks)
+        inputs = check_inputs(
+            self.config, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, task_type_ids
+        )
         return self._run(
             inputs,
             output_hidden_states=output_hidden_states,

@@ -55,6 +55,7 @@ class GteConfig(RotaryConfig):
     model_type: str = "gte"
 
     has_biases: ClassVar[bool] = True
+    _gate_dropout: ClassVar[str] = "hidden_dropout_prob"
     _must_be: ClassVar[Mapping[str, object]] = {
         **ROTARY_MUST_BE,
         "logn_attention_scale": False,

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
-from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import LARGEST_SIZE, MUST_BE, BertConfig, refuse
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.bert import BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import attention, embeddings, gated_mlp, layer_name, norm_last, pooler
+from wordpiece_bert.bert.plan.parts import Norm, Plan, Slopes
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.errors import CheckpointError, ConfigError
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
-
-    from wordpiece_bert.bert.functional import Array
 
 __all__ = [
     "JinaBertConfig",
@@ -87,8 +86,8 @@ class JinaBertConfig(BertConfig):
 
     >>> from wordpiece_bert.bert import JinaBertConfig
     >>> config = JinaBertConfig(hidden_size=256, num_attention_heads=4)
-    >>> config.alibi_slopes
-    array([0.25      , 0.0625    , 0.015625  , 0.00390625], dtype=float32)
+    >>> config.plan().layers[0][0].body.bias
+    Slopes(slopes=(0.25, 0.0625, 0.015625, 0.00390625))
     >>> config.longest_row, config.usual_longest_row
     (2147483647, 8192)
     """
@@ -127,14 +126,27 @@ class JinaBertConfig(BertConfig):
         """Return 2³¹ − 1: no table limits a row."""
         return LARGEST_SIZE
 
-    @property
-    def alibi_slopes(self) -> Array:
-        """Return how fast the scores of each head fall with the distance, [N]."""
+    def _plan(self) -> Plan:
+        """Return the layers of BERT with linear biases and gates, and in one form with three more norms."""
         heads = self.num_attention_heads
         power = 2 ** int(math.log2(heads))
         slopes = [2.0 ** (-8 * (head + 1) / power) for head in range(power)]
         slopes += [2.0 ** (-8 * (2 * head + 1) / (2 * power)) for head in range(heads - power)]
-        return np.array(slopes, np.float32)
+        bias = Slopes(tuple(np.array(slopes, np.float32).tolist()))
+        layers = []
+        for layer in range(self.num_hidden_layers):
+            norms = again = None
+            if self.has_query_key_norms:
+                of_query, of_key, again = (
+                    Norm(f"{layer_name(layer)}.attention.{name}", self.layer_norm_eps)
+                    for name in ("query_norm", "key_norm", "second_norm")
+                )
+                norms = of_query, of_key
+            attend = attention(self, layer, bias=bias, norms=norms)
+            feed = gated_mlp(self, layer, dropout="hidden_dropout_prob")
+            first, second = norm_last(self, layer, attend, feed, again=again)
+            layers.append((first, replace(second, dropout="")))
+        return Plan(embeddings(self), tuple(layers), pooler=pooler(self))
 
     @classmethod
     def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -188,29 +200,6 @@ class JinaBertModel(BertModel):
         return replace(config, has_query_key_norms=modules == {"up_gated_layer"})
 
     @classmethod
-    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        assert isinstance(config, JinaBertConfig)
-        shapes: dict[str, Shape] = {
-            "embeddings.word_embeddings.weight": ("vocab_size", "hidden_size"),
-            "embeddings.token_type_embeddings.weight": ("type_vocab_size", "hidden_size"),
-            **norm_shapes("embeddings.LayerNorm"),
-        }
-        for i in range(config.num_hidden_layers):
-            layer = f"encoder.layer.{i}"
-            for name in ("query", "key", "value"):
-                shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "hidden_size")
-            shapes |= dense_shapes(f"{layer}.attention.output.dense", "hidden_size", "hidden_size")
-            shapes |= norm_shapes(f"{layer}.attention.output.LayerNorm")
-            if config.has_query_key_norms:
-                for name in ("query_norm", "key_norm", "second_norm"):
-                    shapes |= norm_shapes(f"{layer}.attention.{name}")
-            for name in ("gate", "up"):
-                shapes |= dense_shapes(f"{layer}.intermediate.{name}", "hidden_size", "intermediate_size", bias=False)
-            shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size")
-            shapes |= norm_shapes(f"{layer}.output.LayerNorm")
-        return shapes | dense_shapes("pooler.dense", "hidden_size", "hidden_size")
-
-    @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
         """Return the name in a checkpoint of Jina-BERT for one of BERT's names."""
         assert isinstance(config, JinaBertConfig)
@@ -221,7 +210,7 @@ class JinaBertModel(BertModel):
         cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
     ) -> Mapping[str, npt.NDArray[np.generic]]:
         """Split the tensors that hold two weights; refuse those of forms that are not known here."""
-        known = {cls._name_in_checkpoint(name, config) for name in cls._shapes(config)}
+        known = {cls._name_in_checkpoint(name, config) for name in config.plan().shapes()}
         split = super()._renamed(weights, config, source)
         for name in split:
             own = name.removeprefix("module.").removeprefix(cls._prefix)

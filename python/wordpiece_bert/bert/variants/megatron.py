@@ -7,10 +7,15 @@ The embeddings have no norm, each sub-layer normalizes its input, and a last nor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.heads.bert import BertForMaskedLM, BertForSequenceClassification
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import norm_first_plan
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
     "MegatronBertConfig",
@@ -27,8 +32,8 @@ class MegatronBertConfig(BertConfig):
     Examples
     --------
     >>> from wordpiece_bert.bert import BertConfig, MegatronBertConfig
-    >>> BertConfig().norm_first, MegatronBertConfig().norm_first
-    (False, True)
+    >>> BertConfig().plan().last, MegatronBertConfig().plan().last.name
+    (None, 'encoder.ln')
     """
 
     vocab_size: int = 29_056
@@ -38,10 +43,9 @@ class MegatronBertConfig(BertConfig):
     intermediate_size: int = 4096
     model_type: str = "megatron-bert"
 
-    @property
-    def norm_first(self) -> bool:
-        """Return True."""
-        return True
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, with norms before the sub-layers and after the last layer."""
+        return norm_first_plan(self)
 
 
 class MegatronBertModel(BertModel):

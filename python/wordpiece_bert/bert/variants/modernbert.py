@@ -8,7 +8,7 @@ angles than in those with *full attention*. No weight has a bias unless the conf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,8 +28,10 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import attention, gated_mlp, norm_first, tables
+from wordpiece_bert.bert.plan.parts import Embeddings, Norm, Plan
 from wordpiece_bert.bert.poolings import first_token
-from wordpiece_bert.bert.rotary import LayerPositions, Rotary
+from wordpiece_bert.bert.rotary import Rotary
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.rotated import RotatedConfig
 
@@ -177,19 +179,35 @@ class ModernBertConfig(RotatedConfig):
         return tuple(_SLIDING if layer % n else _FULL for layer in range(self.num_hidden_layers))
 
     @property
-    def norm_first(self) -> bool:
-        """Return True."""
-        return True
-
-    @property
     def head_activation(self) -> str:
         """Return the activation of a head's hidden layer."""
         return self.classifier_activation
 
-    def _positions_of_layer(self, layer: int) -> LayerPositions:
-        if self.kinds_of_layers[layer] == _FULL:
-            return LayerPositions(Rotary(self.head_size, self.global_rope_theta))
-        return LayerPositions(Rotary(self.head_size, self.local_rope_theta), self.local_attention // 2)
+    def _plan(self) -> Plan:
+        """Return the layers of the model: norms first but in the first layer, rotary positions, gates, and windows."""
+
+        def norm(name: str) -> Norm:
+            return Norm(name, self.layer_norm_eps, bias=self.norm_bias)
+
+        layers = []
+        for layer, kind in enumerate(self.kinds_of_layers):
+            is_full = kind == _FULL
+            attend = attention(
+                self,
+                layer,
+                biases=self.attention_bias,
+                rotary=Rotary(self.head_size, self.global_rope_theta if is_full else self.local_rope_theta),
+                window=None if is_full else self.local_attention // 2,
+            )
+            bias = self.mlp_bias
+            feed = gated_mlp(self, layer, bias=bias, output_bias=bias, dropout="hidden_dropout_prob")
+            first, second = norm_first(layer, attend, feed, norm, dropout="")
+            first = replace(first, dropout="attention_probs_dropout_prob", before=first.before if layer else None)
+            layers.append((first, second))
+        first_norm = norm("embeddings.LayerNorm")
+        return Plan(
+            Embeddings(tables(self), (first_norm,), dropout="embedding_dropout"), tuple(layers), norm("encoder.ln")
+        )
 
     @classmethod
     def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -260,25 +278,6 @@ class ModernBertModel(BertModel):
         "Wqkv": ("Wqkv.query", "Wqkv.key", "Wqkv.value"),
         "Wi": ("Wi.gate", "Wi.up"),
     }
-
-    @classmethod
-    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        assert isinstance(config, ModernBertConfig)
-        attention, mlp = config.attention_bias, config.mlp_bias
-        shapes: dict[str, Shape] = {"embeddings.word_embeddings.weight": ("vocab_size", "hidden_size")}
-        shapes |= _norm("embeddings.LayerNorm", config)
-        for i in range(config.num_hidden_layers):
-            layer = f"encoder.layer.{i}"
-            if i:
-                shapes |= _norm(f"{layer}.attention.ln", config)
-            for name in ("query", "key", "value"):
-                shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "hidden_size", bias=attention)
-            shapes |= dense_shapes(f"{layer}.attention.output.dense", "hidden_size", "hidden_size", bias=attention)
-            shapes |= _norm(f"{layer}.ln", config)
-            for name in ("gate", "up"):
-                shapes |= dense_shapes(f"{layer}.intermediate.{name}", "hidden_size", "intermediate_size", bias=mlp)
-            shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size", bias=mlp)
-        return shapes | _norm("encoder.ln", config)
 
     @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:

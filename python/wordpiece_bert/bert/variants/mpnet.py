@@ -18,6 +18,8 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
+from wordpiece_bert.bert.plan.building import bert_plan
+from wordpiece_bert.bert.plan.parts import Distances, Table
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.positions import counted_positions, packed_positions
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wordpiece_bert.bert.functional import Ids
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
     "MPNetConfig",
@@ -71,6 +74,7 @@ class MPNetConfig(BertConfig):
     relative_attention_num_buckets: int = 32
     model_type: str = "mpnet"
 
+    pads_positions: ClassVar[bool] = True
     _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
     _sizes: ClassVar[tuple[str, ...]] = SIZES[:-1]
     _must_be: ClassVar[Mapping[str, Any]] = {**MUST_BE, "relative_attention_num_buckets": 32}
@@ -79,6 +83,12 @@ class MPNetConfig(BertConfig):
     def longest_row(self) -> int:
         """Return the longest row in tokens: P less two reserved positions, 0 (unused) and 1 (padding)."""
         return max(self.max_position_embeddings - _PAD - 1, 0)
+
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, with a bias of the scores by distance."""
+        buckets, heads = "relative_attention_num_buckets", "num_attention_heads"
+        bias = Distances(Table("encoder.relative_attention_bias", buckets, columns=heads))
+        return bert_plan(self, bias=bias)
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
         """Return the positions of tokens: 1 for padding, else counting from 2; word vectors count from 2 on.

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
+from wordpiece_bert.bert.checkpoint.fused import Place
 from wordpiece_bert.bert.config import MUST_BE, SIZES, BertConfig, refuse
 from wordpiece_bert.bert.engines.packing import quantized_table
-from wordpiece_bert.bert.heads.kinds import MaskedLM, SequenceClassification
+from wordpiece_bert.bert.heads.kinds import MaskedLM, MaskedLMNames, SequenceClassification
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.rotary import LayerPositions, Rotary
+from wordpiece_bert.bert.plan.building import attention, gated_mlp, norm_first, tables
+from wordpiece_bert.bert.plan.parts import Embeddings, Norm, Plan
+from wordpiece_bert.bert.rotary import Rotary
 from wordpiece_bert.bert.stored_tensor import loaded
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.rotated import RotatedConfig
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.engines.base import VocabularyHead
-    from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.bert.heads.base import HeadWeights
     from wordpiece_bert.bert.quantized import Int8Weight
 
 __all__ = ["NeoBertConfig", "NeoBertForMaskedLM", "NeoBertForSequenceClassification", "NeoBertModel"]
@@ -71,8 +71,8 @@ class NeoBertConfig(RotatedConfig):
     --------
     >>> from wordpiece_bert.bert import NeoBertConfig
     >>> config = NeoBertConfig(hidden_size=768, intermediate_size=3072)
-    >>> config.gated_size, config.rms_norm
-    (2048, True)
+    >>> config.gated_size, config.plan().last.kind
+    (2048, 'rms')
     """
 
     num_hidden_layers: int = 28
@@ -106,19 +106,24 @@ class NeoBertConfig(RotatedConfig):
         """Return the longest row: the rotation of the reference is a table of `max_position_embeddings` rows."""
         return self.max_position_embeddings
 
-    @property
-    def norm_first(self) -> bool:
-        """Return True."""
-        return True
+    def _plan(self) -> Plan:
+        """Return the layers of the model: RMS norms before the sub-layers, rotary positions, gates, and no dropout."""
 
-    @property
-    def rms_norm(self) -> bool:
-        """Return True."""
-        return True
+        def norm(name: str) -> Norm:
+            return Norm(name, self.layer_norm_eps, bias=False, kind="rms")
 
-    def _positions_of_layer(self, layer: int) -> LayerPositions:
-        del layer
-        return LayerPositions(Rotary(self.head_size, _THETA))
+        rotary = Rotary(self.head_size, _THETA)
+        layers = [
+            norm_first(
+                layer,
+                attention(self, layer, biases=False, rotary=rotary, dropout=""),
+                gated_mlp(self, layer, width="gated_size", output_bias=False),
+                norm,
+                dropout="",
+            )
+            for layer in range(self.num_hidden_layers)
+        ]
+        return Plan(Embeddings(tables(self), dropout=""), tuple(layers), norm("encoder.ln"))
 
     @classmethod
     def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -156,24 +161,6 @@ class NeoBertModel(BertModel):
     _layers_only: ClassVar[bool] = True
 
     @classmethod
-    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        shapes: dict[str, Shape] = {"embeddings.word_embeddings.weight": ("vocab_size", "hidden_size")}
-        for i in range(config.num_hidden_layers):
-            layer = f"encoder.layer.{i}"
-            shapes |= {f"{layer}.attention.ln.weight": ("hidden_size",), f"{layer}.ln.weight": ("hidden_size",)}
-            for name in (
-                "attention.self.query",
-                "attention.self.key",
-                "attention.self.value",
-                "attention.output.dense",
-            ):
-                shapes |= dense_shapes(f"{layer}.{name}", "hidden_size", "hidden_size", bias=False)
-            for name in ("gate", "up"):
-                shapes |= dense_shapes(f"{layer}.intermediate.{name}", "hidden_size", "gated_size", bias=False)
-            shapes |= dense_shapes(f"{layer}.output.dense", "gated_size", "hidden_size", bias=False)
-        return shapes | {"encoder.ln.weight": ("hidden_size",)}
-
-    @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
         """Return the name in a checkpoint of NeoBERT for one of BERT's names."""
         del config
@@ -185,7 +172,7 @@ class NeoBertModel(BertModel):
     ) -> Mapping[str, npt.NDArray[np.generic]]:
         """Split the tensors that hold several weights."""
         found: dict[str, Any] = {}
-        n, d, h = config.num_attention_heads, config.head_size, config.hidden_size
+        h = config.hidden_size
         for name, tensor in super()._renamed(weights, config, source).items():
             if not name.endswith(".qkv.weight"):
                 found[name] = tensor
@@ -195,10 +182,8 @@ class NeoBertModel(BertModel):
                 raise CheckpointError(
                     f"{source}: {name} has shape {list(tensor.shape)}, but the configuration requires {expected}"
                 )
-            heads = loaded(tensor).reshape(n, 3, d, h)
-            for i, part in enumerate(_PARTS):
-                rows = heads[:, i] if part == "value" else heads[:, i][:, _by_halves(d)]
-                found[name.replace(".qkv.", f".qkv.{part}.")] = rows.reshape(h, h)
+            whole = loaded(tensor)
+            found |= {name.replace(".qkv.", f".qkv.{part}."): whole[_rows(part, config)] for part in _PARTS}
         return found
 
     @classmethod
@@ -206,34 +191,41 @@ class NeoBertModel(BertModel):
         cls, weights: Iterator[tuple[str, AnyArray | Int8Weight]], config: BertConfig
     ) -> Iterator[tuple[str, AnyArray | Int8Weight]]:
         """Join queries, keys and values as a file has them; int8 weights stay apart, since each has its own factors."""
-        n, d, h = config.num_attention_heads, config.head_size, config.hidden_size
-        kept: list[Any] = []
+        whole = np.empty((0, 0), np.float32)
         for name, weight in weights:
-            part = next((part for part in _PARTS if f".qkv.{part}." in name), None)
-            if part is None or not isinstance(weight, np.ndarray):
+            place = cls._place(name, config)
+            if place.order is None or not isinstance(weight, np.ndarray):
                 yield name, weight
                 continue
-            heads = weight.reshape(n, d, h)
-            kept.append(heads if part == "value" else heads[:, np.argsort(_by_halves(d))])
-            if part == "value":
-                yield name.replace(".qkv.value.", ".qkv."), np.stack(kept, axis=1).reshape(3 * h, h)
-                kept = []
+            if place.part == 0:
+                whole = np.empty((place.parts * len(weight), *weight.shape[1:]), weight.dtype)
+            whole[place.order] = weight
+            if place.part == place.parts - 1:
+                yield place.tensor, whole
+
+    @classmethod
+    def _place(cls, name: str, config: BertConfig) -> Place:
+        part = next((part for part in _PARTS if f".qkv.{part}." in name), None)
+        if part is None:
+            return super()._place(name, config)
+        tensor = name.replace(f".qkv.{part}.", ".qkv.")
+        return Place(tensor, _PARTS.index(part), len(_PARTS), _rows(part, config))
 
 
-def _by_halves(size: int) -> npt.NDArray[np.intp]:
-    """Return the columns of a head with the first of each pair of neighbours before the second ones, [d]."""
-    return np.concatenate([np.arange(0, size, 2), np.arange(1, size, 2)])
+def _rows(part: str, config: BertConfig) -> npt.NDArray[np.intp]:
+    """Return the rows of queries, keys or values in a tensor ``qkv``, in the order in which they are computed, [H]."""
+    n, d = config.num_attention_heads, config.head_size
+    rows = np.arange(3 * n * d).reshape(n, 3, d)[:, _PARTS.index(part)]  # [N, d]
+    if part != "value":
+        rows = np.concatenate([rows[:, 0::2], rows[:, 1::2]], axis=1)  # the first of each pair, then the second ones
+    return rows.ravel()
 
 
 class NeoBertForMaskedLM(MaskedLM):
     """NeoBERT that predicts masked tokens: logits [B, S, V], a dense layer over x_L that is not the word table."""
 
     _base_model_class = NeoBertModel
-
-    @classmethod
-    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        del config
-        return dense_shapes("decoder", "hidden_size", "vocab_size")
+    _names = MaskedLMNames(None, None, "decoder", "decoder.bias")
 
     @classmethod
     def _tied(cls) -> dict[str, str]:
@@ -243,33 +235,6 @@ class NeoBertForMaskedLM(MaskedLM):
         if self.dtype == "int8" and name == "decoder.weight":
             return quantized_table(weight, "decoder")
         return super()._stored(name, weight)
-
-    def _set_up_head(self, weights: HeadWeights) -> None:
-        self._decoder = weights.decoder("decoder")
-
-    def predict(self, x: Array) -> Array:
-        """Run the head only, over any token vectors, [..., H] -> [..., V].
-
-        Parameters
-        ----------
-        x : ndarray of float32
-            Token vectors [..., H].
-
-        Returns
-        -------
-        ndarray of float32
-            The logits [..., V].
-
-        Examples
-        --------
-        >>> from wordpiece_bert.bert import NeoBertConfig, NeoBertForMaskedLM
-        >>> config = NeoBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
-        >>> model = NeoBertForMaskedLM.from_config(config)
-        >>> x = model.base_model([[2, 17, 4, 3]]).last_hidden_state
-        >>> model.predict(x[0, 2]).shape
-        (100,)
-        """
-        return self._decoder(x)
 
     def vocabulary_head(self) -> VocabularyHead:
         """Refuse: sparse vectors are pooled from heads with a hidden layer.

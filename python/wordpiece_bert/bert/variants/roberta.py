@@ -59,6 +59,8 @@ class RobertaConfig(BertConfig):
     pad_token_id: int | None = 1
     model_type: str = "roberta"
 
+    pads_positions: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pad_token_id is None or not 0 <= self.pad_token_id < self.max_position_embeddings - 1:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wordpiece_bert._internal.safe_json import quoted
-from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import LARGEST_SIZE, MUST_BE, BertConfig, refuse
 from wordpiece_bert.bert.model import BertModel
-from wordpiece_bert.bert.rotary import LayerPositions, Rotary
+from wordpiece_bert.bert.plan.building import attention, embeddings, gated_mlp, norm_last, pooler
+from wordpiece_bert.bert.plan.parts import Plan
+from wordpiece_bert.bert.rotary import Rotary
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.rotated import RotatedConfig
 from wordpiece_bert.errors import CheckpointError
@@ -79,6 +80,8 @@ class RotaryConfig(RotatedConfig):
     _must_be: ClassVar[Mapping[str, object]] = ROTARY_MUST_BE
     #: Whether queries, keys, values and the two outputs of a layer have biases.
     has_biases: ClassVar[bool] = False
+    #: The dropout of training before the output of a gated network, as in `Mlp`.
+    _gate_dropout: ClassVar[str] = ""
     #: The older names of fields; a field under its present name counts.
     _older_names: ClassVar[Mapping[str, str]] = {}
 
@@ -96,9 +99,19 @@ class RotaryConfig(RotatedConfig):
         """Return d, the size of one head."""
         return self.hidden_size // self.num_attention_heads if self.head_dim is None else self.head_dim
 
-    def _positions_of_layer(self, layer: int) -> LayerPositions:
-        del layer
-        return LayerPositions(Rotary(self.head_size, self.rope_theta, self.rope_factor))
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of BERT, with rotary positions and gated networks."""
+        bias, rotary = self.has_biases, Rotary(self.head_size, self.rope_theta, self.rope_factor)
+        layers = [
+            norm_last(
+                self,
+                layer,
+                attention(self, layer, size="attention_size", biases=bias, rotary=rotary),
+                gated_mlp(self, layer, output_bias=bias, dropout=self._gate_dropout),
+            )
+            for layer in range(self.encoder_layers)
+        ]
+        return Plan(embeddings(self), tuple(layers), pooler=pooler(self))
 
     @classmethod
     def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -173,26 +186,6 @@ class RotaryModel(BertModel):
     _older_prefixes: ClassVar[tuple[str, ...]] = ()
     #: Older names of modules, as patterns, and what they are now.
     _older_modules: ClassVar[tuple[tuple[str, str], ...]] = ()
-
-    @classmethod
-    def _shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        assert isinstance(config, RotaryConfig)
-        shapes: dict[str, Shape] = {"embeddings.word_embeddings.weight": ("vocab_size", "hidden_size")}
-        if config.type_vocab_size:
-            shapes["embeddings.token_type_embeddings.weight"] = ("type_vocab_size", "hidden_size")
-        shapes |= norm_shapes("embeddings.LayerNorm")
-        bias = config.has_biases
-        for i in range(config.num_hidden_layers):
-            layer = f"encoder.layer.{i}"
-            for name in ("query", "key", "value"):
-                shapes |= dense_shapes(f"{layer}.attention.self.{name}", "hidden_size", "attention_size", bias=bias)
-            shapes |= dense_shapes(f"{layer}.attention.output.dense", "attention_size", "hidden_size", bias=bias)
-            shapes |= norm_shapes(f"{layer}.attention.output.LayerNorm")
-            for name in ("gate", "up"):
-                shapes |= dense_shapes(f"{layer}.intermediate.{name}", "hidden_size", "intermediate_size", bias=False)
-            shapes |= dense_shapes(f"{layer}.output.dense", "intermediate_size", "hidden_size", bias=bias)
-            shapes |= norm_shapes(f"{layer}.output.LayerNorm")
-        return shapes | dense_shapes("pooler.dense", "hidden_size", "hidden_size")
 
     @classmethod
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from wordpiece_bert.bert.plan.building import norm_first_plan
 from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.roberta import (
     RobertaConfig,
@@ -21,6 +22,7 @@ from wordpiece_bert.bert.variants.roberta import (
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
     "XLMRobertaXLConfig",
@@ -45,8 +47,8 @@ class XLMRobertaXLConfig(RobertaConfig):
     Examples
     --------
     >>> from wordpiece_bert.bert import XLMRobertaConfig, XLMRobertaXLConfig
-    >>> XLMRobertaConfig().norm_first, XLMRobertaXLConfig().norm_first
-    (False, True)
+    >>> XLMRobertaConfig().plan().last, XLMRobertaXLConfig().plan().last.name
+    (None, 'encoder.ln')
     >>> XLMRobertaXLConfig().num_hidden_layers
     36
     """
@@ -61,10 +63,9 @@ class XLMRobertaXLConfig(RobertaConfig):
     layer_norm_eps: float = 1e-5
     model_type: str = "xlm-roberta-xl"
 
-    @property
-    def norm_first(self) -> bool:
-        """Return True."""
-        return True
+    def _plan(self) -> Plan:
+        """Return the layers of the model: those of MegatronBERT, without dropout after the feed-forward networks."""
+        return norm_first_plan(self, output_dropout="")
 
 
 class XLMRobertaXLModel(RobertaModel):

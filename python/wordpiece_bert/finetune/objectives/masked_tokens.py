@@ -6,15 +6,17 @@ rows are pairs, that of the next sentence (or, for pairs of ALBERT, of the sente
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.bert.auto import read_config
+from wordpiece_bert.bert.auto import read_config, read_config_file
 from wordpiece_bert.bert.config import BertConfig
+from wordpiece_bert.bert.families import class_named, family_of
 from wordpiece_bert.bert.heads.base import pooler_output
-from wordpiece_bert.bert.heads.bert import BertForMaskedLM, BertForPreTraining
+from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.parts import next_sentence_scores
 from wordpiece_bert.bert.inputs import as_array, check_labels
 from wordpiece_bert.bert.losses import IGNORED
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
+    from wordpiece_bert.bert.families import Family
     from wordpiece_bert.bert.heads.base import HeadModel
     from wordpiece_bert.finetune.problem import TrainingProblem
 
@@ -42,19 +45,25 @@ __all__ = ["MaskedTokens", "new_model"]
 
 @completed_by(FITTING)
 def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str = "rust") -> HeadModel:
-    """Return BERT with the heads of pre-training and weights drawn for it.
+    """Return a model with the heads of pre-training and weights drawn for it.
 
     Weights are N(0, initializer_range²), biases 0, norms 1, and the row of the padding token 0.
 
     Parameters
     ----------
     pairs : bool
-        Whether it has the head for pairs too: `BertForPreTraining`, otherwise `BertForMaskedLM`.
+        Whether it has the head for pairs too, which BERT and ERNIE have: `BertForPreTraining`, otherwise
+        `BertForMaskedLM` or the class of the configuration's family.
 
     Returns
     -------
-    BertForPreTraining or BertForMaskedLM
+    Model
         The model.
+
+    Raises
+    ------
+    ConfigError
+        The family has no head for masked tokens, or none for pairs.
 
     Examples
     --------
@@ -64,8 +73,18 @@ def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str =
     >>> type(new_model(config, pairs=False)).__name__, type(new_model(config, pairs=True)).__name__
     ('BertForMaskedLM', 'BertForPreTraining')
     """
-    model_class: type[HeadModel] = BertForPreTraining if pairs else BertForMaskedLM
-    return model_class.from_config(config, seed=seed, backend=backend)
+    family = family_of(config)
+    model_class = class_named(family.head_name("PreTraining" if pairs else "MaskedLM"))
+    if model_class is None or (pairs and not _has_pairs(family)):
+        what = "for pairs" if pairs else "for masked tokens"
+        raise ConfigError(f"models of type {family.model_type!r} have no head {what}")
+    return cast("type[HeadModel]", model_class).from_config(config, seed=seed, backend=backend)
+
+
+def _has_pairs(family: Family) -> bool:
+    """Return whether a family has the head for pairs."""
+    found = class_named(family.head_name("PreTraining"))  # that of ELECTRA is its discriminator
+    return found is not None and issubclass(found, BertForPreTraining)
 
 
 class MaskedTokens(ExamplesObjective["HeadModel"]):
@@ -84,19 +103,19 @@ class MaskedTokens(ExamplesObjective["HeadModel"]):
         return BertConfig(**sizes)
 
     def config_from_file(self, file: str | os.PathLike[str]) -> BertConfig:
-        """Read the configuration of a new BERT."""
-        return BertConfig.from_file(file)
+        """Read the configuration of a new model, of any family with a head for masked tokens."""
+        return read_config_file(Path(file))
 
     def new_model(self, config: BertConfig, *, pairs: bool, seed: int = 42, backend: str = "rust") -> HeadModel:
-        """Return BERT with random weights, as the function `new_model`."""
-        return new_model(config, pairs=pairs, seed=seed, backend=backend)
+        """Return a model with random weights, as `new_model`; without the head for pairs where the family has none."""
+        return new_model(config, pairs=pairs and _has_pairs(family_of(config)), seed=seed, backend=backend)
 
     def load_model(
         self, name: str | os.PathLike[str], *, pairs: bool, seed: int = 42, download: bool = False
     ) -> HeadModel:
-        """Load a model with a head for masked tokens; only BERT itself has one for pairs here."""
-        kind = read_config(find_model(name, download=download)).model_type
-        head = "PreTraining" if pairs and kind == "bert" else "MaskedLM"
+        """Load a model with a head for masked tokens, and one for pairs where the family has it."""
+        family = family_of(read_config(find_model(name, download=download)))
+        head = "PreTraining" if pairs and _has_pairs(family) else "MaskedLM"
         return model_for(name, head, seed=seed, download=download)  # type: ignore[arg-type]
 
     def reads_pairs(self, model: HeadModel) -> bool:

@@ -8,32 +8,27 @@
 
 use super::disentangled_scratch::DisentangledScratch;
 use super::forward::{EncoderScratch, Task};
-use super::weights::Convolution;
+use super::weights::Packed;
 use crate::gemm::{Epilogue, linear};
 use crate::matrix::{PANEL, Row, add_columns, panels};
 use crate::neighbours::Neighbours;
-use crate::norm::layer_norm;
+use crate::plan::{Attention, Convolution, Residual};
 use crate::tile::tiles;
 
 impl Task<'_, '_> {
-    /// Clears the embeddings of masked tokens, finds the relative positions of all distances, and computes the convolution
-    /// of the embeddings.
-    pub(super) fn prepare_disentangled(&mut self) {
-        let Some(kind) = &self.encoder.disentangled else { return };
-        self.clear_masked();
+    /// Finds the relative positions of all distances.
+    pub(super) fn find_relative_rows(&mut self) {
+        let Some(relative) = &self.encoder.relative_positions else { return };
         let EncoderScratch { positions, disentangled, .. } = &mut *self.scratch;
         let farthest = positions.iter().max().map_or(0, |position| *position as usize);
-        if !kind.layers.is_empty() && (farthest > disentangled.max_distance || disentangled.relative_rows.is_empty()) {
-            kind.positions.fill(farthest, &mut disentangled.relative_rows);
+        if farthest > disentangled.max_distance || disentangled.relative_rows.is_empty() {
+            relative.fill(farthest, &mut disentangled.relative_rows);
             disentangled.max_distance = farthest;
-        }
-        if let Some(convolution) = &kind.convolution {
-            self.convolve(convolution);
         }
     }
 
     /// Sets the hidden states of masked tokens to 0.
-    fn clear_masked(&mut self) {
+    pub(super) fn clear_masked(&mut self) {
         let mut start = 0;
         let mut x = self.scratch.x.view_mut();
         for sequence in &self.sequences {
@@ -45,8 +40,8 @@ impl Task<'_, '_> {
     }
 
     /// Computes activation(convolution(x)), where x is 0 beyond the ends of a sequence and for masked tokens.
-    fn convolve(&mut self, convolution: &Convolution) {
-        let hidden = self.encoder.config.hidden;
+    pub(super) fn convolve(&mut self, convolution: &Convolution<Packed>) {
+        let hidden = self.encoder.hidden;
         let width = panels(hidden);
         let EncoderScratch { x, positions, converted, disentangled, .. } = &mut *self.scratch;
         let DisentangledScratch { neighbours, convolved, .. } = disentangled;
@@ -70,27 +65,23 @@ impl Task<'_, '_> {
         }
     }
 
-    /// Computes x = LN(x + the output of the convolution), 0 for masked tokens, after the first layer.
-    pub(super) fn add_convolution(&mut self) {
-        let Some(convolution) = self.encoder.disentangled.as_ref().and_then(|kind| kind.convolution.as_ref()) else {
-            return;
-        };
-        let config = self.encoder.config;
+    /// Computes x = after(x + the output of the convolution), which was computed from the input of the layer.
+    pub(super) fn add_convolution(&mut self, residual: &Residual<Packed>) {
+        let (hidden, instruction_set) = (self.encoder.hidden, self.execution.instruction_set);
         let EncoderScratch { x, disentangled, .. } = &mut *self.scratch;
         // The activation of the padding columns need not be 0.
-        add_columns(disentangled.convolved.view(), x.view_mut(), config.hidden);
-        let norm = convolution.norm.with_eps(config.eps, config.hidden);
-        layer_norm(self.execution.instruction_set, norm, &mut x.view_mut());
-        self.clear_masked();
+        add_columns(disentangled.convolved.view(), x.view_mut(), hidden);
+        if let Some(norm) = &residual.after {
+            norm.apply(instruction_set, &mut x.view_mut());
+        }
     }
 
     /// Computes the context of masked tokens in layer number `index`: they see no token, so that their scores are equal,
     /// and the context is the mean of the values of all positions of the padded row.
     ///
     /// The hidden states of all masked tokens of a row are the same, so one of them stands for those that are not computed.
-    pub(super) fn attend_to_all(&mut self, index: usize) {
-        let config = self.encoder.config;
-        let columns = config.heads * config.head_size;
+    pub(super) fn attend_to_all(&mut self, index: usize, attention: &Attention<Packed>, size: usize) {
+        let columns = attention.heads * size;
         let EncoderScratch { qkv, context, positions, .. } = &mut *self.scratch;
         let values = qkv.view().panels(2 * panels(columns)..3 * panels(columns));
         let mut start = 0;

@@ -1,8 +1,9 @@
 //! The scratch buffers of what DeBERTa computes besides the layers of BERT.
 
-use super::weights::Disentangled;
+use super::weights::Packed;
 use crate::disentangled::RelativeScores;
 use crate::matrix::Matrix;
+use crate::plan::Attention;
 
 /// Scratch buffers of a DeBERTa, kept from call to call. They only grow.
 #[derive(Default)]
@@ -17,13 +18,13 @@ pub(super) struct DisentangledScratch {
 }
 
 impl DisentangledScratch {
-    /// Returns the relative terms of layer number `index`.
-    pub(super) fn scores<'a>(&'a self, kind: &'a Disentangled, index: usize) -> RelativeScores<'a> {
+    /// Returns the relative terms of an attention.
+    pub(super) fn scores<'a>(&'a self, attention: &'a Attention<Packed>) -> RelativeScores<'a> {
         RelativeScores {
-            terms: kind.layers.get(index),
+            terms: attention.relative.as_ref(),
             rows: &self.relative_rows,
             max_distance: self.max_distance,
-            count: kind.count,
+            count: attention.terms,
         }
     }
 }

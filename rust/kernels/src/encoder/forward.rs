@@ -6,25 +6,22 @@
 //! same bits in any batch and with any number of threads.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::mem::swap;
 
 use wordpiece_parallel::{Scratch, ScratchPool, Workers, map_with};
 
 use super::disentangled_scratch::DisentangledScratch;
 use super::inputs::{EmbeddingTables, Sequence, TokenColumns};
 use super::tasks::{RowsTogether, group_into_tasks, rows_of};
-use super::weights::{
-    Disentangled, EncoderConfig, Layer, LayerNormWeights, LayerPositions, Layers, Norm, RelativeBiasTable,
-};
+use super::weights::{Packed, RelativeBiasTable};
 use crate::arch::{InstructionSet, TileUnit};
 use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, ScoreBias, attention};
+use crate::disentangled::RelativePositions;
 use crate::embeddings::sum_rows;
 use crate::execution::Execution;
-use crate::gemm::{
-    ConvertedInputs, Dense, Epilogue, PackedWeights, Products, linear, linear_of_converted, linear_rounded,
-};
-use crate::matrix::{Matrix, PANEL, ViewMut, add_rows, panels};
-use crate::norm::{LayerNorm, layer_norm, rms_norm};
+use crate::gemm::{ConvertedInputs, Epilogue, PackedWeights, Products, linear, linear_of_converted, linear_rounded};
+use crate::matrix::{Matrix, PANEL, add_rows, panels};
+use crate::plan::{Attention, Body, Mlp, Plan, Residual, Step};
 use crate::pooling::pool_rows;
 use crate::rotary::{Rotation, rotate};
 use crate::tile::tiles;
@@ -34,30 +31,20 @@ const KEPT_SCRATCH: usize = 16;
 
 /// An encoder: all weights except the embedding tables, which each call passes in.
 pub struct Encoder {
-    /// The sizes.
-    pub config: EncoderConfig,
+    /// The layers.
+    pub plan: Plan<Packed>,
+    /// H, the width of the hidden states.
+    pub hidden: usize,
+    /// E, the width of the embedding tables.
+    pub embedding: usize,
     /// The instructions to compute with.
     pub instruction_set: InstructionSet,
     /// The tile registers that multiply pairs of bfloat16 numbers or int8 numbers, if the CPU has them.
     pub tiles: Option<TileUnit>,
-    /// The dense layer of MobileBERT from E, or 3E for three neighbours, to H, before the other embeddings are added.
-    pub transformation: Option<Arc<Dense>>,
-    /// The norm of the embeddings, over E columns, or over H in MobileBERT, if the model has one.
-    pub embedding_norm: Option<Norm>,
-    /// The dense layer from E to H, if the model has one.
-    pub projection: Option<Dense>,
-    /// The layers.
-    pub layers: Layers,
-    /// The layer norm after the last layer, over H columns, if the model has one.
-    pub last_norm: Option<LayerNormWeights>,
-    /// The bias of MPNet's attention, or ALiBi's.
-    pub relative_bias: Option<RelativeBiasTable>,
-    /// How a DeBERTa differs from BERT.
-    pub disentangled: Option<Disentangled>,
     /// The frequencies of rotary positions, `[d/2]` each, of which layers may have different ones.
     pub rotary: Vec<Vec<f32>>,
-    /// What each layer knows about positions; may be empty if none knows anything.
-    pub positions: Vec<LayerPositions>,
+    /// Which relative position each distance has, where scores have terms of them.
+    pub relative_positions: Option<RelativePositions>,
     /// The scratch buffers of earlier calls.
     pub scratch: ScratchPool<EncoderScratch, KEPT_SCRATCH>,
 }
@@ -65,20 +52,18 @@ pub struct Encoder {
 /// The intermediate results of a task. Buffers only grow.
 #[derive(Default)]
 pub struct EncoderScratch {
-    /// The embeddings [rows, E], if they are projected.
-    pub(super) embedded: Matrix,
-    /// The hidden state [rows, H].
+    /// The hidden state [rows, H]; before the first layer the embeddings [rows, E].
     pub(super) x: Matrix,
-    /// The input of a half of a layer after its norm [rows, H], if norms come first.
-    pub(super) normed: Matrix,
+    /// What becomes `x` next.
+    next: Matrix,
+    /// The input of a body after the norm before it [rows, H].
+    normed: Matrix,
     /// Queries, keys and values [rows, 3·N·d], each beginning at a panel.
     pub(super) qkv: Matrix,
     /// The output of attention [rows, N·d].
     pub(super) context: Matrix,
-    /// The output of the attention block [rows, H].
-    pub(super) attended: Matrix,
     /// The intermediate activations of some rows of the feed-forward network [rows, F].
-    pub(super) inner: Matrix,
+    inner: Matrix,
     /// The gate of these rows in a gated feed-forward network [rows, F].
     gate: Matrix,
     /// The inputs of products in 16 or 8 bits.
@@ -96,20 +81,11 @@ pub struct EncoderScratch {
     rotations: Vec<Rotation>,
     /// What a DeBERTa computes besides the above.
     pub(super) disentangled: DisentangledScratch,
-    /// The narrow input of a layer of MobileBERT [rows, h].
-    pub(super) narrow: Matrix,
-    /// What becomes `attended` or `x` next [rows, h or H].
-    pub(super) spare: Matrix,
 }
 
 impl Scratch for EncoderScratch {}
 
 impl Encoder {
-    /// Returns what layer number `index` knows about positions.
-    fn positions_of(&self, index: usize) -> LayerPositions {
-        self.positions.get(index).copied().unwrap_or_default()
-    }
-
     /// Whether attention multiplies bfloat16 numbers after products with these weights: as they do, and after int8 where
     /// that is faster than float32.
     pub fn multiplies_heads_as_bfloat16(
@@ -123,10 +99,8 @@ impl Encoder {
 
     /// Returns how many rows are computed together by what multiplies the weights of the layers.
     fn rows_together(&self) -> RowsTogether {
-        let weights = match &self.layers {
-            Layers::Bert(layers) => layers.first().map(|layer| layer.qkv.weights()),
-            Layers::Bottleneck(layers) => layers.first().map(|layer| layer.value.weights()),
-        };
+        let attention = self.plan.layers.iter().flatten().find_map(Residual::attention);
+        let weights = attention.map(|attention| attention.qkv.weights());
         RowsTogether::of(weights.is_some_and(|weights| weights.are_multiplied_by(self.tiles)))
     }
 
@@ -163,17 +137,6 @@ impl Encoder {
     }
 }
 
-impl EncoderConfig {
-    /// Applies a norm of the layers to each row of `x`, in place.
-    fn normalize(&self, instruction_set: InstructionSet, norm: LayerNorm<'_>, x: &mut ViewMut<'_>) {
-        if self.rms_norm {
-            rms_norm(instruction_set, norm, x);
-        } else {
-            layer_norm(instruction_set, norm, x);
-        }
-    }
-}
-
 /// The state of some sequences in the encoder.
 pub(super) struct Task<'a, 's> {
     pub(super) encoder: &'a Encoder,
@@ -198,44 +161,39 @@ impl<'a, 's> Task<'a, 's> {
     }
 
     fn run(mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
-        match self.encoder.layers {
-            Layers::Bert(_) => self.embed(tables, tokens),
-            Layers::Bottleneck(_) => self.embed_neighbours(tables, tokens),
-        }
+        self.embed(tables, tokens);
+        self.find_relative_rows();
         self.write_state(0);
-        let encoder = self.encoder;
-        for index in 0..encoder.layers.len() {
-            match &encoder.layers {
-                Layers::Bert(layers) => {
-                    self.attend(index, &layers[index]);
-                    self.feed_forward(&layers[index]);
-                    if index == 0 {
-                        self.add_convolution();
-                    }
+        let plan = &self.encoder.plan;
+        for (index, layer) in plan.layers.iter().enumerate() {
+            // It reads the input of the layer, which the other sub-layers replace.
+            for residual in layer {
+                if let Body::Convolution(convolution) = &residual.body {
+                    self.convolve(convolution);
                 }
-                Layers::Bottleneck(layers) => self.run_bottleneck(index, &layers[index]),
             }
-            if index + 1 == encoder.layers.len() {
+            for residual in layer {
+                self.run_residual(index, residual);
+            }
+            if index + 1 == plan.layers.len() {
                 self.write_state(index + 2);
-                self.normalize_last();
+                if let Some(norm) = &plan.last {
+                    norm.apply(self.execution.instruction_set, &mut self.scratch.x.view_mut());
+                }
             }
             self.write_state(index + 1);
         }
         self.pool();
     }
 
-    /// Computes x = LN(word + type + position), of which a model may lack parts, projected to H columns if it has a
-    /// projection, and the angles of rotary positions.
+    /// Computes the sums of rows of tables, the norms and dense layers that follow, and the angles of rotary positions.
     fn embed(&mut self, tables: EmbeddingTables<'_>, tokens: TokenColumns<'_>) {
-        let Encoder { config, projection, embedding_norm, rotary, .. } = self.encoder;
-        let EncoderConfig { hidden, embedding, .. } = *config;
-        let EncoderScratch { embedded, x, converted, line, positions, position_ids, rotations, .. } =
-            &mut *self.scratch;
+        let Encoder { plan, hidden, embedding, rotary, .. } = self.encoder;
+        let EncoderScratch { x, line, positions, position_ids, rotations, .. } = &mut *self.scratch;
         line.resize(2 * embedding, 0.0);
         positions.clear();
         position_ids.clear();
-        let to = if projection.is_some() { &mut *embedded } else { &mut *x };
-        let mut out = to.reshape(self.rows, embedding).view_mut();
+        let mut out = x.reshape(self.rows, *embedding).view_mut();
         for sequence in &self.sequences {
             for (i, token) in sequence.tokens.clone().enumerate() {
                 let value = |column: &[u32], default: usize| column.get(token).map_or(default, |n| *n as usize);
@@ -250,7 +208,7 @@ impl<'a, 's> Task<'a, 's> {
                     parts[count] = (table, position);
                     count += 1;
                 }
-                sum_rows(&parts[..count], embedding, line, positions.len(), &mut out);
+                sum_rows(&parts[..count], *embedding, line, positions.len(), &mut out);
                 positions.push(value(tokens.positions, i) as u32);
                 position_ids.push(position as u32);
             }
@@ -259,71 +217,74 @@ impl<'a, 's> Task<'a, 's> {
         for (rotation, frequencies) in rotations.iter_mut().zip(rotary) {
             rotation.fill(position_ids, frequencies);
         }
-        // The norm of DeBERTa follows the projection.
-        let norm_first = self.encoder.disentangled.is_none();
-        let instruction_set = self.execution.instruction_set;
-        if let Some(norm) = embedding_norm.as_ref().filter(|_| norm_first) {
-            norm.apply(instruction_set, embedding, &mut out);
+        for step in &plan.embeddings.then {
+            let EncoderScratch { x, next, converted, .. } = &mut *self.scratch;
+            match step {
+                Step::Norm(norm) => {
+                    norm.apply(self.execution.instruction_set, &mut x.view_mut());
+                    if plan.embeddings.masked {
+                        self.clear_masked();
+                    }
+                }
+                Step::Dense(dense) => {
+                    swap(x, next);
+                    let to = x.reshape(self.rows, *hidden).view_mut();
+                    linear(self.execution, next.view(), dense, Epilogue::Bias, to, converted);
+                }
+            }
         }
-        if let Some(projection) = projection {
-            let to = x.reshape(self.rows, hidden).view_mut();
-            linear(self.execution, embedded.view(), projection, Epilogue::Bias, to, converted);
-        }
-        if let Some(norm) = embedding_norm.as_ref().filter(|_| !norm_first) {
-            norm.apply(instruction_set, hidden, &mut x.view_mut());
-        }
-        self.prepare_disentangled();
     }
 
-    /// Computes attended = LN(x + attention(x)·Wᵀ + b), or x + attention(LN(x))·Wᵀ + b, with layer `layer`, which is
-    /// number `index`.
-    fn attend(&mut self, index: usize, layer: &Layer) {
-        let config = &self.encoder.config;
-        let EncoderConfig { hidden, heads, head_size, eps, norm_first, .. } = *config;
+    /// Computes x = after(x + body(before(x))), and with a second norm again(x + that).
+    fn run_residual(&mut self, index: usize, residual: &Residual<Packed>) {
+        let instruction_set = self.execution.instruction_set;
+        if let Some(norm) = &residual.before {
+            let EncoderScratch { x, normed, .. } = &mut *self.scratch;
+            normed.reshape(self.rows, self.encoder.hidden).data_mut().copy_from_slice(x.data());
+            norm.apply(instruction_set, &mut normed.view_mut());
+        }
+        match &residual.body {
+            Body::Attention(attention) => self.attend(index, attention, residual),
+            Body::Mlp(mlp) => self.feed_forward(mlp, residual),
+            Body::Convolution(_) => self.add_convolution(residual),
+        }
+        if let Some(again) = &residual.again {
+            let EncoderScratch { x, next, .. } = &mut *self.scratch; // `next` is the input
+            add_rows(next.data(), x.data_mut());
+            again.apply(instruction_set, &mut x.view_mut());
+        }
+        if residual.masked {
+            self.clear_masked();
+        }
+    }
+
+    /// Computes x = after(x + attention(before(x))·Wᵀ + b), in layer number `index`.
+    fn attend(&mut self, index: usize, attention: &Attention<Packed>, residual: &Residual<Packed>) {
         let (rows, instruction_set) = (self.rows, self.execution.instruction_set);
         let EncoderScratch { x, normed, qkv, converted, rotations, .. } = &mut *self.scratch;
-        let norm = layer.output_norm.as_ref().map(|norm| norm.with_eps(eps, hidden));
-        let input = match norm {
-            Some(norm) if norm_first => {
-                normed.reshape(rows, hidden).data_mut().copy_from_slice(x.data());
-                config.normalize(instruction_set, norm, &mut normed.view_mut());
-                normed.view()
-            }
-            _ => x.view(),
-        };
-        let width = panels(heads * head_size);
+        let input = if residual.before.is_some() { normed.view() } else { x.view() };
+        let size = attention.output.weights().k() / attention.heads;
+        let width = panels(attention.heads * size);
         let to = qkv.reshape(rows, 3 * width * PANEL).view_mut();
-        linear(self.execution, input, &layer.qkv, Epilogue::Bias, to, converted);
-        if let Some(norms) = &layer.query_key_norms {
-            for (part, norm) in norms.iter().enumerate() {
-                let norm = norm.with_eps(eps, heads * head_size);
-                let mut qkv = qkv.view_mut();
-                config.normalize(instruction_set, norm, &mut qkv.panels(part * width..(part + 1) * width));
-            }
+        linear(self.execution, input, &attention.qkv, Epilogue::Bias, to, converted);
+        for (part, norm) in attention.norms.iter().flatten().enumerate() {
+            norm.apply(instruction_set, &mut qkv.view_mut().panels(part * width..(part + 1) * width));
         }
-        if let Some(rotary) = self.encoder.positions_of(index).rotary {
+        if let Some(rotary) = attention.rotary {
             for part in [0, 1] {
                 let mut qkv = qkv.view_mut();
-                rotate(
-                    instruction_set,
-                    &rotations[rotary],
-                    heads,
-                    head_size,
-                    &mut qkv.panels(part * width..(part + 1) * width),
-                );
+                let columns = &mut qkv.panels(part * width..(part + 1) * width);
+                rotate(instruction_set, &rotations[rotary], attention.heads, size, columns);
             }
         }
-        self.run_heads(index, self.multiplies_heads_as_bfloat16(layer.qkv.weights()));
-        let EncoderScratch { x, context, attended, converted, .. } = &mut *self.scratch;
-        let to = attended.reshape(rows, hidden).view_mut();
-        linear(self.execution, context.view(), &layer.output, Epilogue::Residual(x.view()), to, converted);
-        if let Some(norm) = norm.filter(|_| !norm_first) {
-            config.normalize(instruction_set, norm, &mut attended.view_mut());
+        self.run_heads(index, attention, size);
+        let EncoderScratch { x, context, next, converted, .. } = &mut *self.scratch;
+        let to = next.reshape(rows, self.encoder.hidden).view_mut();
+        linear(self.execution, context.view(), &attention.output, Epilogue::Residual(x.view()), to, converted);
+        if let Some(norm) = &residual.after {
+            norm.apply(instruction_set, &mut next.view_mut());
         }
-        if let Some(second) = &layer.second_norm {
-            add_rows(x.data(), attended.data_mut());
-            config.normalize(instruction_set, second.with_eps(eps, hidden), &mut attended.view_mut());
-        }
+        swap(x, next);
     }
 
     /// As the function of [`Encoder`], for the instructions of this task.
@@ -333,21 +294,20 @@ impl<'a, 's> Task<'a, 's> {
     }
 
     /// Computes the context of all heads from queries, keys and values, in layer number `index`.
-    pub(super) fn run_heads(&mut self, index: usize, bfloat16: bool) {
-        let EncoderConfig { heads, head_size, .. } = self.encoder.config;
-        let width = panels(heads * head_size);
+    fn run_heads(&mut self, index: usize, of: &Attention<Packed>, size: usize) {
+        let bfloat16 = self.multiplies_heads_as_bfloat16(of.qkv.weights());
+        let width = panels(of.heads * size);
         let EncoderScratch { qkv, context, attention: scratch, positions, disentangled, .. } = &mut *self.scratch;
         // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use
         // on.
-        context.reshape(self.rows, heads * head_size);
-        let relative_bias = self.encoder.relative_bias.as_ref();
-        let relative_bias = relative_bias.map(|table| match table {
+        context.reshape(self.rows, of.heads * size);
+        let relative_bias = of.bias.as_deref().map(|table| match table {
             RelativeBiasTable::Distances { bias, max_distance } => {
                 ScoreBias::Distances(RelativeBias { bias, max_distance: *max_distance })
             }
             RelativeBiasTable::Slopes(slopes) => ScoreBias::Slopes(slopes),
         });
-        let relative_scores = self.encoder.disentangled.as_ref().map(|kind| disentangled.scores(kind, index));
+        let relative_scores = of.masked_sees_all.then(|| disentangled.scores(of));
         let mut start = 0;
         for sequence in &mut self.sequences {
             let all = start..start + sequence.tokens.len();
@@ -358,10 +318,10 @@ impl<'a, 's> Task<'a, 's> {
                 queries: part(0).rows(all.clone()),
                 keys: part(1).rows(keys.clone()),
                 values: part(2).rows(keys),
-                heads,
-                size: head_size,
+                heads: of.heads,
+                size,
                 positions: &positions[all.clone()],
-                window: self.encoder.positions_of(index).window,
+                window: of.window,
                 relative_bias,
                 relative_scores,
                 bfloat16,
@@ -370,61 +330,48 @@ impl<'a, 's> Task<'a, 's> {
             let weights = sequence.attentions.get_mut(index).map(|to| AttentionWeights { to, length });
             attention(self.execution, inputs, scratch, context.view_mut().rows(all), weights);
         }
-        if relative_scores.is_some() {
-            self.attend_to_all(index);
+        if of.masked_sees_all {
+            self.attend_to_all(index, of, size);
         }
     }
 
-    /// Computes x = LN(a + FFN(a)), or a + FFN(LN(a)), for a = attended and FFN(a) = activation(a·W₁ᵀ + b₁)·W₂ᵀ + b₂,
-    /// whose activation is multiplied by a·Wᵀ + b in a gated network.
-    fn feed_forward(&mut self, layer: &Layer) {
-        let config = &self.encoder.config;
-        let EncoderConfig { hidden, intermediate, activation, eps, norm_first, .. } = *config;
+    /// Computes x = after(x + FFN(before(x))) for FFN(a) = activation(a·W₁ᵀ + b₁)·W₂ᵀ + b₂, whose activation is multiplied
+    /// by a·Wᵀ + b in a gated network.
+    fn feed_forward(&mut self, mlp: &Mlp<Packed>, residual: &Residual<Packed>) {
+        let (hidden, intermediate) = (self.encoder.hidden, mlp.output.weights().k());
         let instruction_set = self.execution.instruction_set;
-        let EncoderScratch { x, normed, attended, inner, gate, converted, rounded, .. } = &mut *self.scratch;
-        let norm = layer.outer_norm.with_eps(eps, hidden);
-        if norm_first {
-            normed.reshape(self.rows, hidden).data_mut().copy_from_slice(attended.data());
-            config.normalize(instruction_set, norm, &mut normed.view_mut());
-        }
+        let EncoderScratch { x, normed, next, inner, gate, converted, rounded, .. } = &mut *self.scratch;
+        next.reshape(self.rows, hidden);
         for part in tiles(self.rows, self.together.feed_forward) {
-            let a = attended.view().rows(part.clone());
-            let input = if norm_first { normed.view().rows(part.clone()) } else { a };
-            let (mut last, mut epilogue) = (&layer.inner, Epilogue::Activation(activation));
-            if let Some(up) = &layer.up {
+            let a = x.view().rows(part.clone());
+            let input = if residual.before.is_some() { normed.view().rows(part.clone()) } else { a };
+            let (mut last, mut epilogue) = (&mlp.inner, Epilogue::Activation(mlp.activation));
+            if let Some(up) = &mlp.up {
                 let to = gate.reshape(part.len(), intermediate).view_mut();
                 linear(self.execution, input, last, epilogue, to, converted);
                 (last, epilogue) = (up, Epilogue::Gate(gate.view()));
             }
-            let mut x = x.view_mut();
-            let to = x.rows(part.clone());
-            if last.are_rounded_before(&layer.outer) {
+            let mut next = next.view_mut();
+            let to = next.rows(part.clone());
+            if last.are_rounded_before(&mlp.output) {
                 let input = converted.convert(self.execution, input, last.weights());
-                let inner = linear_rounded(self.execution, input, last, epilogue, part.len(), &layer.outer, rounded);
-                linear_of_converted(self.execution, inner, &layer.outer, Epilogue::Residual(a), to);
+                let inner = linear_rounded(self.execution, input, last, epilogue, part.len(), &mlp.output, rounded);
+                linear_of_converted(self.execution, inner, &mlp.output, Epilogue::Residual(a), to);
             } else {
                 let inner_out = inner.reshape(part.len(), intermediate).view_mut();
                 linear(self.execution, input, last, epilogue, inner_out, converted);
-                linear(self.execution, inner.view(), &layer.outer, Epilogue::Residual(a), to, converted);
+                linear(self.execution, inner.view(), &mlp.output, Epilogue::Residual(a), to, converted);
             }
-            if !norm_first {
-                config.normalize(instruction_set, norm, &mut x.rows(part));
+            if let Some(norm) = &residual.after {
+                norm.apply(instruction_set, &mut next.rows(part));
             }
         }
-    }
-
-    /// Computes x = LN(x) after the last layer, if the model has such a norm.
-    fn normalize_last(&mut self) {
-        let config = &self.encoder.config;
-        if let Some(norm) = &self.encoder.last_norm {
-            let norm = norm.with_eps(config.eps, config.hidden);
-            config.normalize(self.execution.instruction_set, norm, &mut self.scratch.x.view_mut());
-        }
+        swap(x, next);
     }
 
     /// Copies hidden state number `index` to the sequences that request it.
     fn write_state(&mut self, index: usize) {
-        let hidden = self.encoder.config.hidden;
+        let hidden = self.encoder.hidden;
         let mut start = 0;
         for sequence in &mut self.sequences {
             for (_, to) in sequence.states.iter_mut().filter(|state| state.0 == index) {
@@ -439,7 +386,7 @@ impl<'a, 's> Task<'a, 's> {
 
     /// Pools the last hidden state for the sequences that request it.
     fn pool(self) {
-        let hidden = self.encoder.config.hidden;
+        let hidden = self.encoder.hidden;
         let mut start = 0;
         for sequence in self.sequences {
             if let Some(pooled) = sequence.pooled {

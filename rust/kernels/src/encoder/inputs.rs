@@ -16,9 +16,6 @@ pub struct EmbeddingTables<'a> {
     pub positions: Option<Numbers<'a>>,
 }
 
-/// The neighbour of a token at the end of a sequence: a vector of zeros.
-pub const NO_NEIGHBOUR: u32 = u32::MAX;
-
 /// The tokens of all sequences, one sequence after the other. All columns have the same length, or are empty.
 #[derive(Clone, Copy)]
 pub struct TokenColumns<'a> {
@@ -28,9 +25,6 @@ pub struct TokenColumns<'a> {
     pub types: &'a [u32],
     /// Rows of the table of positions; empty for 0, 1, 2, … in each sequence.
     pub position_ids: &'a [u32],
-    /// For embeddings of three neighbours, the rows of the table of words of the next and of the previous token of each
-    /// token, `[2 * tokens]`, [`NO_NEIGHBOUR`] beyond the ends of a sequence; else empty.
-    pub neighbours: &'a [u32],
     /// The position of each token in its sequence, where attention weights and hidden states are written; empty for
     /// 0, 1, 2, … in each sequence.
     pub positions: &'a [u32],

@@ -22,50 +22,62 @@
 //! use wordpiece_kernels::activation::Activation;
 //! use wordpiece_kernels::encoder::*;
 //! use wordpiece_kernels::gemm::{Dense, Products};
+//! use wordpiece_kernels::norm::NormKind;
 //! use wordpiece_kernels::numbers::Numbers;
+//! use wordpiece_kernels::plan::*;
 //! use wordpiece_kernels::pooling::Pooling;
 //!
 //! let dense = || (Numbers::F32(&[0.0; 4]), &[0.0; 2][..]); // [2, 2] and [2]
-//! let norm = || LayerNormWeights::new(&[1.0; 2], &[0.0; 2]);
-//! let layer = Layer {
-//!     qkv: Arc::new(Dense::new(&[dense(), dense(), dense()], 2, Products::Float32)),
-//!     output: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
-//!     output_norm: Some(norm()),
-//!     query_key_norms: None,
-//!     second_norm: None,
-//!     inner: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
+//! let packed = |layers: &[_]| Arc::new(Dense::new(layers, 2, Products::Float32));
+//! let weights = || LayerNormWeights::new(&[1.0; 2], &[0.0; 2]);
+//! let norm = || Norm { weights: weights(), eps: 0.0, columns: 2, kind: NormKind::Layer };
+//! let attention = Body::Attention(Attention {
+//!     qkv: packed(&[dense(), dense(), dense()]),
+//!     output: packed(&[dense()]),
+//!     heads: 1,
+//!     norms: None,
+//!     rotary: None,
+//!     window: None,
+//!     bias: None,
+//!     relative: None,
+//!     terms: 1,
+//!     masked_sees_all: false,
+//!     dropout: (),
+//! });
+//! let mlp = Body::Mlp(Mlp {
+//!     inner: packed(&[dense()]),
 //!     up: None,
-//!     outer: Arc::new(Dense::new(&[dense()], 2, Products::Float32)),
-//!     outer_norm: norm(),
-//! };
+//!     output: packed(&[dense()]),
+//!     activation: Activation::Gelu,
+//!     dropout: (),
+//! });
+//! let residual =
+//!     |body| Residual { body, before: None, after: Some(norm()), again: None, dropout: (), masked: false };
 //! let encoder = Encoder {
-//!     config: EncoderConfig {
-//!         hidden: 2,
-//!         embedding: 2,
-//!         heads: 1,
-//!         head_size: 2,
-//!         intermediate: 2,
-//!         activation: Activation::Gelu,
-//!         eps: 0.0,
-//!         rms_norm: false,
-//!         norm_first: false,
+//!     plan: Plan {
+//!         embeddings: Embeddings {
+//!             words: Some(()),
+//!             positions: Some(()),
+//!             types: None,
+//!             tasks: None,
+//!             then: vec![Step::Norm(norm())],
+//!             masked: false,
+//!             dropout: (),
+//!         },
+//!         layers: vec![vec![residual(attention), residual(mlp)]],
+//!         last: None,
 //!     },
+//!     hidden: 2,
+//!     embedding: 2,
 //!     instruction_set: InstructionSet::detect(),
 //!     tiles: None,
-//!     transformation: None,
-//!     embedding_norm: Some(Norm { weights: norm(), eps: Some(0.0) }),
-//!     projection: None,
-//!     layers: Layers::Bert(vec![Arc::new(layer)]),
-//!     last_norm: None,
-//!     relative_bias: None,
-//!     disentangled: None,
 //!     rotary: vec![],
-//!     positions: vec![],
+//!     relative_positions: None,
 //!     scratch: Default::default(),
 //! };
 //! let words = Numbers::F32(&[1.0, 3.0, 8.0, 2.0]); // ids 0 and 1
 //! let tables = EmbeddingTables { words, types: None, positions: Some(Numbers::F32(&[0.0; 4])) };
-//! let tokens = TokenColumns { ids: &[1, 0], types: &[], position_ids: &[], neighbours: &[], positions: &[] };
+//! let tokens = TokenColumns { ids: &[1, 0], types: &[], position_ids: &[], positions: &[] };
 //!
 //! let mut vector = [f32::NAN; 2];
 //! let sequence = Sequence {
@@ -80,7 +92,6 @@
 //! assert_eq!(vector, [1.0, -1.0]);
 //! ```
 
-mod bottleneck;
 mod disentangled;
 mod disentangled_scratch;
 mod forward;
@@ -89,8 +100,5 @@ mod tasks;
 mod weights;
 
 pub use forward::{Encoder, EncoderScratch};
-pub use inputs::{EmbeddingTables, NO_NEIGHBOUR, PooledOutput, Sequence, TokenColumns};
-pub use weights::{
-    BottleneckLayer, Convolution, DenseNorm, Disentangled, EncoderConfig, Layer, LayerNormWeights, LayerPositions,
-    Layers, Norm, RelativeBiasTable, Source,
-};
+pub use inputs::{EmbeddingTables, PooledOutput, Sequence, TokenColumns};
+pub use weights::{LayerNormWeights, Norm, Packed, RelativeBiasTable};

@@ -123,7 +123,7 @@ pub fn attend_backward(
         let gradients = [dq.data_mut(), dk.data_mut(), dv.data_mut()];
         let operands = Operands { q, k, c, dc, transposed: [keys, values] };
         let PositionSums { distances, terms } = &mut *sums;
-        let dbias = heads.relative_bias.map(|bias| {
+        let dbias = heads.distances().map(|bias| {
             let of_head = 2 * bias.max_distance + 1;
             &mut distances[head * of_head..][..of_head]
         });

@@ -184,7 +184,7 @@ impl Backward<'_> {
                         simd.store(&mut p[i], at, dropped);
                         simd.store(&mut ds[i], at, simd.mul(weight, simd.sub(dp, simd.splat(product))));
                     }
-                    if let (Some(sums), Some(bias)) = (dbias.as_deref_mut(), heads.relative_bias) {
+                    if let (Some(sums), Some(bias)) = (dbias.as_deref_mut(), heads.distances()) {
                         let from = bias.max_distance - positions[query] as usize;
                         let keys = positions[..rows.keys].iter().skip(panel * PANEL);
                         for (x, key) in ds[i].0.iter().zip(keys) {

@@ -1,165 +1,112 @@
-//! The convolution of a DeBERTa, forward and backward, over the tokens of one task.
+//! The convolution of a DeBERTa, forward and backward, over the tokens of one task: f(dropout(convolution(x₀))), x₀ being the
+//! input of the layer. It is a dense layer over the neighbours of each token, side by side, and 0 for masked tokens.
 //!
-//! The output x of the first layer, whose input is x₀, becomes LN(x + f(dropout(convolution(x₀)))), and 0 for masked tokens.
-//! The convolution is a dense layer over the neighbours of each token, side by side.
+//! Backward, the gradient with respect to the neighbours is added up at the token that each of them is. It goes to x₀, past the
+//! sub-layers between, so it is kept until these have added theirs.
 
 use super::activation::activation_backward;
 use super::dropout::Site;
-use super::layer::{LayerScratch, Pass, TaskTokens, TrainingConfig};
-use super::norm::{Normalized, normalize, normalize_backward};
-use super::parameters::{Affine, ConvolutionParameters, norm_weights, packed, packed_transposed};
+use super::layer::{LayerScratch, Pass, ResidualGradients, TaskTokens};
+use super::parameters::Borrowed;
 use super::products::add_column_sums;
-use crate::activation::{Activation, apply};
-use crate::encoder::LayerNormWeights;
-use crate::gemm::{Dense, Epilogue, Products, linear};
-use crate::matrix::{Matrix, PANEL, Row, add_columns, add_rows, panels};
+use crate::activation::apply;
+use crate::gemm::{Dense, Epilogue, linear};
+use crate::matrix::{Matrix, PANEL, Row, View, add_columns, add_rows, panels};
 use crate::neighbours::Neighbours;
-
-/// The packed weights of a convolution, for one direction of a pass.
-pub(super) struct Convolution {
-    dense: Dense,
-    norm: LayerNormWeights,
-    activation: Activation,
-    /// How many neighbours an output is computed from.
-    width: usize,
-}
+use crate::plan::Convolution;
 
 /// What a task has of the convolution.
 #[derive(Default)]
 pub(super) struct ConvolutionTask {
-    /// The neighbours of each token [rows, width · H′], and the gradient with respect to them.
+    /// The neighbours of each token [rows, width · H′].
     pub neighbours: Matrix,
+    /// The gradient with respect to these.
     dneighbours: Matrix,
     /// Before the activation [rows, H].
     z: Matrix,
-    /// Of the norm.
-    output: Normalized,
-    /// The gradient with respect to the result of the dense layer [rows, H].
-    pub dz: Matrix,
     /// The gradient with respect to x₀ [rows, H].
     dx: Matrix,
-    /// The sums of the gradients of the bias, and of γ and β.
-    pub bias: Vec<Row>,
-    pub norm: [Vec<Row>; 2],
 }
 
-impl Convolution {
-    /// Packs a convolution for the forward pass.
-    pub fn forward(of: ConvolutionParameters<'_>, config: TrainingConfig) -> Convolution {
-        Convolution::new(of, config, packed)
-    }
-
-    /// Packs it for the backward pass.
-    pub fn backward(of: ConvolutionParameters<'_>, config: TrainingConfig) -> Convolution {
-        Convolution::new(of, config, packed_transposed)
-    }
-
-    fn new(
-        of: ConvolutionParameters<'_>,
-        config: TrainingConfig,
-        pack: impl FnOnce(&[Affine<'_>], usize, Products) -> Dense,
-    ) -> Convolution {
-        let TrainingConfig { hidden, products, .. } = config;
-        let (width, padded) = (neighbours(of, hidden), panels(hidden) * PANEL);
-        // Each neighbour begins at a panel.
-        let mut weight = vec![0.0; of.dense.weight.len() / hidden * padded];
-        for (to, from) in weight.chunks_exact_mut(padded).zip(of.dense.weight.chunks_exact(hidden)) {
-            to[..hidden].copy_from_slice(from);
-        }
-        let dense = pack(&[Affine { weight: &weight, bias: of.dense.bias }], width * padded, products);
-        Convolution { dense, norm: norm_weights(of.norm), activation: of.activation, width }
-    }
-}
-
-/// Returns how many neighbours an output is computed from.
-pub(super) fn neighbours(of: ConvolutionParameters<'_>, hidden: usize) -> usize {
-    of.dense.weight.len() / (hidden * hidden)
-}
-
-impl Convolution {
-    /// Replaces the output `y` of the first layer, whose input is `x`.
-    pub fn apply(
+impl Pass<'_> {
+    /// Computes to = x + f(dropout(convolution(x₀))).
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    pub fn convolve(
         &self,
-        pass: &Pass<'_>,
+        index: usize,
+        of: &Convolution<Borrowed<'_>>,
+        dense: &Dense,
         tokens: &TaskTokens,
-        x: &Matrix,
-        y: &mut Matrix,
+        [first, x]: [View<'_>; 2],
         kept: &mut ConvolutionTask,
+        to: &mut Matrix,
         scratch: &mut LayerScratch,
     ) {
-        let TrainingConfig { hidden, eps, .. } = pass.config;
-        let (rows, instruction_set) = (tokens.rows, pass.execution.instruction_set);
+        let (rows, hidden, instruction_set) = (tokens.rows, self.config.hidden, self.execution.instruction_set);
         let LayerScratch { h, converted, states, .. } = scratch;
-        let ConvolutionTask { neighbours, z, output, .. } = kept;
-        neighbours.reshape(rows, self.width * panels(hidden) * PANEL);
-        for (of_sequence, part, visible) in self.each_sequence(tokens, hidden) {
-            let to = &mut neighbours.view_mut();
-            of_sequence.gather(x.view().rows(visible), &tokens.positions[part.clone()], &mut to.rows(part));
+        let ConvolutionTask { neighbours, z, .. } = kept;
+        let mut gathered = neighbours.reshape(rows, of.width * panels(hidden) * PANEL).view_mut();
+        for (of_sequence, part, visible) in each_sequence(of.width, tokens, hidden) {
+            let positions = &tokens.positions[part.clone()];
+            of_sequence.gather(first.rows(visible), positions, &mut gathered.rows(part));
         }
-        let to = z.reshape(rows, hidden).view_mut();
-        linear(pass.execution, neighbours.view(), &self.dense, Epilogue::Bias, to, converted);
+        linear(self.execution, neighbours.view(), dense, Epilogue::Bias, z.reshape(rows, hidden).view_mut(), converted);
         tokens.clear_masked(z);
-        pass.drop(pass.mask(Site::Convolution, 0), tokens, z, hidden, states);
+        self.drop(self.mask(Site::Convolution, index, of.dropout), tokens, z, hidden, states);
         h.reshape(rows, hidden).data_mut().copy_from_slice(z.data());
-        apply(instruction_set, self.activation, h.data_mut());
-        output.x_hat.reshape(rows, hidden).data_mut().copy_from_slice(y.data());
+        apply(instruction_set, of.activation, h.data_mut());
+        for panel in 0..panels(hidden) {
+            to.reshape(rows, hidden).view_mut().panel(panel).copy_from_slice(x.panel(panel));
+        }
         // The activation of the padding columns need not be 0.
-        add_columns(h.view(), output.x_hat.view_mut(), hidden);
-        normalize(instruction_set, self.norm.with_eps(eps, hidden), output, &mut y.view_mut());
-        tokens.clear_masked(y);
+        add_columns(h.view(), to.view_mut(), hidden);
     }
 
-    /// Replaces the gradient with respect to the result by that with respect to the output of the first layer, and keeps that
-    /// with respect to its input for [`ConvolutionTask::add_to`].
-    pub fn apply_backward(
+    /// Computes the gradient of the dense layer's result in `gradients.dinner`, for `gradients.dy`, and keeps that with
+    /// respect to x₀ for [`ConvolutionTask::add_to`].
+    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
+    pub fn convolve_backward(
         &self,
-        pass: &Pass<'_>,
+        index: usize,
+        of: &Convolution<Borrowed<'_>>,
+        dense: &Dense,
         tokens: &TaskTokens,
-        dx: &mut Matrix,
         kept: &mut ConvolutionTask,
+        gradients: &mut ResidualGradients,
         scratch: &mut LayerScratch,
     ) {
-        let TrainingConfig { hidden, eps, .. } = pass.config;
-        let (rows, instruction_set) = (tokens.rows, pass.execution.instruction_set);
+        let (rows, hidden, instruction_set) = (tokens.rows, self.config.hidden, self.execution.instruction_set);
         let LayerScratch { h, converted, states, .. } = scratch;
-        let ConvolutionTask { dneighbours, z, output, dz, dx: to_input, bias, norm: sums, .. } = kept;
-        for sums in sums.iter_mut().chain([&mut *bias]) {
-            sums.clear();
-            sums.resize(panels(hidden), Row::ZERO);
-        }
-        tokens.clear_masked(dx);
-        let norm = self.norm.with_eps(eps, hidden);
-        let sums = sums.each_mut().map(|sums| &mut sums[..]);
-        normalize_backward(instruction_set, norm, output, &mut dx.view_mut(), sums);
-        dz.reshape(rows, hidden).data_mut().copy_from_slice(dx.data());
+        let ResidualGradients { dy, dinner: dz, sums, .. } = gradients;
+        let ConvolutionTask { dneighbours, z, dx: to_input, .. } = kept;
+        dz.reshape(rows, hidden).data_mut().copy_from_slice(dy.data());
         let h = h.reshape(rows, hidden).data_mut();
-        activation_backward(instruction_set, self.activation, z.data(), dz.data_mut(), h);
-        pass.drop(pass.mask(Site::Convolution, 0), tokens, dz, hidden, states);
+        activation_backward(instruction_set, of.activation, z.data(), dz.data_mut(), h);
+        self.drop(self.mask(Site::Convolution, index, of.dropout), tokens, dz, hidden, states);
         tokens.clear_masked(dz);
-        add_column_sums(pass.execution, dz.view(), bias);
-        let to = dneighbours.reshape(rows, self.width * panels(hidden) * PANEL).view_mut();
-        linear(pass.execution, dz.view(), &self.dense, Epilogue::Bias, to, converted);
+        add_column_sums(self.execution, dz.view(), &mut sums.output);
+        let to = dneighbours.reshape(rows, of.width * panels(hidden) * PANEL).view_mut();
+        linear(self.execution, dz.view(), dense, Epilogue::Bias, to, converted);
         to_input.reshape(rows, hidden).data_mut().fill(Row::ZERO);
-        for (of_sequence, part, visible) in self.each_sequence(tokens, hidden) {
+        for (of_sequence, part, visible) in each_sequence(of.width, tokens, hidden) {
             let to = &mut to_input.view_mut();
             let from = dneighbours.view().rows(part.clone());
             of_sequence.scatter(from, &tokens.positions[part], &mut to.rows(visible));
         }
     }
+}
 
-    /// Returns which tokens of each sequence are neighbours, all of its tokens, and those that are visible.
-    fn each_sequence<'a>(
-        &self,
-        tokens: &'a TaskTokens,
-        columns: usize,
-    ) -> impl Iterator<Item = (Neighbours<'a>, std::ops::Range<usize>, std::ops::Range<usize>)> + use<'a> {
-        let width = self.width;
-        tokens.sequences.iter().map(move |rows| {
-            let part = rows.tokens.clone();
-            let visible = part.start..part.start + rows.keys;
-            (Neighbours { width, columns, visible: &tokens.positions[visible.clone()] }, part, visible)
-        })
-    }
+/// Returns which tokens of each sequence are neighbours, all of its tokens, and those that are visible.
+fn each_sequence(
+    width: usize,
+    tokens: &TaskTokens,
+    columns: usize,
+) -> impl Iterator<Item = (Neighbours<'_>, std::ops::Range<usize>, std::ops::Range<usize>)> {
+    tokens.sequences.iter().map(move |rows| {
+        let part = rows.tokens.clone();
+        let visible = part.start..part.start + rows.keys;
+        (Neighbours { width, columns, visible: &tokens.positions[visible.clone()] }, part, visible)
+    })
 }
 
 impl ConvolutionTask {

@@ -30,25 +30,6 @@ pub enum Site {
     Relative = 25,
 }
 
-/// P at each site; 0 for no dropout.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Rates {
-    /// After the norm of the embeddings.
-    pub embeddings: f64,
-    /// Of the attention weights.
-    pub attention_weights: f64,
-    /// After the dense layer of the attention.
-    pub attention_output: f64,
-    /// Before the second dense layer of the feed-forward network.
-    pub intermediate: f64,
-    /// After it.
-    pub output: f64,
-    /// After the convolution.
-    pub convolution: f64,
-    /// Of the table of relative positions.
-    pub relative: f64,
-}
-
 /// The key of all masks of a micro-batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Dropout {
@@ -58,8 +39,6 @@ pub struct Dropout {
     pub step: u64,
     /// The number of the batch among those of the step.
     pub micro_batch: u64,
-    /// P at each site.
-    pub rates: Rates,
 }
 
 /// The masks at one site.
@@ -73,17 +52,8 @@ pub struct Mask {
 }
 
 impl Dropout {
-    /// Returns the masks at `site` of layer `layer`, which is 0 for the embeddings; `None` where P is 0.
-    pub fn at(&self, site: Site, layer: usize) -> Option<Mask> {
-        let rate = match site {
-            Site::Embeddings => self.rates.embeddings,
-            Site::AttentionWeights => self.rates.attention_weights,
-            Site::AttentionOutput => self.rates.attention_output,
-            Site::Intermediate => self.rates.intermediate,
-            Site::Output => self.rates.output,
-            Site::Convolution => self.rates.convolution,
-            Site::Relative => self.rates.relative,
-        };
+    /// Returns the masks at `site` of layer `layer`, which is 0 for the embeddings, for P = `rate`; `None` where that is 0.
+    pub fn at(&self, site: Site, layer: usize, rate: f64) -> Option<Mask> {
         let words = [self.seed, site as u64, self.step, self.micro_batch, layer as u64];
         let key = words.iter().fold(0, |key, word| next(key ^ word));
         // The top 53 bits of a draw are compared with P·2⁵³; the lower ones do not matter.

@@ -15,21 +15,20 @@ use std::mem::swap;
 
 use wordpiece_parallel::{ScratchPool, Workers, map_with};
 
-use super::convolution::Convolution;
 use super::dropout::{Dropout, Site};
 use super::heads::Rows;
-use super::layer::{Gradients, Kept, LayerScratch, Pass, TaskTokens, TrainingConfig};
+use super::layer::{Kept, Layer, Pass, TaskTokens, TrainingConfig};
 use super::norm::{normalize, normalize_backward};
 use super::parameters::{
-    Affine, AffineGradient, Backward, EncoderGradients, EncoderParameters, Forward, LayerParameters,
-    RelativeParameters, norm_weights, write_sum,
+    AffineGradient, AffineNorm, Borrowed, EncoderGradients, EncoderParameters, RelativeParameters, backward, forward,
+    norm_of, write_sum,
 };
 use super::relative::{LayerTerms, RelativeTable};
 use super::tasks::{Batch, Task, Worker};
-use crate::attention::RelativeBias;
 use crate::execution::Execution;
 use crate::gemm::Products;
-use crate::matrix::{Matrix, Row, panels};
+use crate::matrix::{Row, panels};
+use crate::plan::{Attention, Body, Residual};
 
 /// The most tokens of a task, unless one sequence has more: enough that reading the weights costs little compared with
 /// using them, few enough that there are tasks for many threads.
@@ -50,7 +49,7 @@ pub struct PassOptions {
 ///
 /// The buffers are kept from batch to batch; they only grow.
 pub struct EncoderTraining {
-    /// The sizes.
+    /// The sizes of the last pass.
     pub(super) config: TrainingConfig,
     /// On one thread; each pass is given others.
     pub(super) execution: Execution,
@@ -64,8 +63,10 @@ pub struct EncoderTraining {
     pub(super) ids: Option<Vec<u32>>,
     /// of token types;
     pub(super) types: Vec<u32>,
-    /// and of positions.
+    /// of positions;
     pub(super) position_ids: Vec<u32>,
+    /// and of tasks.
+    pub(super) task_ids: Vec<u32>,
     /// What a DeBERTa has of relative positions.
     relative: RelativeTable,
     /// The scratch buffers of each thread.
@@ -73,10 +74,10 @@ pub struct EncoderTraining {
 }
 
 impl EncoderTraining {
-    /// Returns an encoder of these sizes, to be trained with these instructions.
-    pub fn new(config: TrainingConfig, execution: Execution) -> EncoderTraining {
+    /// Returns an encoder that is to be trained with these products and instructions.
+    pub fn new(products: Products, execution: Execution) -> EncoderTraining {
         EncoderTraining {
-            config,
+            config: TrainingConfig { hidden: 0, embedding: 0, products },
             execution: Execution { pool: None, ..execution },
             options: PassOptions::default(),
             tasks: Vec::new(),
@@ -84,6 +85,7 @@ impl EncoderTraining {
             ids: None,
             types: Vec::new(),
             position_ids: Vec::new(),
+            task_ids: Vec::new(),
             relative: RelativeTable::default(),
             scratch: ScratchPool::default(),
         }
@@ -105,25 +107,26 @@ impl EncoderTraining {
         self.options = options;
         self.ids = batch.ids.map(<[u32]>::to_vec);
         (self.types, self.position_ids) = (batch.types.to_vec(), batch.position_ids.to_vec());
+        self.task_ids = batch.tasks.to_vec();
         self.group(batch, parameters.uses.len());
+        let plan = &parameters.plan;
+        self.config = self.sizes(parameters, batch);
         let (config, shared) = (self.config, self.shared(pool));
-        let of_all = pass(config, self.execution, options, parameters);
+        let of_all = Pass { config, execution: self.execution, dropout: options.dropout, relative: None };
         self.embed(&of_all, parameters, batch, pool);
-        let kind = parameters.disentangled.as_ref();
-        let relative = kind.and_then(|kind| kind.relative.as_ref());
-        if let Some(relative) = relative {
+        if let Some(relative) = relative_of(&plan.layers) {
             let farthest = batch.positions.iter().max().map_or(0, |position| *position as usize);
             self.relative.prepare(relative, farthest, config, self.execution);
         }
-        let convolution = kind.and_then(|kind| kind.convolution).map(|of| Convolution::forward(of, config));
         let hidden = config.hidden;
         for (index, set) in parameters.uses.iter().enumerate() {
-            let layer = &parameters.layers[*set];
-            let packed = Forward::new(shared, layer, hidden, config.products);
-            let terms = self.terms(&of_all, relative, index, layer, shared);
-            let heads = kind.map(|kind| self.relative.heads(kind, terms.as_ref(), config));
-            let pass = Pass { relative: heads, ..of_all };
-            let convolution = convolution.as_ref().filter(|_| index == 0);
+            let plan = &plan.layers[*set][..];
+            let packed = forward(shared, plan, hidden, config.products);
+            let layer = Layer { index, plan, packed: &packed };
+            let attention = plan.iter().find_map(Residual::attention);
+            let terms = attention.and_then(|attention| self.terms(&of_all, index, attention, shared));
+            let relative = attention.map(|attention| self.relative.heads(attention, terms.as_ref()));
+            let pass = Pass { relative, ..of_all };
             let trained = options.trained_from.is_none_or(|first| index >= first);
             let tasks = self.tasks[..self.used].iter_mut().collect();
             map_with(
@@ -132,12 +135,9 @@ impl EncoderTraining {
                 || self.scratch.check_out(),
                 |worker, task: &mut Task| {
                     let Worker { layer: scratch, kept, next, .. } = &mut **worker;
-                    let Task { tokens, layers, x, convolution: convolved, .. } = task;
+                    let Task { tokens, layers, x, .. } = task;
                     let kept = if trained && !options.checkpointing { &mut layers[index] } else { kept };
-                    pass.forward(index, &packed, tokens, x, kept, next, scratch);
-                    if let Some(convolution) = convolution {
-                        convolution.apply(&pass, tokens, x, next, convolved, scratch);
-                    }
+                    pass.forward(layer, tokens, x, kept, next, scratch);
                     swap(x, next);
                     if trained {
                         swap(&mut layers[index].x, next);
@@ -145,8 +145,8 @@ impl EncoderTraining {
                 },
             );
         }
-        if let Some(norm) = parameters.last_norm {
-            let (norm, eps, set) = (norm_weights(norm), config.eps, self.execution.instruction_set);
+        if let Some(norm) = plan.last {
+            let (norm, set) = (norm_of(norm), self.execution.instruction_set);
             map_with(
                 self.tasks[..self.used].iter_mut().collect(),
                 pool,
@@ -154,7 +154,7 @@ impl EncoderTraining {
                 |(), task: &mut Task| {
                     let Task { last, x, .. } = task;
                     last.x_hat.reshape(task.tokens.rows, hidden).data_mut().copy_from_slice(x.data());
-                    normalize(set, norm.with_eps(eps, hidden), last, &mut x.view_mut());
+                    normalize(set, norm.kind, norm.parameters(), last, &mut x.view_mut());
                 },
             );
         }
@@ -179,30 +179,28 @@ impl EncoderTraining {
         pool: Option<Workers>,
     ) {
         let (options, config, execution) = (self.options, self.config, self.shared(pool));
-        let hidden = config.hidden;
-        let of_all = pass(config, self.execution, options, parameters);
-        let kind = parameters.disentangled.as_ref();
-        let relative = kind.and_then(|kind| kind.relative.as_ref());
-        let convolution = kind.and_then(|kind| kind.convolution);
-        let packed_convolution = convolution.map(|of| Convolution::backward(of, config));
+        let (hidden, plan) = (config.hidden, &parameters.plan);
+        let of_all = Pass { config, execution: self.execution, dropout: options.dropout, relative: None };
         for task in &mut self.tasks[..self.used] {
             let TaskTokens { first, rows, .. } = task.tokens;
             task.dx.fill_rows(rows, hidden, &dx[first * hidden..(first + rows) * hidden]);
-            task.gradients.sums.positions.distances.fill(0.0);
+            task.gradients.positions.distances.fill(0.0);
         }
-        if let (Some(norm), Some(to)) = (parameters.last_norm, &mut gradients.last_norm) {
+        if let (Some(norm), Some(to)) = (plan.last, &mut gradients.plan.last) {
             self.last_norm_backward(norm, to, pool);
         }
-        let mut written = vec![false; parameters.layers.len()];
+        let mut written = vec![false; plan.layers.len()];
         let lowest = options.trained_from.unwrap_or(0);
         for (index, set) in parameters.uses.iter().enumerate().skip(lowest).rev() {
-            let layer = &parameters.layers[*set];
-            let packed = Backward::new(execution, layer, hidden, config.products);
-            let forward = options.checkpointing.then(|| Forward::new(execution, layer, hidden, config.products));
-            let terms = self.terms(&of_all, relative, index, layer, execution);
-            let heads = kind.map(|kind| self.relative.heads(kind, terms.as_ref(), config));
-            let pass = Pass { relative: heads, ..of_all };
-            let convolution = packed_convolution.as_ref().filter(|_| index == 0);
+            let plan = &plan.layers[*set][..];
+            let packed = backward(execution, plan, hidden, config.products);
+            let layer = Layer { index, plan, packed: &packed };
+            let again = options.checkpointing.then(|| forward(execution, plan, hidden, config.products));
+            let attention = plan.iter().find_map(Residual::attention);
+            let terms = attention.and_then(|attention| self.terms(&of_all, index, attention, execution));
+            let relative = attention.map(|attention| self.relative.heads(attention, terms.as_ref()));
+            let pass = Pass { relative, ..of_all };
+            let scale = attention.map_or(1.0, |attention| pass.heads(index, attention).scale());
             let tasks = self.tasks[..self.used].iter_mut().collect();
             map_with(
                 tasks,
@@ -210,53 +208,50 @@ impl EncoderTraining {
                 || self.scratch.check_out(),
                 |worker, task: &mut Task| {
                     let Worker { layer: scratch, next, .. } = &mut **worker;
-                    let Task { tokens, layers, dx, gradients, recomputed, convolution: convolved, .. } = task;
-                    if let Some(convolution) = convolution {
-                        convolution.apply_backward(&pass, tokens, dx, convolved, scratch);
-                    }
-                    let mut kept = &layers[index];
-                    if let Some(layer) = &forward {
-                        pass.forward(index, layer, tokens, &kept.x, recomputed, next, scratch);
+                    let Task { tokens, layers, dx, gradients, recomputed, .. } = task;
+                    let mut kept = &mut layers[index];
+                    if let Some(packed) = &again {
+                        pass.forward(Layer { packed, ..layer }, tokens, &kept.x, recomputed, next, scratch);
                         kept = recomputed;
                     }
-                    pass.backward(index, &packed, tokens, kept, dx, gradients, scratch);
-                    if convolution.is_some() {
-                        convolved.add_to(dx);
-                    }
+                    pass.backward(layer, tokens, kept, dx, gradients, scratch);
                 },
             );
-            let scale = pass.heads(index).scale();
-            let of_terms = terms.zip(relative).map(|(terms, relative)| {
+            let of_terms = terms.zip(attention).and_then(|(terms, attention)| {
+                let relative = attention.relative.as_ref()?;
                 let tasks: Vec<_> =
-                    self.tasks[..self.used].iter().map(|task| &task.gradients.sums.positions.terms).collect();
-                let mask = of_all.mask(Site::Relative, index);
+                    self.tasks[..self.used].iter().map(|task| &task.gradients.positions.terms).collect();
+                let mask = of_all.mask(Site::Relative, index, relative.dropout);
                 let table = &mut self.relative;
-                (table.backward(relative, layer, terms, &tasks, scale, mask, config, execution), relative.terms)
+                Some((table.backward(relative, attention, terms, &tasks, scale, mask, config, execution), relative))
             });
-            let of_terms = [0, 1].map(|term| of_terms.as_ref().and_then(|(found, terms)| found.of(term, *terms)));
-            self.write_layer(execution, index, &mut gradients.layers[*set], written[*set], of_terms);
+            let of_terms = [0, 1].map(|term| {
+                let (found, relative) = of_terms.as_ref()?;
+                found.of(term, relative.terms.map(|term| term.is_some()))
+            });
+            self.write_layer(execution, layer, &mut gradients.plan.layers[*set], written[*set], of_terms);
             written[*set] = true;
         }
-        if let (Some(relative), Some(to)) = (relative, &mut gradients.relative) {
-            self.relative.finish(relative, to, config, self.execution);
-        }
-        if let (Some(of), Some(to)) = (convolution, &mut gradients.convolution) {
-            self.write_convolution(execution, of, to);
-        }
-        if let Some(to) = &mut gradients.relative_bias {
-            to.fill(0.0);
-            for task in &self.tasks[..self.used] {
-                to.iter_mut().zip(&task.gradients.sums.positions.distances).for_each(|(to, x)| *to += x);
+        for (residual, to) in plan.layers.iter().flatten().zip(gradients.plan.layers.iter_mut().flatten()) {
+            let (Body::Attention(attention), Body::Attention(to)) = (&residual.body, &mut to.body) else { continue };
+            if let (Some(relative), Some(to)) = (&attention.relative, &mut to.relative) {
+                self.relative.finish(relative, to, config, self.execution);
+            }
+            if let Some(Some(to)) = &mut to.bias {
+                to.fill(0.0);
+                for task in &self.tasks[..self.used] {
+                    to.iter_mut().zip(&task.gradients.positions.distances).for_each(|(to, x)| *to += x);
+                }
             }
         }
-        if let Some(gradients) = &mut gradients.embeddings {
+        if gradients.vectors.is_some() {
             self.embed_backward(&of_all, parameters, gradients, pool);
         }
     }
 
     /// Replaces the gradient with respect to the result of the norm after the last layer by that of its input.
-    fn last_norm_backward(&mut self, norm: Affine<'_>, to: &mut AffineGradient<'_>, pool: Option<Workers>) {
-        let (norm, hidden, eps) = (norm_weights(norm), self.config.hidden, self.config.eps);
+    fn last_norm_backward(&mut self, norm: AffineNorm<'_>, to: &mut AffineGradient<'_>, pool: Option<Workers>) {
+        let (norm, hidden) = (norm_of(norm), self.config.hidden);
         let set = self.execution.instruction_set;
         map_with(
             self.tasks[..self.used].iter_mut().collect(),
@@ -269,7 +264,7 @@ impl EncoderTraining {
                     sums.resize(panels(hidden), Row::ZERO);
                 }
                 let sums = last_norm.each_mut().map(|sums| &mut sums[..]);
-                normalize_backward(set, norm.with_eps(eps, hidden), last, &mut dx.view_mut(), sums);
+                normalize_backward(set, norm.kind, norm.parameters(), last, &mut dx.view_mut(), sums);
             },
         );
         for (n, to) in [&mut to.weight, &mut to.bias].into_iter().enumerate() {
@@ -277,17 +272,29 @@ impl EncoderTraining {
         }
     }
 
+    /// Returns H and E.
+    fn sizes(&self, parameters: &EncoderParameters<'_>, batch: Batch<'_>) -> TrainingConfig {
+        let attention = parameters.plan.layers.iter().flatten().find_map(Residual::attention);
+        let hidden = attention.map_or(0, |attention| attention.output.bias.len());
+        let embedding = match (&parameters.plan.embeddings.words, parameters.vectors) {
+            (Some(words), _) => words.columns,
+            (None, Some(vectors)) => vectors.len() / batch.types.len().max(1),
+            (None, None) => hidden,
+        };
+        TrainingConfig { hidden, embedding, ..self.config }
+    }
+
     /// Projects the relative positions for layer number `index`, if scores have terms of them.
     fn terms(
         &self,
         pass: &Pass<'_>,
-        relative: Option<&RelativeParameters<'_>>,
         index: usize,
-        layer: &LayerParameters<'_>,
+        attention: &Attention<Borrowed<'_>>,
         execution: Execution,
     ) -> Option<LayerTerms> {
-        let mask = pass.mask(Site::Relative, index);
-        relative.map(|relative| self.relative.terms(relative, layer, mask, self.config, execution))
+        let relative = attention.relative.as_ref()?;
+        let mask = pass.mask(Site::Relative, index, relative.dropout);
+        Some(self.relative.terms(relative, attention, mask, self.config, execution))
     }
 
     pub(super) fn shared(&self, pool: Option<Workers>) -> Execution {
@@ -324,63 +331,7 @@ impl EncoderTraining {
     }
 }
 
-impl Pass<'_> {
-    /// Runs layer number `index` forward, in the order of its norms.
-    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
-    fn forward(
-        &self,
-        index: usize,
-        layer: &Forward,
-        tokens: &TaskTokens,
-        x: &Matrix,
-        kept: &mut Kept,
-        to: &mut Matrix,
-        scratch: &mut LayerScratch,
-    ) {
-        if self.config.norm_first {
-            self.forward_norm_first(index, layer, tokens, x, kept, to, scratch);
-        } else {
-            self.forward_norm_last(index, layer, tokens, x, kept, to, scratch);
-        }
-    }
-
-    /// Runs it back.
-    #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
-    fn backward(
-        &self,
-        index: usize,
-        layer: &Backward,
-        tokens: &TaskTokens,
-        kept: &Kept,
-        dx: &mut Matrix,
-        gradients: &mut Gradients,
-        scratch: &mut LayerScratch,
-    ) {
-        if self.config.norm_first {
-            self.backward_norm_first(index, layer, tokens, kept, dx, gradients, scratch);
-        } else {
-            self.backward_norm_last(index, layer, tokens, kept, dx, gradients, scratch);
-        }
-    }
-}
-
-/// Returns what all tasks share.
-fn pass<'a>(
-    config: TrainingConfig,
-    execution: Execution,
-    options: PassOptions,
-    parameters: &'a EncoderParameters<'_>,
-) -> Pass<'a> {
-    let relative_bias = parameters.relative_bias.map(|bias| {
-        let max_distance = (bias.len() / config.heads - 1) / 2;
-        RelativeBias { bias, max_distance }
-    });
-    Pass {
-        config,
-        execution,
-        dropout: options.dropout,
-        relative_bias,
-        relative: None,
-        positions: &parameters.layer_positions,
-    }
+/// Returns the relative positions, whose table all layers share.
+fn relative_of<'a, 'p>(layers: &'a [Vec<Residual<Borrowed<'p>>>]) -> Option<&'a RelativeParameters<'p>> {
+    layers.iter().flatten().find_map(|residual| residual.attention()?.relative.as_ref())
 }

@@ -1,6 +1,6 @@
-//! The embeddings of an encoder, forward and backward: x₀ = projection(dropout(LN(word + type + position))).
+//! The embeddings of an encoder, forward and backward: sums of rows of tables, a norm, and a dense layer before or after it.
 //!
-//! In a DeBERTa x₀ = dropout(LN(projection(word + type + position))), and 0 for masked tokens.
+//! Masked tokens are 0 where the plan says so; dropout follows the norm, or the sum without one.
 
 use std::mem::swap;
 
@@ -12,33 +12,49 @@ use super::encoder::EncoderTraining;
 use super::layer::{LayerScratch, Pass, TrainingConfig};
 use super::norm::{normalize, normalize_backward};
 use super::parameters::{
-    AffineGradient, EmbeddingGradients, EncoderParameters, norm_weights, packed, packed_transposed, write_sum,
+    Affine, AffineGradient, Borrowed, EncoderGradients, EncoderParameters, norm_of, packed, packed_transposed,
+    write_sum,
 };
 use super::products::{WeightGradient, add_column_sums, weight_gradients};
 use super::tasks::{Batch, Task, Worker};
 use crate::embeddings::sum_rows;
+use crate::encoder::Norm;
 use crate::gemm::{Dense, Epilogue, linear};
 use crate::matrix::{Matrix, Row, panels};
 use crate::numbers::Numbers;
+use crate::plan::{Embeddings, Step};
 
-/// Where the projection is.
+/// What follows the sum.
 struct Order<'a> {
-    disentangled: bool,
-    /// The number of columns of the norm.
+    norm: Option<Norm>,
+    /// The number of columns of what is dropped.
     columns: usize,
-    /// The projection, if it comes before the norm, or after.
-    before: Option<&'a Dense>,
-    after: Option<&'a Dense>,
+    /// The dense layer, before the norm or after it.
+    before: Option<Affine<'a>>,
+    after: Option<Affine<'a>>,
 }
 
 impl<'a> Order<'a> {
-    fn new(parameters: &EncoderParameters<'_>, projection: &'a Option<Dense>, config: TrainingConfig) -> Order<'a> {
-        let (projection, TrainingConfig { hidden, embedding, .. }) = (projection.as_ref(), config);
-        if parameters.disentangled.is_some() {
-            Order { disentangled: true, columns: hidden, before: projection, after: None }
-        } else {
-            Order { disentangled: false, columns: embedding, before: None, after: projection }
+    /// # Panics
+    ///
+    /// If the plan has more than one norm or dense layer.
+    fn new(embeddings: &Embeddings<Borrowed<'a>>, config: TrainingConfig) -> Order<'a> {
+        let mut order = Order { norm: None, columns: config.embedding, before: None, after: None };
+        for step in &embeddings.then {
+            match step {
+                Step::Norm(norm) => {
+                    assert!(order.norm.is_none(), "one norm");
+                    order.norm = Some(norm_of(*norm));
+                    order.before = order.after.take();
+                    order.columns = if order.before.is_some() { config.hidden } else { config.embedding };
+                }
+                Step::Dense(dense) => {
+                    assert!(order.after.is_none() && order.before.is_none(), "one dense layer");
+                    order.after = Some(*dense);
+                }
+            }
         }
+        order
     }
 }
 
@@ -51,11 +67,11 @@ impl EncoderTraining {
         batch: Batch<'_>,
         pool: Option<Workers>,
     ) {
-        let TrainingConfig { hidden, embedding, eps, .. } = self.config;
-        let projection = parameters.projection.map(|layer| packed(&[layer], embedding, self.config.products));
-        let Order { disentangled, columns, before, after } = Order::new(parameters, &projection, self.config);
-        let norm = norm_weights(parameters.embedding_norm);
-        let mask = pass.mask(Site::Embeddings, 0);
+        let TrainingConfig { hidden, embedding, products } = self.config;
+        let of = &parameters.plan.embeddings;
+        let Order { norm, columns, before, after } = Order::new(of, self.config);
+        let [before, after] = [before, after].map(|layer| layer.map(|layer| packed(&[layer], embedding, products)));
+        let mask = pass.mask(Site::Embeddings, 0, of.dropout);
         let tasks = self.tasks[..self.used].iter_mut().collect();
         map_with(
             tasks,
@@ -67,35 +83,49 @@ impl EncoderTraining {
                 let rows = tokens.rows;
                 tokens.rotations.resize_with(parameters.frequencies.len(), Default::default);
                 let places = &batch.position_ids[tokens.first..tokens.first + rows];
-                for (rotations, frequencies) in tokens.rotations.iter_mut().zip(&parameters.frequencies) {
+                for (rotations, frequencies) in tokens.rotations.iter_mut().zip(parameters.frequencies) {
                     let back: Vec<f32> = frequencies.iter().map(|x| -x).collect();
                     rotations[0].fill(places, frequencies);
                     rotations[1].fill(places, &back);
                 }
                 line.resize(2 * embedding, 0.0);
-                let sums = if before.is_some() { &mut *unprojected } else { &mut embedded.x_hat };
+                // Where the norm follows, its buffer receives what it is applied to.
+                let sums = match (&before, &norm, &after) {
+                    (None, Some(_), _) => &mut embedded.x_hat,
+                    (None, None, None) => &mut *x,
+                    _ => &mut *unprojected,
+                };
                 let mut out = sums.reshape(rows, embedding).view_mut();
                 for row in 0..rows {
                     let token = tokens.first + row;
-                    let word = batch.ids.map_or(token, |ids| ids[token] as usize);
-                    let mut parts = vec![(Numbers::F32(parameters.words), word)];
-                    parts.extend(parameters.types.map(|types| (Numbers::F32(types), batch.types[token] as usize)));
-                    let place = batch.position_ids[token] as usize;
-                    parts.extend(parameters.positions.map(|table| (Numbers::F32(table), place)));
+                    let mut parts = Vec::with_capacity(4);
+                    match (parameters.vectors, batch.ids, &of.words) {
+                        (None, Some(ids), Some(words)) => {
+                            parts.push((Numbers::F32(words.rows), ids[token] as usize));
+                        }
+                        (vectors, ..) => parts.push((Numbers::F32(vectors.unwrap_or_default()), token)),
+                    }
+                    let tables =
+                        [(&of.types, batch.types), (&of.positions, batch.position_ids), (&of.tasks, batch.tasks)];
+                    for (table, ids) in tables {
+                        parts.extend(table.map(|table| (Numbers::F32(table.rows), ids[token] as usize)));
+                    }
                     sum_rows(&parts, embedding, line, row, &mut out);
                 }
-                if let Some(dense) = before {
+                if let Some(dense) = &before {
                     let to = embedded.x_hat.reshape(rows, hidden).view_mut();
                     linear(pass.execution, unprojected.view(), dense, Epilogue::Bias, to, converted);
                 }
                 let y = if after.is_some() { &mut *unprojected } else { &mut *x };
-                let norm = norm.with_eps(eps, columns);
-                normalize(self.execution.instruction_set, norm, embedded, &mut y.reshape(rows, columns).view_mut());
-                if disentangled {
+                if let Some(norm) = &norm {
+                    let to = &mut y.reshape(rows, columns).view_mut();
+                    normalize(self.execution.instruction_set, norm.kind, norm.parameters(), embedded, to);
+                }
+                if of.masked {
                     tokens.clear_masked(y);
                 }
                 pass.drop(mask, tokens, y, columns, states);
-                if let Some(dense) = after {
+                if let Some(dense) = &after {
                     let to = x.reshape(rows, hidden).view_mut();
                     linear(pass.execution, unprojected.view(), dense, Epilogue::Bias, to, converted);
                 }
@@ -108,16 +138,18 @@ impl EncoderTraining {
         &mut self,
         pass: &Pass<'_>,
         parameters: &EncoderParameters<'_>,
-        gradients: &mut EmbeddingGradients<'_>,
+        gradients: &mut EncoderGradients<'_>,
         pool: Option<Workers>,
     ) {
-        let TrainingConfig { hidden, embedding, eps, .. } = self.config;
-        let (execution, mask) = (self.shared(pool), pass.mask(Site::Embeddings, 0));
-        let projection: Option<Dense> =
-            parameters.projection.map(|layer| packed_transposed(&[layer], embedding, self.config.products));
-        let Order { disentangled, columns, before, after } = Order::new(parameters, &projection, self.config);
-        let norm = norm_weights(parameters.embedding_norm);
-        let mut rest = &mut *gradients.vectors;
+        let TrainingConfig { hidden, embedding, products } = self.config;
+        let of = &parameters.plan.embeddings;
+        let (execution, mask) = (self.shared(pool), pass.mask(Site::Embeddings, 0, of.dropout));
+        let Order { norm, columns, before, after } = Order::new(of, self.config);
+        let [before, after]: [Option<Dense>; 2] =
+            [before, after].map(|layer| layer.map(|layer| packed_transposed(&[layer], embedding, products)));
+        let EncoderGradients { plan, vectors: Some(vectors) } = gradients else { return };
+        let to = &mut plan.embeddings;
+        let mut rest = &mut **vectors;
         let mut tasks = Vec::with_capacity(self.used);
         for task in &mut self.tasks[..self.used] {
             let (own, others) = rest.split_at_mut(task.tokens.rows * embedding);
@@ -138,22 +170,23 @@ impl EncoderTraining {
                     let to = to.reshape(tokens.rows, embedding).view_mut();
                     linear(pass.execution, dx.view(), dense, Epilogue::Bias, to, converted);
                 };
-                match after {
+                match &after {
                     Some(dense) => project(dense, dx, next),
                     None => next.reshape(tokens.rows, columns).data_mut().copy_from_slice(dx.data()),
                 }
                 pass.drop(mask, tokens, next, columns, states);
-                if disentangled {
+                if of.masked {
                     tokens.clear_masked(next);
                 }
                 for sums in sums.iter_mut() {
                     sums.clear();
                     sums.resize(panels(columns), Row::ZERO);
                 }
-                let norm = norm.with_eps(eps, columns);
-                let sums = sums.each_mut().map(|sums| &mut sums[..]);
-                normalize_backward(self.execution.instruction_set, norm, embedded, &mut next.view_mut(), sums);
-                if let Some(dense) = before {
+                if let Some(norm) = &norm {
+                    let (sums, set) = (sums.each_mut().map(|sums| &mut sums[..]), self.execution.instruction_set);
+                    normalize_backward(set, norm.kind, norm.parameters(), embedded, &mut next.view_mut(), sums);
+                }
+                if let Some(dense) = &before {
                     swap(dx, next);
                     project(dense, dx, next);
                 }
@@ -163,28 +196,33 @@ impl EncoderTraining {
             },
         );
         let tasks = &self.tasks[..self.used];
-        if let Some(AffineGradient { weight, bias }) = &mut gradients.projection {
-            let parts = tasks.iter().map(|task| [task.dx.view(), task.unprojected.view()]).collect();
-            weight_gradients(
-                execution,
-                vec![WeightGradient { parts, inputs: embedding, to: weight, add: false }],
-                self.multiplies_pairs(),
-            );
-            write_sum(tasks.iter().map(|task| &task.projection[..]), bias, false);
+        for step in &mut to.then {
+            match step {
+                Step::Dense(AffineGradient { weight, bias }) => {
+                    let parts = tasks.iter().map(|task| [task.dx.view(), task.unprojected.view()]).collect();
+                    let gradient = WeightGradient { parts, inputs: embedding, to: weight, add: false };
+                    weight_gradients(execution, vec![gradient], self.multiplies_pairs());
+                    write_sum(tasks.iter().map(|task| &task.projection[..]), bias, false);
+                }
+                Step::Norm(AffineGradient { weight, bias }) => {
+                    for (n, to) in [weight, bias].into_iter().enumerate() {
+                        write_sum(tasks.iter().map(|task| &task.norm[n][..]), to, false);
+                    }
+                }
+            }
         }
-        for (n, to) in [&mut gradients.norm.weight, &mut gradients.norm.bias].into_iter().enumerate() {
-            write_sum(tasks.iter().map(|task| &task.norm[n][..]), to, false);
-        }
-        let vectors = &*gradients.vectors;
-        let mut tables: Vec<(&mut [f32], &[u32], Option<usize>)> = Vec::with_capacity(3);
-        if let (Some((words, without)), Some(ids)) = (&mut gradients.words, &self.ids) {
-            tables.push((words, ids, *without));
-        }
-        if let Some((positions, without)) = &mut gradients.positions {
-            tables.push((positions, &self.position_ids, *without));
-        }
-        if let Some(types) = &mut gradients.types {
-            tables.push((types, &self.types, None));
+        let vectors = &**vectors;
+        let mut tables: Vec<(&mut [f32], &[u32], Option<usize>)> = Vec::with_capacity(4);
+        let ids = self.ids.as_deref();
+        for (to, table, ids) in [
+            (&mut to.words, &of.words, ids),
+            (&mut to.positions, &of.positions, Some(&self.position_ids[..])),
+            (&mut to.types, &of.types, Some(&self.types[..])),
+            (&mut to.tasks, &of.tasks, Some(&self.task_ids[..])),
+        ] {
+            if let (Some(Some(to)), Some(table), Some(ids)) = (to, table, ids) {
+                tables.push((to, ids, table.fixed));
+            }
         }
         map_with(
             tables,

@@ -1,108 +1,153 @@
 //! The gradients of the parameters of a layer, as sums over all tasks.
+//!
+//! For a dense layer y = x·Wᵀ + b, dW is the sum of dyᵀ·x over the tokens of all tasks, in the order of the tasks, and db that
+//! of dy, which each task has summed up over its tokens. Each kind of body says which of its buffers are dy and x.
 
-use super::convolution::neighbours;
 use super::encoder::EncoderTraining;
-use super::layer::TrainingConfig;
-use super::parameters::{AffineGradient, ConvolutionParameters, LayerGradients, write_sum};
+use super::layer::{Layer, ResidualGradients};
+use super::parameters::{AffineGradient, Written, write_sum};
 use super::products::{WeightGradient, weight_gradients};
+use super::tasks::Task;
 use crate::execution::Execution;
 use crate::matrix::{PANEL, Row, View, panels};
+use crate::plan::{Body, Residual};
+
+/// The factors of the gradient of a dense layer from relative positions, and the sums of its bias; `None` without the term.
+type OfTerm<'a> = Option<([View<'a>; 2], &'a [Row])>;
 
 impl EncoderTraining {
     /// Writes the gradients of a layer's parameters, or adds to them. `terms` are those of the dense layers of relative
-    /// positions: the factors of the weight's gradient, and the bias's.
+    /// positions.
     pub(super) fn write_layer(
         &self,
         execution: Execution,
-        index: usize,
-        to: &mut LayerGradients<'_>,
+        layer: Layer<'_, '_>,
+        to: &mut [Residual<Written<'_>>],
         add: bool,
-        terms: [Option<([View<'_>; 2], &[Row])>; 2],
+        terms: [OfTerm<'_>; 2],
     ) {
-        let TrainingConfig { hidden, intermediate, .. } = self.config;
-        let (width, tasks) = (panels(hidden), &self.tasks[..self.used]);
+        let (hidden, tasks) = (self.config.hidden, &self.tasks[..self.used]);
         let checkpointing = self.options.checkpointing;
-        let LayerGradients { qkv, relative, output, output_norm, inner, up, outer, outer_norm } = to;
-        // What keys and queries get of relative positions that share their layers.
-        let shared = [0, 1].map(|term| if relative[term].is_some() { None } else { terms[term] });
-        let shared = [shared[1], shared[0], None];
-        // Where norms come first, the input of the attention is that of the layer only if there is no norm before it.
-        let normed = self.config.norm_first && output_norm.is_some();
         let mut weights = Vec::with_capacity(7);
-        for (n, gradient) in qkv.iter_mut().enumerate() {
-            let part = n * width..(n + 1) * width;
-            let parts = tasks.iter().map(|task| {
-                let x = if normed { &task.gradients.x } else { &task.layers[index].x };
-                [task.gradients.dqkv.view().panels(part.clone()), x.view()]
-            });
-            let parts = parts.chain(shared[n].map(|(factors, _)| factors)).collect();
-            weights.push(WeightGradient { parts, inputs: hidden, to: gradient.weight, add });
-        }
-        for (gradient, term) in relative.iter_mut().zip(terms) {
-            if let (Some(gradient), Some((factors, _))) = (gradient, term) {
-                weights.push(WeightGradient { parts: vec![factors], inputs: hidden, to: gradient.weight, add });
+        let mut convolutions = Vec::new();
+        for (place, (residual, to)) in layer.plan.iter().zip(&mut *to).enumerate() {
+            // The input of a body is that of the layer only if there is nothing before it.
+            let first = place == 0 && residual.before.is_none();
+            let input = |task| input_of(task, layer.index, place, first);
+            let gradients = |task| gradients_of(task, place);
+            match (&residual.body, &mut to.body) {
+                (Body::Attention(of), Body::Attention(to)) => {
+                    let width = panels(of.width());
+                    let own = to.relative.as_ref().map_or([false; 2], |own| own.terms.each_ref().map(Option::is_some));
+                    // What keys and queries get of relative positions that share their layers.
+                    let shared = [0, 1].map(|term| if own[term] { None } else { terms[term] });
+                    let shared = [shared[1], shared[0], None];
+                    for (n, gradient) in to.qkv.iter_mut().enumerate() {
+                        let part = n * width..(n + 1) * width;
+                        let parts =
+                            tasks.iter().map(|task| [gradients(task).dinner.view().panels(part.clone()), input(task)]);
+                        let parts = parts.chain(shared[n].map(|(factors, _)| factors)).collect();
+                        weights.push(WeightGradient { parts, inputs: hidden, to: gradient.weight, add });
+                        let part = n * width..(n + 1) * width;
+                        let sums = tasks.iter().map(|task| &gradients(task).sums.inner[part.clone()]);
+                        write_sum(sums.chain(shared[n].map(|(_, sums)| sums)), gradient.bias, add);
+                    }
+                    let relative = to.relative.iter_mut().flat_map(|relative| &mut relative.terms);
+                    for (gradient, term) in relative.zip(terms) {
+                        if let (Some(gradient), Some((factors, sums))) = (gradient, term) {
+                            let parts = vec![factors];
+                            weights.push(WeightGradient { parts, inputs: hidden, to: gradient.weight, add });
+                            write_sum(std::iter::once(sums), gradient.bias, add);
+                        }
+                    }
+                    let parts = tasks.iter().map(|task| {
+                        let kept = &task.kept(layer.index, checkpointing).residuals[place];
+                        [gradients(task).dy.view(), kept.context.view()]
+                    });
+                    let (parts, inputs) = (parts.collect(), of.width());
+                    weights.push(WeightGradient { parts, inputs, to: to.output.weight, add });
+                    write_sum(tasks.iter().map(|task| &gradients(task).sums.output[..]), to.output.bias, add);
+                    for (norm, to) in to.norms.iter_mut().flatten().enumerate() {
+                        write_norm(tasks, to, add, |task| &gradients(task).sums.norms[norm]);
+                    }
+                }
+                (Body::Mlp(of), Body::Mlp(to)) => {
+                    let width = panels(of.width());
+                    for (n, gradient) in [Some(&mut to.inner), to.up.as_mut()].into_iter().flatten().enumerate() {
+                        let part = n * width..(n + 1) * width;
+                        let parts =
+                            tasks.iter().map(|task| [gradients(task).dinner.view().panels(part.clone()), input(task)]);
+                        let parts = parts.collect();
+                        weights.push(WeightGradient { parts, inputs: hidden, to: gradient.weight, add });
+                        let part = n * width..(n + 1) * width;
+                        write_sum(
+                            tasks.iter().map(|task| &gradients(task).sums.inner[part.clone()]),
+                            gradient.bias,
+                            add,
+                        );
+                    }
+                    let parts = tasks.iter().map(|task| [gradients(task).dy.view(), gradients(task).h.view()]);
+                    let (parts, inputs) = (parts.collect(), of.width());
+                    weights.push(WeightGradient { parts, inputs, to: to.output.weight, add });
+                    write_sum(tasks.iter().map(|task| &gradients(task).sums.output[..]), to.output.bias, add);
+                }
+                (Body::Convolution(of), Body::Convolution(to)) => {
+                    write_sum(tasks.iter().map(|task| &gradients(task).sums.output[..]), to.dense.bias, add);
+                    convolutions.push((place, of.width, &mut *to.dense.weight));
+                }
+                _ => unreachable!("gradients are of the parts of the plan"),
+            }
+            for (norm, of) in [(&mut to.before, 0), (&mut to.after, 1), (&mut to.again, 2)] {
+                if let Some(to) = norm {
+                    write_norm(tasks, to, add, |task| {
+                        let sums = &gradients(task).sums;
+                        [&sums.before, &sums.after, &sums.again][of]
+                    });
+                }
             }
         }
-        let parts =
-            tasks.iter().map(|task| [task.gradients.doutput.view(), task.kept(index, checkpointing).context.view()]);
-        let parts = parts.collect();
-        weights.push(WeightGradient { parts, inputs: hidden, to: output.weight, add });
-        let mut inners: Vec<_> = [Some(inner), up.as_mut()].into_iter().flatten().collect();
-        for (n, gradient) in inners.iter_mut().enumerate() {
-            let part = n * panels(intermediate)..(n + 1) * panels(intermediate);
-            let parts =
-                tasks.iter().map(|task| [task.gradients.dz.view().panels(part.clone()), task.gradients.a.view()]);
-            weights.push(WeightGradient { parts: parts.collect(), inputs: hidden, to: gradient.weight, add });
-        }
-        let parts = tasks.iter().map(|task| [task.gradients.douter.view(), task.gradients.h.view()]).collect();
-        weights.push(WeightGradient { parts, inputs: intermediate, to: outer.weight, add });
         weight_gradients(execution, weights, self.multiplies_pairs());
-        for (n, gradient) in qkv.iter_mut().enumerate() {
-            let parts = tasks.iter().map(|task| &task.gradients.sums.qkv[n * width..(n + 1) * width]);
-            write_sum(parts.chain(shared[n].map(|(_, sums)| sums)), gradient.bias, add);
-        }
-        for (gradient, term) in relative.iter_mut().zip(terms) {
-            if let (Some(gradient), Some((_, sums))) = (gradient, term) {
-                write_sum(std::iter::once(sums), gradient.bias, add);
-            }
-        }
-        write_sum(tasks.iter().map(|task| &task.gradients.sums.output[..]), output.bias, add);
-        for (n, gradient) in inners.iter_mut().enumerate() {
-            let part = n * panels(intermediate)..(n + 1) * panels(intermediate);
-            write_sum(tasks.iter().map(|task| &task.gradients.sums.inner[part.clone()]), gradient.bias, add);
-        }
-        write_sum(tasks.iter().map(|task| &task.gradients.sums.outer[..]), outer.bias, add);
-        if let Some(norm) = output_norm {
-            for (n, to) in [&mut norm.weight, &mut norm.bias].into_iter().enumerate() {
-                write_sum(tasks.iter().map(|task| &task.gradients.sums.output_norm[n][..]), to, add);
-            }
-        }
-        for (n, to) in [&mut outer_norm.weight, &mut outer_norm.bias].into_iter().enumerate() {
-            write_sum(tasks.iter().map(|task| &task.gradients.sums.outer_norm[n][..]), to, add);
+        for (place, width, to) in convolutions {
+            self.write_convolution(execution, layer.index, (place, width), to);
         }
     }
 
-    /// Writes the gradients of the convolution and its norm.
-    pub(super) fn write_convolution(
-        &self,
-        execution: Execution,
-        of: ConvolutionParameters<'_>,
-        [dense, norm]: &mut [AffineGradient<'_>; 2],
-    ) {
+    /// Writes the gradient of the weight of a convolution.
+    fn write_convolution(&self, execution: Execution, index: usize, (place, width): (usize, usize), to: &mut [f32]) {
         let (hidden, tasks) = (self.config.hidden, &self.tasks[..self.used]);
         let padded = panels(hidden) * PANEL;
-        let inputs = neighbours(of, hidden) * padded;
+        let inputs = width * padded;
         // Each neighbour begins at a panel.
         let mut weight = vec![0.0; hidden * inputs];
-        let parts = tasks.iter().map(|task| [task.convolution.dz.view(), task.convolution.neighbours.view()]).collect();
-        let gradient = WeightGradient { parts, inputs, to: &mut weight, add: false };
+        let parts = tasks.iter().map(|task| {
+            let kept = &task.kept(index, self.options.checkpointing).residuals[place];
+            [task.gradients.residuals[place].dinner.view(), kept.convolution.neighbours.view()]
+        });
+        let gradient = WeightGradient { parts: parts.collect(), inputs, to: &mut weight, add: false };
         weight_gradients(execution, vec![gradient], self.multiplies_pairs());
-        for (to, from) in dense.weight.chunks_exact_mut(hidden).zip(weight.chunks_exact(padded)) {
+        for (to, from) in to.chunks_exact_mut(hidden).zip(weight.chunks_exact(padded)) {
             to.copy_from_slice(&from[..hidden]);
         }
-        write_sum(tasks.iter().map(|task| &task.convolution.bias[..]), dense.bias, false);
-        for (n, to) in [&mut norm.weight, &mut norm.bias].into_iter().enumerate() {
-            write_sum(tasks.iter().map(|task| &task.convolution.norm[n][..]), to, false);
-        }
+    }
+}
+
+fn gradients_of(task: &Task, place: usize) -> &ResidualGradients {
+    &task.gradients.residuals[place]
+}
+
+/// Returns the input of a body.
+fn input_of(task: &Task, index: usize, place: usize, first: bool) -> View<'_> {
+    if first { task.layers[index].x.view() } else { gradients_of(task, place).input.view() }
+}
+
+/// Writes the gradients of γ and β.
+fn write_norm<'t>(
+    tasks: &'t [Task],
+    to: &mut AffineGradient<'_>,
+    add: bool,
+    sums: impl Fn(&'t Task) -> &'t [Vec<Row>; 2],
+) {
+    for (n, to) in [&mut *to.weight, &mut *to.bias].into_iter().enumerate() {
+        write_sum(tasks.iter().map(|task| &sums(task)[n][..]), to, add);
     }
 }

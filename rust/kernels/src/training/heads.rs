@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::dropout::Mask;
 use crate::arch::Simd;
-use crate::attention::{RelativeBias, scale_and_add_bias};
+use crate::attention::{RelativeBias, ScoreBias, scale_and_add_bias};
 use crate::disentangled::{HeadScores, RelativeScores, RelativeScratch};
 use crate::matrix::{PANEL, Row, View, panels};
 
@@ -29,8 +29,8 @@ pub struct Heads<'a> {
     pub count: usize,
     /// d, the columns of a head.
     pub size: usize,
-    /// A bias for each head and distance.
-    pub relative_bias: Option<RelativeBias<'a>>,
+    /// What is added to the scores.
+    pub bias: Option<ScoreBias<'a>>,
     /// What scores have of relative positions in a DeBERTa, where a query that may not be attended to sees all rows alike.
     pub relative: Option<RelativeHeads<'a>>,
     /// The greatest distance from a query to a key that it sees, by positions; `None` if it sees all keys. The positions of
@@ -50,6 +50,14 @@ pub struct RelativeHeads<'a> {
 }
 
 impl Heads<'_> {
+    /// Returns the bias of distances, which has a gradient.
+    pub(super) fn distances(&self) -> Option<RelativeBias<'_>> {
+        match self.bias {
+            Some(ScoreBias::Distances(bias)) => Some(bias),
+            _ => None,
+        }
+    }
+
     /// Returns what products of queries and keys are multiplied by.
     pub(super) fn scale(&self) -> f32 {
         let terms = self.relative.map_or(1, |relative| relative.scores.count);
@@ -81,12 +89,25 @@ pub(super) fn final_scores<S: Simd>(
     keys: Range<usize>,
 ) -> f32 {
     let scale = heads.scale();
-    let Some(RelativeBias { bias, max_distance }) = heads.relative_bias else { return scale };
-    let of_head = &bias[head * (2 * max_distance + 1)..][..2 * max_distance + 1];
-    for (i, query) in queries.enumerate() {
-        // That of a key at position 0; those of the other positions follow it.
-        let of_query = &of_head[max_distance - positions[query] as usize..];
-        scale_and_add_bias(simd, scores, n, first + i, scale, &positions[keys.clone()], |key| of_query[key as usize]);
+    let keys = &positions[keys];
+    match heads.bias {
+        None => return scale,
+        Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
+            let of_head = &bias[head * (2 * max_distance + 1)..][..2 * max_distance + 1];
+            for (i, query) in queries.enumerate() {
+                // That of a key at position 0; those of the other positions follow it.
+                let of_query = &of_head[max_distance - positions[query] as usize..];
+                scale_and_add_bias(simd, scores, n, first + i, scale, keys, |key| of_query[key as usize]);
+            }
+        }
+        Some(ScoreBias::Slopes(slopes)) => {
+            let slope = slopes[head];
+            for (i, query) in queries.enumerate() {
+                let query = positions[query];
+                let bias = |key: u32| key.abs_diff(query) as f32 * -slope;
+                scale_and_add_bias(simd, scores, n, first + i, scale, keys, bias);
+            }
+        }
     }
     1.0
 }

@@ -25,6 +25,7 @@ mod embeddings;
 mod encoder;
 mod encoder_embeddings;
 mod encoder_gradients;
+mod feed_forward;
 mod gate;
 mod heads;
 mod layer;
@@ -32,18 +33,18 @@ mod linear;
 mod loss;
 mod masked_queries;
 mod norm;
-mod norm_first;
 mod optimizer;
 mod outer_sums;
 mod parameters;
 mod products;
 mod relative;
 mod relative_gradients;
+mod self_attention;
 mod tasks;
 
 pub use activation::activation_backward;
 pub use attention::{AttentionScratch, PositionSums, attend, attend_backward};
-pub use dropout::{Dropout, Mask, Rates, Site, drop_rows};
+pub use dropout::{Dropout, Mask, Site, drop_rows};
 pub use embeddings::add_to_table;
 pub use encoder::{EncoderTraining, PassOptions};
 pub use gate::multiply;
@@ -54,8 +55,8 @@ pub use loss::cross_entropy;
 pub use norm::{Normalized, normalize, normalize_backward, scale_and_shift};
 pub use optimizer::{AdamW, AdamWParameter, adamw, sums_of_squares};
 pub use parameters::{
-    Affine, AffineGradient, ConvolutionParameters, DisentangledParameters, EmbeddingGradients, EncoderGradients,
-    EncoderParameters, LayerGradients, LayerParameters, Positions, RelativeGradients, RelativeParameters,
+    Affine, AffineGradient, AffineNorm, Bias, Borrowed, EmbeddingTable, EncoderGradients, EncoderParameters,
+    RelativeGradients, RelativeParameters, Written,
 };
 pub use products::{WeightGradient, add_column_sums, weight_gradients};
 pub use tasks::Batch;

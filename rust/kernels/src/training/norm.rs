@@ -1,12 +1,12 @@
-//! Layer norms that keep what their backward pass needs.
+//! Norms that keep what their backward pass needs.
 //!
 //! y = x̂·γ + β with x̂ = (x − mean(x))·r, r = 1/√(variance + ε). For a loss with the gradient dy and g = dy·γ:
 //! dγ = Σ dy·x̂ and dβ = Σ dy over the rows, and dx = r·(g − mean(g) − x̂·mean(g·x̂)) within each row (Ba, Kiros and Hinton
-//! 2016).
+//! 2016). RMSNorm has no mean: x̂ = x·r with r = 1/√(mean(x²) + ε), and dx = r·(g − x̂·mean(g·x̂)).
 
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut};
-use crate::norm::{LayerNorm, ROWS, center};
+use crate::norm::{LayerNorm, NormKind, ROWS, center, mean_square_factors};
 
 /// What the forward pass keeps.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub struct Normalized {
 /// # Examples
 ///
 /// ```
-/// use wordpiece_kernels::norm::LayerNorm;
+/// use wordpiece_kernels::norm::{LayerNorm, NormKind};
 /// use wordpiece_kernels::training::{Normalized, normalize};
 /// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
 ///
@@ -34,15 +34,21 @@ pub struct Normalized {
 /// let norm = LayerNorm { weight: &weight, bias: &bias, eps: 0.0, columns: 2 };
 /// let (mut kept, mut y) = (Normalized::default(), Matrix::default());
 /// kept.x_hat.fill_rows(1, 2, &[3.0, 7.0]); // mean 5, variance 4
-/// normalize(InstructionSet::detect(), norm, &mut kept, &mut y.reshape(1, 2).view_mut());
+/// normalize(InstructionSet::detect(), NormKind::Layer, norm, &mut kept, &mut y.reshape(1, 2).view_mut());
 /// assert_eq!(y.view().panel(0)[0].0[..2], [-2.0, 12.0]);
 /// assert_eq!((kept.x_hat.view().panel(0)[0].0[1], kept.r[0]), (1.0, 0.5));
 /// ```
-pub fn normalize(instruction_set: InstructionSet, norm: LayerNorm<'_>, kept: &mut Normalized, y: &mut ViewMut<'_>) {
+pub fn normalize(
+    instruction_set: InstructionSet,
+    kind: NormKind,
+    norm: LayerNorm<'_>,
+    kept: &mut Normalized,
+    y: &mut ViewMut<'_>,
+) {
     let mut x = kept.x_hat.view_mut();
     assert!(x.len() == y.len());
     kept.r.resize(x.len(), 0.0);
-    arch::run(instruction_set, Standardize { norm, x: &mut x, r: &mut kept.r });
+    arch::run(instruction_set, Standardize { kind, norm, x: &mut x, r: &mut kept.r });
     scale_and_shift(instruction_set, norm, kept.x_hat.view(), y);
 }
 
@@ -64,7 +70,7 @@ pub fn scale_and_shift(instruction_set: InstructionSet, norm: LayerNorm<'_>, x_h
 /// # Examples
 ///
 /// ```
-/// use wordpiece_kernels::norm::LayerNorm;
+/// use wordpiece_kernels::norm::{LayerNorm, NormKind};
 /// use wordpiece_kernels::training::{Normalized, normalize, normalize_backward};
 /// use wordpiece_kernels::{InstructionSet, Matrix, pad_to_panels};
 ///
@@ -73,27 +79,29 @@ pub fn scale_and_shift(instruction_set: InstructionSet, norm: LayerNorm<'_>, x_h
 /// let (mut kept, mut y, mut dy) = (Normalized::default(), Matrix::default(), Matrix::default());
 /// kept.x_hat.fill_rows(1, 2, &[3.0, 7.0]);
 /// let instructions = InstructionSet::detect();
-/// normalize(instructions, norm, &mut kept, &mut y.reshape(1, 2).view_mut());
+/// normalize(instructions, NormKind::Layer, norm, &mut kept, &mut y.reshape(1, 2).view_mut());
 ///
 /// dy.fill_rows(1, 2, &[1.0, 3.0]);
 /// let (mut dweight, mut dbias) = (pad_to_panels(&[0.0, 0.0]), pad_to_panels(&[0.0, 0.0]));
-/// normalize_backward(instructions, norm, &kept, &mut dy.view_mut(), [&mut dweight, &mut dbias]);
+/// normalize_backward(instructions, NormKind::Layer, norm, &kept, &mut dy.view_mut(), [&mut dweight, &mut dbias]);
 /// assert_eq!(dweight[0].0[..2], [-1.0, 3.0]);
 /// assert_eq!(dbias[0].0[..2], [1.0, 3.0]);
 /// assert_eq!(dy.view().panel(0)[0].0[..2], [0.0, 0.0]); // two numbers have only two normal forms
 /// ```
 pub fn normalize_backward(
     instruction_set: InstructionSet,
+    kind: NormKind,
     norm: LayerNorm<'_>,
     kept: &Normalized,
     dy: &mut ViewMut<'_>,
     [weight, bias]: [&mut [Row]; 2],
 ) {
     assert!(kept.r.len() == dy.len() && weight.len() == norm.weight.len() && bias.len() == weight.len());
-    arch::run(instruction_set, Backward { norm, x_hat: kept.x_hat.view(), r: &kept.r, dy, weight, bias });
+    arch::run(instruction_set, Backward { kind, norm, x_hat: kept.x_hat.view(), r: &kept.r, dy, weight, bias });
 }
 
 struct Standardize<'a, 'x> {
+    kind: NormKind,
     norm: LayerNorm<'a>,
     x: &'a mut ViewMut<'x>,
     r: &'a mut [f32],
@@ -107,7 +115,10 @@ impl Kernel for Standardize<'_, '_> {
         let all = self.x.len();
         for start in (0..all).step_by(ROWS) {
             let rows = start..(start + ROWS).min(all);
-            let factors = center(simd, self.norm, self.x, rows.clone());
+            let factors = match self.kind {
+                NormKind::Layer => center(simd, self.norm, self.x, rows.clone()),
+                NormKind::Rms => mean_square_factors(simd, self.norm, self.x, rows.clone()),
+            };
             self.r[rows.clone()].copy_from_slice(&factors[..rows.len()]);
             for p in 0..self.norm.weight.len() {
                 for (row, r) in self.x.panel(p)[rows.clone()].iter_mut().zip(&self.r[rows.clone()]) {
@@ -142,6 +153,7 @@ impl Kernel for ScaleAndShift<'_, '_> {
 }
 
 struct Backward<'a, 'y> {
+    kind: NormKind,
     norm: LayerNorm<'a>,
     x_hat: View<'a>,
     r: &'a [f32],
@@ -183,6 +195,9 @@ impl Kernel for Backward<'_, '_> {
             let mut means = sums;
             for mean in means.iter_mut().flatten() {
                 *mean = simd.splat(simd.sum(*mean) * scale);
+            }
+            if self.kind == NormKind::Rms {
+                means.iter_mut().for_each(|[mean, _]| *mean = simd.splat(0.0));
             }
             for (p, gamma) in gamma.iter().enumerate() {
                 let valid = (columns - p * PANEL).min(PANEL);

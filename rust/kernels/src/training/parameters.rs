@@ -2,15 +2,19 @@
 //!
 //! Weights are [out, in], row by row. They change with each step, so they are packed anew in each pass, one layer at a time.
 
+use std::marker::PhantomData;
+
 use wordpiece_parallel::map_with;
 
-use crate::activation::Activation;
+use crate::attention::{RelativeBias, ScoreBias};
 use crate::disentangled::RelativePositions;
-use crate::encoder::LayerNormWeights;
+use crate::encoder::{LayerNormWeights, Norm};
 use crate::execution::Execution;
 use crate::gemm::{Dense, Products};
 use crate::matrix::{PANEL, Row, panels};
+use crate::norm::NormKind;
 use crate::numbers::Numbers;
+use crate::plan::{Attention, Body, Form, Mlp, Plan, Residual};
 
 /// Weight [out, in] and bias `[out]` of a dense layer, or γ and β of a norm.
 #[derive(Clone, Copy)]
@@ -21,99 +25,78 @@ pub struct Affine<'a> {
     pub bias: &'a [f32],
 }
 
-/// The parameters of a layer.
+/// A norm.
 #[derive(Clone, Copy)]
-pub struct LayerParameters<'a> {
-    /// Query, key and value, each [H, H].
-    pub qkv: [Affine<'a>; 3],
-    /// Where a DeBERTa has them, the dense layers from relative positions to Kʳ and Qʳ, each [H, H]; without, those of keys
-    /// and queries.
-    pub relative: [Option<Affine<'a>>; 2],
-    /// The dense layer after the attention [H, H].
-    pub output: Affine<'a>,
-    /// The norm after it. Where norms come first, that before the attention, which a layer may lack.
-    pub output_norm: Option<Affine<'a>>,
-    /// The first dense layer of the feed-forward network [F, H], or the gate.
-    pub inner: Affine<'a>,
-    /// What is multiplied by the gate of a gated network [F, H].
-    pub up: Option<Affine<'a>>,
-    /// The second dense layer [H, F].
-    pub outer: Affine<'a>,
-    /// The norm after it. Where norms come first, that before the feed-forward network.
-    pub outer_norm: Affine<'a>,
+pub struct AffineNorm<'a> {
+    /// γ and β.
+    pub weights: Affine<'a>,
+    /// ε.
+    pub eps: f32,
+    /// What it computes.
+    pub kind: NormKind,
 }
 
-/// What the attention of one layer knows about positions.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Positions {
-    /// The number of the frequencies by which queries and keys are rotated; `None` if they are not.
-    pub rotation: Option<usize>,
-    /// The greatest distance from a query to a key that it sees; `None` if it sees all.
-    pub window: Option<usize>,
+/// A table of embeddings.
+#[derive(Clone, Copy)]
+pub struct EmbeddingTable<'a> {
+    /// [rows, E].
+    pub rows: &'a [f32],
+    /// E.
+    pub columns: usize,
+    /// The row that gets no gradient.
+    pub fixed: Option<usize>,
+}
+
+/// A bias of the scores.
+#[derive(Clone)]
+pub enum Bias<'a> {
+    /// [N, 2·D + 1], by the distance key − query from −D to D.
+    Distances(&'a [f32]),
+    /// A slope for each head.
+    Slopes(Vec<f32>),
+}
+
+/// The terms of relative positions of a layer.
+#[derive(Clone, Copy)]
+pub struct RelativeParameters<'a> {
+    /// Which row of the table each distance has.
+    pub positions: RelativePositions,
+    /// The table [2K, H], which all layers share.
+    pub table: &'a [f32],
+    /// The norm of its rows, if the model has one.
+    pub norm: Option<AffineNorm<'a>>,
+    /// The dense layers from relative positions to Kʳ and Qʳ, each [H, H], of which a model may have one.
+    pub terms: [Option<Affine<'a>>; 2],
+    /// The dropout of the rows.
+    pub dropout: f64,
+}
+
+/// Borrowed numbers in a [`Plan`].
+pub struct Borrowed<'a>(PhantomData<&'a f32>);
+
+impl<'a> Form for Borrowed<'a> {
+    type Dense = Affine<'a>;
+    type Joined = [Affine<'a>; 3];
+    type Norm = AffineNorm<'a>;
+    type Table = EmbeddingTable<'a>;
+    type Bias = Bias<'a>;
+    type Relative = RelativeParameters<'a>;
+    type Rate = f64;
 }
 
 /// The parameters of an encoder.
 pub struct EncoderParameters<'a> {
-    /// Tables [rows, E] of words and positions; instead of words, vectors [tokens, E] of the batch.
-    pub words: &'a [f32],
-    /// Positions, if the model has them.
-    pub positions: Option<&'a [f32]>,
-    /// Types, if the model has them.
-    pub types: Option<&'a [f32]>,
-    /// The norm of the embeddings, over E columns.
-    pub embedding_norm: Affine<'a>,
-    /// The dense layer from E to H, if the model has one.
-    pub projection: Option<Affine<'a>>,
-    /// MPNet's attention bias [N, 2·D + 1], by the distance key − query from −D to D.
-    pub relative_bias: Option<&'a [f32]>,
-    /// The different layers.
-    pub layers: Vec<LayerParameters<'a>>,
-    /// For each layer of the encoder, the number of its parameters in `layers`: ALBERT's layers share them.
-    pub uses: &'a [usize],
-    /// The norm after the last layer, if the model has one.
-    pub last_norm: Option<Affine<'a>>,
+    /// The layers, each once.
+    pub plan: Plan<Borrowed<'a>>,
+    /// For each layer of the encoder, its number in the plan: ALBERT's layers share their parameters.
+    pub uses: Vec<usize>,
+    /// Vectors [tokens, E] of the batch in place of the table of words.
+    pub vectors: Option<&'a [f32]>,
     /// The frequencies of rotary positions, `[d/2]` each, that layers have.
-    pub frequencies: Vec<&'a [f32]>,
-    /// For each layer of the encoder, what it knows about positions.
-    pub layer_positions: Vec<Positions>,
-    /// How a DeBERTa differs from BERT.
-    pub disentangled: Option<DisentangledParameters<'a>>,
+    pub frequencies: &'a [Vec<f32>],
 }
 
-/// How a DeBERTa differs from BERT.
-pub struct DisentangledParameters<'a> {
-    /// By how much scores are scaled down besides d.
-    pub count: usize,
-    /// The relative positions, if scores have terms of them.
-    pub relative: Option<RelativeParameters<'a>>,
-    /// The convolution over the embeddings, which is added to the output of the first layer.
-    pub convolution: Option<ConvolutionParameters<'a>>,
-}
-
-/// The table of relative positions.
-pub struct RelativeParameters<'a> {
-    /// Which row of the table each distance has.
-    pub positions: RelativePositions,
-    /// Whether scores have the terms of Kʳ and of Qʳ.
-    pub terms: [bool; 2],
-    /// The table [2K, H].
-    pub table: &'a [f32],
-    /// The norm of its rows, if the model has one.
-    pub norm: Option<Affine<'a>>,
-}
-
-/// A convolution over the tokens of a sequence, as a dense layer over neighbouring tokens.
-#[derive(Clone, Copy)]
-pub struct ConvolutionParameters<'a> {
-    /// Weight [H, width · H], by neighbour from the first to the last, and bias.
-    pub dense: Affine<'a>,
-    /// The activation of its output.
-    pub activation: Activation,
-    /// The norm over the sum of its output and that of the first layer.
-    pub norm: Affine<'a>,
-}
-
-/// The gradients of a weight and a bias.
+/// The gradients of a weight and a bias; of a bias that the layer does not have, empty.
 pub struct AffineGradient<'a> {
     /// Of the weight, or γ.
     pub weight: &'a mut [f32],
@@ -121,149 +104,182 @@ pub struct AffineGradient<'a> {
     pub bias: &'a mut [f32],
 }
 
-/// The gradients of a layer; as [`LayerParameters`].
-pub struct LayerGradients<'a> {
-    /// Query, key and value.
-    pub qkv: [AffineGradient<'a>; 3],
-    /// The layers' own dense layers from relative positions.
-    pub relative: [Option<AffineGradient<'a>>; 2],
-    /// The dense layer after the attention.
-    pub output: AffineGradient<'a>,
-    /// The norm after it.
-    pub output_norm: Option<AffineGradient<'a>>,
-    /// The first dense layer of the feed-forward network, or the gate.
-    pub inner: AffineGradient<'a>,
-    /// What is multiplied by the gate.
-    pub up: Option<AffineGradient<'a>>,
-    /// The second dense layer.
-    pub outer: AffineGradient<'a>,
-    /// The norm after it.
-    pub outer_norm: AffineGradient<'a>,
+/// The gradients of the terms of relative positions; each is written where it occurs first.
+pub struct RelativeGradients<'a> {
+    /// The table [2K, H], in one of the layers.
+    pub table: Option<&'a mut [f32]>,
+    /// The norm of its rows, in the same one.
+    pub norm: Option<AffineGradient<'a>>,
+    /// The layers' own dense layers from relative positions; `None` for those that are the layers of keys or queries.
+    pub terms: [Option<AffineGradient<'a>>; 2],
 }
 
-/// The gradients of the embeddings. Those of the tables are added to; the others are overwritten.
-pub struct EmbeddingGradients<'a> {
-    /// The table of words and the row that gets no gradient, if the word vectors come from it.
-    pub words: Option<(&'a mut [f32], Option<usize>)>,
-    /// The table of positions and the row that gets no gradient.
-    pub positions: Option<(&'a mut [f32], Option<usize>)>,
-    /// The table of types.
-    pub types: Option<&'a mut [f32]>,
-    /// The norm.
-    pub norm: AffineGradient<'a>,
-    /// The projection.
-    pub projection: Option<AffineGradient<'a>>,
-    /// The word vectors [tokens, E].
-    pub vectors: &'a mut [f32],
+/// The gradients of the weights in a [`Plan`]. Those of tables are added to; the others are overwritten.
+pub struct Written<'a>(PhantomData<&'a mut f32>);
+
+impl<'a> Form for Written<'a> {
+    type Dense = AffineGradient<'a>;
+    type Joined = [AffineGradient<'a>; 3];
+    type Norm = AffineGradient<'a>;
+    type Table = Option<&'a mut [f32]>;
+    /// Of `Distances`, in one of the layers.
+    type Bias = Option<&'a mut [f32]>;
+    type Relative = RelativeGradients<'a>;
+    type Rate = ();
 }
 
 /// The gradients of an encoder.
 pub struct EncoderGradients<'a> {
-    /// Those of the embeddings; `None` if they are not trained.
-    pub embeddings: Option<EmbeddingGradients<'a>>,
-    /// MPNet's attention bias, as in [`EncoderParameters`].
-    pub relative_bias: Option<&'a mut [f32]>,
-    /// The different layers. Those that are not trained are not written.
-    pub layers: Vec<LayerGradients<'a>>,
-    /// The norm after the last layer.
-    pub last_norm: Option<AffineGradient<'a>>,
-    /// The table of relative positions and its norm, if they are trained.
-    pub relative: Option<RelativeGradients<'a>>,
-    /// The convolution, if it is trained, and its norm.
-    pub convolution: Option<[AffineGradient<'a>; 2]>,
+    /// Those of the parameters, as [`EncoderParameters`] has them. Layers that are not trained are not written.
+    pub plan: Plan<Written<'a>>,
+    /// The word vectors [tokens, E]; `None` if the embeddings are not trained.
+    pub vectors: Option<&'a mut [f32]>,
 }
 
-/// The gradients of the table of relative positions.
-pub struct RelativeGradients<'a> {
-    /// The table [2K, H].
-    pub table: &'a mut [f32],
-    /// The norm of its rows.
-    pub norm: Option<AffineGradient<'a>>,
+/// The dense layers of a sub-layer, packed for one direction of a pass: for the backward pass, dx = dy·W, transposed and
+/// without biases.
+pub(super) enum PackedBody {
+    /// Queries, keys and values, of which each begins at a panel, and the output.
+    Attention { qkv: Dense, output: Dense },
+    /// The first dense layers and the second.
+    Mlp { inner: Dense, output: Dense },
+    /// Over neighbours, each of which begins at a panel.
+    Convolution { dense: Dense },
 }
 
-/// The packed parameters of a layer, for its forward pass.
-pub(super) struct Forward {
-    pub qkv: Dense,
-    pub output: Dense,
-    pub inner: Dense,
-    pub outer: Dense,
-    pub norms: Norms,
+/// A sub-layer, packed.
+pub(super) struct PackedResidual {
+    /// Its dense layers.
+    pub body: PackedBody,
+    /// The norm before the body.
+    pub before: Option<Norm>,
+    /// The norm after the residual.
+    pub after: Option<Norm>,
+    /// The norm after a second residual.
+    pub again: Option<Norm>,
+    /// Of queries and keys.
+    pub norms: Option<[Norm; 2]>,
 }
 
-/// The packed weights of a layer for its backward pass, dx = dy·W: transposed, without biases.
-pub(super) struct Backward {
-    /// Its inputs are dq, dk and dv, each beginning at a panel.
-    pub qkv: Dense,
-    pub output: Dense,
-    pub inner: Dense,
-    pub outer: Dense,
-    pub norms: Norms,
-}
-
-/// The norms of a layer.
-pub(super) struct Norms {
-    pub output: Option<LayerNormWeights>,
-    pub outer: LayerNormWeights,
-}
-
-impl Norms {
-    fn new(layer: &LayerParameters<'_>) -> Norms {
-        Norms { output: layer.output_norm.map(norm_weights), outer: norm_weights(layer.outer_norm) }
+impl<'a> Attention<Borrowed<'a>> {
+    /// Returns N·d, the width of all queries.
+    pub(super) fn width(&self) -> usize {
+        self.qkv[0].bias.len()
     }
 
-    /// Returns the norm after the attention, which every layer has whose norms come last.
-    pub fn attention(&self) -> &LayerNormWeights {
-        self.output.as_ref().expect("a norm after the attention")
+    /// Returns what is added to the scores.
+    pub(super) fn score_bias(&self) -> Option<ScoreBias<'_>> {
+        self.bias.as_ref().map(|bias| match bias {
+            Bias::Distances(bias) => {
+                ScoreBias::Distances(RelativeBias { bias, max_distance: (bias.len() / self.heads - 1) / 2 })
+            }
+            Bias::Slopes(slopes) => ScoreBias::Slopes(slopes),
+        })
     }
 }
 
-impl<'a> LayerParameters<'a> {
-    /// Returns the dense layers from relative positions to those of Kʳ and Qʳ that scores have.
-    pub(super) fn relative_layers(&self, terms: [bool; 2]) -> Vec<Affine<'a>> {
-        let layers = [self.relative[0].unwrap_or(self.qkv[1]), self.relative[1].unwrap_or(self.qkv[0])];
-        layers.into_iter().zip(terms).filter_map(|(layer, there)| there.then_some(layer)).collect()
+impl<'a> Mlp<Borrowed<'a>> {
+    /// Returns F.
+    pub(super) fn width(&self) -> usize {
+        self.inner.bias.len()
     }
 
-    /// Returns the dense layers of the feed-forward network before the activation: one, or the gate and what it multiplies.
+    /// Returns how many panels the first dense layers have.
+    pub(super) fn inner_panels(&self) -> usize {
+        panels(self.width()) * if self.up.is_some() { 2 } else { 1 }
+    }
+
+    /// Returns the dense layers before the activation: one, or the gate and what it multiplies.
     fn inners(&self) -> Vec<Affine<'a>> {
         std::iter::once(self.inner).chain(self.up).collect()
     }
 }
 
-impl Forward {
-    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize, products: Products) -> Forward {
-        let (intermediate, inners) = (layer.inner.bias.len(), layer.inners());
-        let parts = vec![
-            (&layer.qkv[..], hidden),
-            (std::slice::from_ref(&layer.output), hidden),
-            (&inners[..], hidden),
-            (std::slice::from_ref(&layer.outer), intermediate),
-        ];
-        let packed = map_with(parts, execution.pool, || (), |(), (layers, k)| packed(layers, k, products));
-        let [qkv, output, inner, outer] = packed.try_into().unwrap_or_else(|_| unreachable!("four parts"));
-        Forward { qkv, output, inner, outer, norms: Norms::new(layer) }
-    }
+/// Packs the sub-layers of a layer for the forward pass.
+pub(super) fn forward(
+    execution: Execution,
+    layer: &[Residual<Borrowed<'_>>],
+    hidden: usize,
+    products: Products,
+) -> Vec<PackedResidual> {
+    pack_layer(execution, layer, hidden, |layers, inputs| packed(layers, inputs, products))
 }
 
-impl Backward {
-    pub fn new(execution: Execution, layer: &LayerParameters<'_>, hidden: usize, products: Products) -> Backward {
-        let (intermediate, inners) = (layer.inner.bias.len(), layer.inners());
-        let parts = vec![
-            (&layer.qkv[..], hidden),
-            (std::slice::from_ref(&layer.output), hidden),
-            (&inners[..], hidden),
-            (std::slice::from_ref(&layer.outer), intermediate),
-        ];
-        let packed =
-            map_with(parts, execution.pool, || (), |(), (layers, inputs)| packed_transposed(layers, inputs, products));
-        let [qkv, output, inner, outer] = packed.try_into().unwrap_or_else(|_| unreachable!("four parts"));
-        Backward { qkv, output, inner, outer, norms: Norms::new(layer) }
+/// Packs them for the backward pass.
+pub(super) fn backward(
+    execution: Execution,
+    layer: &[Residual<Borrowed<'_>>],
+    hidden: usize,
+    products: Products,
+) -> Vec<PackedResidual> {
+    pack_layer(execution, layer, hidden, |layers, inputs| packed_transposed(layers, inputs, products))
+}
+
+/// Packs the dense layers of a layer on all threads, by `pack`, which is given those of one product and their inputs.
+fn pack_layer(
+    execution: Execution,
+    layer: &[Residual<Borrowed<'_>>],
+    hidden: usize,
+    pack: impl Fn(&[Affine<'_>], usize) -> Dense + Sync,
+) -> Vec<PackedResidual> {
+    let padded: Vec<Option<Vec<f32>>> = layer
+        .iter()
+        .map(|residual| match &residual.body {
+            Body::Convolution(of) => Some(pad_neighbours(of.dense.weight, hidden)),
+            _ => None,
+        })
+        .collect();
+    let mut parts: Vec<(Vec<Affine<'_>>, usize)> = Vec::with_capacity(4);
+    for (residual, padded) in layer.iter().zip(&padded) {
+        match &residual.body {
+            Body::Attention(attention) => {
+                parts.push((attention.qkv.to_vec(), hidden));
+                parts.push((vec![attention.output], attention.width()));
+            }
+            Body::Mlp(mlp) => {
+                parts.push((mlp.inners(), hidden));
+                parts.push((vec![mlp.output], mlp.width()));
+            }
+            Body::Convolution(of) => {
+                let weight = padded.as_deref().expect("padded above");
+                parts.push((vec![Affine { weight, bias: of.dense.bias }], weight.len() / hidden));
+            }
+        }
     }
+    let dense = map_with(parts, execution.pool, || (), |(), (layers, inputs)| pack(&layers, inputs));
+    let mut dense = dense.into_iter();
+    let mut next = || dense.next().expect("one for each part");
+    let of = |norm: &Option<AffineNorm<'_>>| norm.map(norm_of);
+    layer
+        .iter()
+        .map(|residual| PackedResidual {
+            body: match &residual.body {
+                Body::Attention(_) => PackedBody::Attention { qkv: next(), output: next() },
+                Body::Mlp(_) => PackedBody::Mlp { inner: next(), output: next() },
+                Body::Convolution(_) => PackedBody::Convolution { dense: next() },
+            },
+            before: of(&residual.before),
+            after: of(&residual.after),
+            again: of(&residual.again),
+            norms: residual.attention().and_then(|attention| attention.norms.map(|norms| norms.map(norm_of))),
+        })
+        .collect()
+}
+
+/// Returns the weight of a convolution [H, width · H] with each neighbour beginning at a panel.
+fn pad_neighbours(weight: &[f32], hidden: usize) -> Vec<f32> {
+    let padded = panels(hidden) * PANEL;
+    let mut to = vec![0.0; weight.len() / hidden * padded];
+    for (to, from) in to.chunks_exact_mut(padded).zip(weight.chunks_exact(hidden)) {
+        to[..hidden].copy_from_slice(from);
+    }
+    to
 }
 
 /// Pads γ and β to whole panels.
-pub(super) fn norm_weights(norm: Affine<'_>) -> LayerNormWeights {
-    LayerNormWeights::new(norm.weight, norm.bias)
+pub(super) fn norm_of(norm: AffineNorm<'_>) -> Norm {
+    let AffineNorm { weights: Affine { weight, bias }, eps, kind } = norm;
+    Norm { weights: LayerNormWeights::new(weight, bias), eps, columns: weight.len(), kind }
 }
 
 /// Packs dense layers with the same `k` inputs.

@@ -17,14 +17,14 @@ use super::heads::RelativeHeads;
 use super::layer::TrainingConfig;
 use super::norm::{Normalized, normalize, normalize_backward};
 use super::parameters::{
-    DisentangledParameters, LayerParameters, RelativeGradients, RelativeParameters, norm_weights, packed,
-    packed_transposed, write,
+    Affine, Borrowed, RelativeGradients, RelativeParameters, norm_of, packed, packed_transposed, write,
 };
 use super::products::add_column_sums;
 use crate::disentangled::{RelativeScores, RelativeTerms};
 use crate::execution::Execution;
 use crate::gemm::{Epilogue, linear};
 use crate::matrix::{Matrix, PANEL, Row, View, add_rows, copy_columns, panels};
+use crate::plan::Attention;
 
 /// The rows of the table that a batch needs, and their gradient.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl RelativeTable {
         config: TrainingConfig,
         execution: Execution,
     ) {
-        let TrainingConfig { hidden, eps, .. } = config;
+        let TrainingConfig { hidden, .. } = config;
         let RelativeTable { distances, max_distance, rows, normalized, table, dtable } = self;
         let positions = parameters.positions;
         positions.fill(farthest, distances);
@@ -86,8 +86,8 @@ impl RelativeTable {
         let to = if parameters.norm.is_some() { &mut normalized.x_hat } else { &mut *table };
         to.fill_rows(rows.len(), hidden, &numbers);
         if let Some(norm) = parameters.norm {
-            let (norm, to) = (norm_weights(norm), table.reshape(rows.len(), hidden));
-            normalize(execution.instruction_set, norm.with_eps(eps, hidden), normalized, &mut to.view_mut());
+            let (norm, to) = (norm_of(norm), table.reshape(rows.len(), hidden));
+            normalize(execution.instruction_set, norm.kind, norm.parameters(), normalized, &mut to.view_mut());
         }
         dtable.reshape(rows.len(), hidden).data_mut().fill(Row::ZERO);
     }
@@ -97,40 +97,40 @@ impl RelativeTable {
     pub fn terms(
         &self,
         parameters: &RelativeParameters<'_>,
-        layer: &LayerParameters<'_>,
+        attention: &Attention<Borrowed<'_>>,
         mask: Option<Mask>,
         config: TrainingConfig,
         execution: Execution,
     ) -> LayerTerms {
-        let TrainingConfig { hidden, heads, products, .. } = config;
-        let layers = layer.relative_layers(parameters.terms);
+        let TrainingConfig { hidden, products, .. } = config;
+        let (heads, width) = (attention.heads, attention.width());
+        let layers = layers_of(parameters);
         let (mut dropped, mut projected) = (Matrix::default(), Matrix::default());
         dropped.reshape(self.rows.len(), hidden).data_mut().copy_from_slice(self.table.data());
         self.drop(mask, &mut dropped, execution);
         let dense = packed(&layers, hidden, products);
-        let to = projected.reshape(self.rows.len(), layers.len() * panels(hidden) * PANEL).view_mut();
+        let to = projected.reshape(self.rows.len(), layers.len() * panels(width) * PANEL).view_mut();
         linear(execution, dropped.view(), &dense, Epilogue::Bias, to, &mut Default::default());
-        let tables = tables_of(&projected, parameters.terms, hidden);
-        let packed = RelativeTerms::of_rows(execution.instruction_set, tables, heads, hidden / heads, false);
+        let tables = tables_of(&projected, there(parameters), width);
+        let packed = RelativeTerms::of_rows(execution.instruction_set, tables, heads, width / heads, false);
         LayerTerms { dropped, projected, packed }
     }
 
     /// Returns what the scores of a layer have of relative positions.
     pub fn heads<'a>(
         &'a self,
-        parameters: &DisentangledParameters<'_>,
+        attention: &Attention<Borrowed<'_>>,
         terms: Option<&'a LayerTerms>,
-        config: TrainingConfig,
     ) -> RelativeHeads<'a> {
-        let there = parameters.relative.as_ref().map_or([false; 2], |relative| relative.terms);
+        let there = attention.relative.as_ref().map_or([false; 2], there);
         RelativeHeads {
             scores: RelativeScores {
                 terms: terms.map(|terms| &terms.packed),
                 rows: &self.distances,
                 max_distance: self.max_distance,
-                count: parameters.count,
+                count: attention.terms,
             },
-            tables: terms.map_or([None; 2], |terms| tables_of(&terms.projected, there, config.hidden)),
+            tables: terms.map_or([None; 2], |terms| tables_of(&terms.projected, there, attention.width())),
         }
     }
 
@@ -140,7 +140,7 @@ impl RelativeTable {
     pub fn backward(
         &mut self,
         parameters: &RelativeParameters<'_>,
-        layer: &LayerParameters<'_>,
+        attention: &Attention<Borrowed<'_>>,
         terms: LayerTerms,
         tasks: &[&[Vec<Row>; 2]],
         scale: f32,
@@ -148,12 +148,13 @@ impl RelativeTable {
         config: TrainingConfig,
         execution: Execution,
     ) -> TermGradients {
-        let TrainingConfig { hidden, heads, products, .. } = config;
-        let (rows, size) = (self.rows.len(), hidden / heads);
-        let layers = layer.relative_layers(parameters.terms);
+        let TrainingConfig { hidden, products, .. } = config;
+        let (heads, width) = (attention.heads, attention.width());
+        let (rows, size) = (self.rows.len(), width / heads);
+        let layers = layers_of(parameters);
         let mut dterms = Matrix::default();
-        dterms.reshape(rows, layers.len() * panels(hidden) * PANEL).data_mut().fill(Row::ZERO);
-        let there = (0..2).filter(|term| parameters.terms[*term]);
+        dterms.reshape(rows, layers.len() * panels(width) * PANEL).data_mut().fill(Row::ZERO);
+        let there = (0..2).filter(|term| parameters.terms[*term].is_some());
         for (place, term) in there.enumerate() {
             let sums = map_with(
                 (0..heads).collect(),
@@ -170,11 +171,11 @@ impl RelativeTable {
                 },
             );
             for (head, sums) in sums.iter().enumerate() {
-                let first = place * panels(hidden) * PANEL + head * size;
+                let first = place * panels(width) * PANEL + head * size;
                 copy_columns(View::new(sums, rows), 0, dterms.view_mut(), first, size);
             }
         }
-        let mut sums = vec![Row::ZERO; layers.len() * panels(hidden)];
+        let mut sums = vec![Row::ZERO; layers.len() * panels(width)];
         add_column_sums(execution, dterms.view(), &mut sums);
         let mut dtable = Matrix::default();
         let dense = packed_transposed(&layers, hidden, products);
@@ -193,20 +194,27 @@ impl RelativeTable {
         config: TrainingConfig,
         execution: Execution,
     ) {
-        let TrainingConfig { hidden, eps, .. } = config;
+        let TrainingConfig { hidden, .. } = config;
+        let Some(to_table) = &mut to.table else { return };
         if let (Some(norm), Some(to)) = (parameters.norm, &mut to.norm) {
-            let norm = norm_weights(norm);
+            let norm = norm_of(norm);
             let mut sums = [(); 2].map(|()| vec![Row::ZERO; panels(hidden)]);
             let of_norm = sums.each_mut().map(|sums| &mut sums[..]);
             let dtable = &mut self.dtable.view_mut();
-            let norm = norm.with_eps(eps, hidden);
-            normalize_backward(execution.instruction_set, norm, &self.normalized, dtable, of_norm);
+            normalize_backward(
+                execution.instruction_set,
+                norm.kind,
+                norm.parameters(),
+                &self.normalized,
+                dtable,
+                of_norm,
+            );
             write(&sums[0], to.weight, false);
             write(&sums[1], to.bias, false);
         }
-        to.table.fill(0.0);
+        to_table.fill(0.0);
         for (from, row) in self.rows.iter().enumerate() {
-            self.dtable.copy_row(from, &mut to.table[row * hidden..(row + 1) * hidden]);
+            self.dtable.copy_row(from, &mut to_table[row * hidden..(row + 1) * hidden]);
         }
     }
 
@@ -224,15 +232,25 @@ impl TermGradients {
     /// Returns the gradient of Kʳ (0) or Qʳ (1) and R̃, the factors of the gradient of the dense layer between them, and the
     /// sum of its rows; None without the term.
     pub fn of(&self, term: usize, terms: [bool; 2]) -> Option<([View<'_>; 2], &[Row])> {
-        let width = self.dropped.view().width();
+        let width = self.sums.len() / terms.iter().filter(|there| **there).count().max(1);
         let columns = place(term, terms, width)?;
         Some(([self.dterms.view().panels(columns.clone()), self.dropped.view()], &self.sums[columns]))
     }
 }
 
+/// Returns the dense layers of the terms that there are.
+fn layers_of<'a>(parameters: &RelativeParameters<'a>) -> Vec<Affine<'a>> {
+    parameters.terms.into_iter().flatten().collect()
+}
+
+/// Returns which terms there are.
+pub(super) fn there(parameters: &RelativeParameters<'_>) -> [bool; 2] {
+    parameters.terms.map(|term| term.is_some())
+}
+
 /// Returns Kʳ and Qʳ.
-fn tables_of(projected: &Matrix, terms: [bool; 2], hidden: usize) -> [Option<View<'_>>; 2] {
-    [0, 1].map(|term| Some(projected.view().panels(place(term, terms, panels(hidden))?)))
+fn tables_of(projected: &Matrix, terms: [bool; 2], width: usize) -> [Option<View<'_>>; 2] {
+    [0, 1].map(|term| Some(projected.view().panels(place(term, terms, panels(width))?)))
 }
 
 /// Returns the panels of a term among those that there are, each of `width` panels.

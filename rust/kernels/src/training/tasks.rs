@@ -2,7 +2,6 @@
 
 use wordpiece_parallel::Scratch;
 
-use super::convolution::ConvolutionTask;
 use super::layer::{Gradients, Kept, LayerScratch, TaskTokens};
 use super::norm::Normalized;
 use crate::matrix::{Matrix, Row};
@@ -20,6 +19,8 @@ pub struct Batch<'a> {
     pub types: &'a [u32],
     /// The row of each token in the table of positions.
     pub position_ids: &'a [u32],
+    /// The row of each token in the table of tasks.
+    pub tasks: &'a [u32],
     /// The place of each token in its padded sequence.
     pub positions: &'a [u32],
 }
@@ -43,7 +44,6 @@ pub(super) struct Task {
     pub gradients: Gradients,
     /// What the layer keeps that is run again.
     pub recomputed: Kept,
-    pub convolution: ConvolutionTask,
     /// The sums of the bias of the projection, and of γ and β of the norm of the embeddings and of the last one.
     pub projection: Vec<Row>,
     pub norm: [Vec<Row>; 2],

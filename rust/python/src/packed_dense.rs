@@ -1,4 +1,4 @@
-//! Packed dense layers, and the layers of MobileBERT that are made of them.
+//! Packed dense layers, of which the layers of a model are made.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use numpy::{
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
-use wordpiece_kernels::encoder::{BottleneckLayer, DenseNorm, Source};
 use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight, linear_to_rows};
 use wordpiece_kernels::{Execution, Matrix, pad_to_panels, panels};
 
@@ -17,9 +16,7 @@ use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::names::activation_of;
 use crate::new_arrays::zeros;
-use crate::stored_arrays::{
-    BorrowedNumbers, DenseArrays, Int8Arrays, NormWithEps, StoredArray, by_rows, int8_arrays, norm_of, stored_array,
-};
+use crate::stored_arrays::{BorrowedNumbers, DenseArrays, Int8Arrays, StoredArray, by_rows, int8_arrays, stored_array};
 use crate::text::{self, Utf8, Utf8String};
 use crate::threads;
 
@@ -228,80 +225,3 @@ pub fn quantize<'py>(
 
 /// What an observed layer had as inputs: rows, sums of squares and greatest magnitudes.
 type ObservedArrays<'py> = (usize, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f32>>);
-
-/// A packed dense layer and the norm after it.
-type DenseNormArgument<'py> = (PyRef<'py, PackedDense>, NormWithEps<'py>);
-
-fn dense_norm((dense, norm): &DenseNormArgument<'_>) -> PyResult<DenseNorm> {
-    Ok(DenseNorm { dense: dense.dense(), norm: norm_of(norm)? })
-}
-
-/// A layer of MobileBERT, made of packed dense layers.
-#[pyclass(frozen, module = "wordpiece_bert._core")]
-pub struct PackedBottleneck {
-    layer: Arc<BottleneckLayer>,
-    sizes: [usize; 3],
-}
-
-#[pymethods]
-impl PackedBottleneck {
-    /// Combine the parts of a layer; `queries_from` and `values_from` are hidden, narrow or shared.
-    #[new]
-    #[pyo3(signature = (
-        narrow, shared, query_key, value, output, feed_forward, back, *, hidden, queries_from, values_from
-    ))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: the parts of a layer by name")]
-    fn new(
-        narrow: Option<DenseNormArgument<'_>>,
-        shared: Option<DenseNormArgument<'_>>,
-        query_key: PyRef<'_, PackedDense>,
-        value: PyRef<'_, PackedDense>,
-        output: DenseNormArgument<'_>,
-        feed_forward: Vec<(PyRef<'_, PackedDense>, DenseNormArgument<'_>)>,
-        back: Option<DenseNormArgument<'_>>,
-        hidden: usize,
-        queries_from: Utf8<'_>,
-        values_from: Utf8<'_>,
-    ) -> PyResult<PackedBottleneck> {
-        guarded(|| {
-            let intermediate = feed_forward.first().map_or(0, |(_, outer)| outer.0.columns);
-            let sizes = [hidden, query_key.columns, intermediate];
-            let layer = BottleneckLayer {
-                input: narrow.as_ref().map(dense_norm).transpose()?,
-                shared: shared.as_ref().map(dense_norm).transpose()?,
-                queries_from: source_of(&queries_from)?,
-                values_from: source_of(&values_from)?,
-                query_key: query_key.dense(),
-                value: value.dense(),
-                output: dense_norm(&output)?,
-                feed_forward: feed_forward
-                    .iter()
-                    .map(|(inner, outer)| Ok((inner.dense(), dense_norm(outer)?)))
-                    .collect::<PyResult<Vec<_>>>()?,
-                back: back.as_ref().map(dense_norm).transpose()?,
-            };
-            Ok(PackedBottleneck { layer: Arc::new(layer), sizes })
-        })
-    }
-}
-
-impl PackedBottleneck {
-    /// The layer.
-    pub fn layer(&self) -> Arc<BottleneckLayer> {
-        self.layer.clone()
-    }
-
-    /// H, h and F.
-    pub fn sizes(&self) -> [usize; 3] {
-        self.sizes
-    }
-}
-
-fn source_of(name: &str) -> PyResult<Source> {
-    Ok(match name {
-        "hidden" => Source::Hidden,
-        "narrow" => Source::Narrow,
-        "shared" => Source::Shared,
-        _ => return Err(error::input(format!("unknown source {name:?}"))),
-    })
-}

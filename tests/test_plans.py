@@ -1,0 +1,314 @@
+"""Plans of any parts: what follows from a plan holds for each, not for the families alone.
+
+Shapes, a row alone and in a batch, NumPy and the kernels, gradients, saving and loading. Outputs equal to those of other
+programs are tested for recorded models, in test_heads.py and test_engines.py.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradient_checks import THREE, assert_gradients, batch_of, check_gradients, same_bits
+from random_models import check_engines, random_model
+from wordpiece_bert import _core
+from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
+from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.families import FAMILIES, Family, Training, register
+from wordpiece_bert.bert.heads.kinds import TokenClassification
+from wordpiece_bert.bert.plan.building import attention, gated_mlp, layer_name, mlp, tables
+from wordpiece_bert.bert.plan.parts import (
+    Attention,
+    Convolution,
+    Dense,
+    Distances,
+    Embeddings,
+    Mlp,
+    Norm,
+    Plan,
+    Relative,
+    Residual,
+    Slopes,
+    Table,
+)
+from wordpiece_bert.bert.rotary import Rotary
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.finetune.dropout import KeyedDropout
+from wordpiece_bert.finetune.engines import RustTraining
+from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.network import Network
+from wordpiece_bert.finetune.passes import PassOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnConfig(BertConfig):
+    """A configuration whose fields say which parts the plan has."""
+
+    model_type: str = "drawn"
+    embedding_size: int = 12
+    head_dim: int = 8
+    #: Norms before the sub-layers, after them, or both; and what they compute.
+    norms: str = "last"
+    norm_kind: str = "layer"
+    norm_bias: bool = True
+    biases: bool = True
+    gate: bool = False
+    gate_dropout: bool = False
+    #: Before or after the norm of the embeddings, or "" for no projection.
+    projection: str = ""
+    embedding_norm: bool = True
+    position_table: bool = True
+    masked: bool = False
+    masked_residual: bool = False
+    last: bool = False
+    #: What scores know of positions: "", "slopes", "distances", "keys", "queries" or "both".
+    scores: str = ""
+    rotary: bool = False
+    window: int = 0
+    query_key_norms: bool = False
+    again: bool = False
+    masked_sees_all: bool = False
+    #: Half the rows of the table of relative positions, and the distance from which on all have the last; 0 for none.
+    buckets: int = 4
+    longest: int = 40
+    relative_norm: bool = True
+    convolution: int = 0
+
+    has_pooler: ClassVar[bool] = False
+    _may_be_0: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
+    buckets_of_distances: ClassVar[int] = 32
+
+    def _check_heads(self) -> None:
+        """Accept queries of any width."""
+
+    @property
+    def head_size(self) -> int:
+        return self.head_dim
+
+    @property
+    def has_position_table(self) -> bool:
+        return self.position_table
+
+    def _norm(self, name: str, size: str = "hidden_size") -> Norm:
+        return Norm(name, self.layer_norm_eps, size, self.norm_bias and self.norm_kind == "layer", self.norm_kind)  # type: ignore[arg-type]
+
+    def _plan(self) -> Plan:
+        then: list[Norm | Dense] = []
+        columns = "embedding_size" if self.projection else "hidden_size"
+        if self.embedding_norm:
+            then.append(self._norm("embeddings.LayerNorm", columns if self.projection == "after" else "hidden_size"))
+        if self.projection:
+            place = len(then) if self.projection == "after" else 0
+            then.insert(place, Dense("embeddings.projection", columns, bias=self.biases))
+        layers = tuple(self._layer(layer) for layer in range(self.num_hidden_layers))
+        first = Embeddings(tables(self, columns), tuple(then), self.masked)
+        return Plan(first, layers, self._norm("encoder.ln") if self.last else None)
+
+    def _layer(self, layer: int) -> tuple[Residual, ...]:
+        name = layer_name(layer)
+        before = self.norms != "last"
+        after = self.norms != "first"
+
+        def residual(body: Attention | Mlp, place: str, **more: Any) -> Residual:
+            first = self._norm(f"{name}.{place}before") if before else None
+            return Residual(body, first, self._norm(f"{name}.{place}after") if after else None, **more)
+
+        again = self._norm(f"{name}.again") if self.again else None
+        feed = (
+            gated_mlp(self, layer, output_bias=self.biases, dropout="hidden_dropout_prob" if self.gate_dropout else "")
+            if self.gate
+            else mlp(self, layer)
+        )
+        parts = (
+            residual(self._attention(layer), "attention.", again=again, masked=self.masked_residual),
+            residual(feed, ""),
+        )
+        if not self.convolution or layer:
+            return parts
+        body = Convolution("encoder.conv", self.convolution, 2, self.hidden_size // 2, "tanh")
+        return *parts, Residual(body, after=self._norm("encoder.conv.norm"), dropout="", masked=True)
+
+    def _attention(self, layer: int) -> Attention:
+        name, heads = f"{layer_name(layer)}.attention", self.num_attention_heads
+        norms = tuple(self._norm(f"{name}.{one}_norm", "attention_size") for one in ("query", "key"))
+        bias: Any = {
+            "slopes": Slopes(tuple(2.0 ** -(i + 1) for i in range(heads))),
+            "distances": Distances(Table("encoder.bias", "buckets_of_distances", columns="num_attention_heads")),
+        }
+        relative = None
+        if self.scores in ("keys", "queries", "both"):
+            rows = Dense(f"{name}.relative", outputs="attention_size", bias=self.biases)
+            relative = Relative(
+                Table("encoder.relative", 2 * self.buckets),
+                self._norm("encoder.relative_norm") if self.relative_norm else None,
+                self.buckets,
+                self.longest,
+                None
+                if self.scores == "queries"
+                else Dense(f"{name}.self.key", outputs="attention_size", bias=self.biases),
+                None if self.scores == "keys" else rows,
+            )
+        return attention(
+            self,
+            layer,
+            size="attention_size",
+            biases=self.biases,
+            rotary=Rotary(self.head_dim, 100.0) if self.rotary else None,
+            window=self.window if self.window and layer % 2 == 0 else None,
+            norms=norms if self.query_key_norms else None,
+            bias=bias.get(self.scores),
+            relative=relative,
+            terms=1 + (relative is not None) + (self.scores == "both"),
+            masked_sees_all=relative is not None or self.masked_sees_all,
+        )
+
+
+class DrawnModel(BertModel):
+    """The encoder of a drawn plan."""
+
+    config_class = DrawnConfig
+
+
+class DrawnForTokenClassification(TokenClassification):
+    """A drawn plan with a head."""
+
+    _base_model_class = DrawnModel
+
+
+@pytest.fixture(scope="module", autouse=True)
+def family() -> Iterator[None]:
+    """The family of drawn plans."""
+    entry = Family(
+        model_type="drawn", module=__name__, name="Drawn", heads=("TokenClassification",), training=Training()
+    )
+    register(entry)
+    yield
+    del FAMILIES["drawn"]
+
+
+@st.composite
+def configs(draw: st.DrawFn, largest: int = 64) -> DrawnConfig:
+    """A configuration of any parts that go together."""
+    flags = ("biases", "gate", "gate_dropout", "position_table", "masked_residual", "last", "rotary", "norm_bias")
+    scores = draw(st.sampled_from(["", "", "slopes", "distances", "keys", "queries", "both"]))
+    relative = scores in ("keys", "queries", "both")
+    sees_all = relative or (scores == "" and draw(st.booleans()))
+    norms, projection = draw(st.sampled_from(["first", "last", "both"])), draw(st.sampled_from(["", "before", "after"]))
+    masked, embedding_norm = draw(st.booleans()), draw(st.booleans())
+    heads, size = draw(st.integers(1, 3)), draw(st.sampled_from([s for s in (2, 6, 8, 32, 34, 64) if s <= largest]))
+    return DrawnConfig(
+        vocab_size=40,
+        hidden_size=draw(st.sampled_from([8, 12, 32, 40][: 2 if largest < 32 else 4])),
+        num_hidden_layers=draw(st.integers(1, 3)),
+        num_attention_heads=heads,
+        head_dim=size,
+        intermediate_size=draw(st.integers(1, largest)),
+        type_vocab_size=draw(st.integers(0, 2)),
+        max_position_embeddings=150,
+        hidden_act=draw(st.sampled_from(["gelu", "silu", "sigmoid", "gelu_new"])),
+        layer_norm_eps=draw(st.sampled_from([1e-5, 1e-3])),
+        hidden_dropout_prob=0.2,
+        attention_probs_dropout_prob=0.3,
+        embedding_size=draw(st.sampled_from([5, 12, 33])),
+        norms=norms,
+        norm_kind=draw(st.sampled_from(["layer", "rms"])),
+        scores=scores,
+        window=0 if sees_all else draw(st.sampled_from([0, 1, 4, 40, 100])),
+        query_key_norms=draw(st.booleans()),
+        again=draw(st.booleans()) and norms != "first",
+        masked_sees_all=sees_all,
+        # A convolution reads the input of the first layer, of which masked tokens are 0.
+        convolution=draw(st.sampled_from([0, 1, 3])) if masked and embedding_norm and projection != "after" else 0,
+        masked=masked,
+        embedding_norm=embedding_norm,
+        projection=projection,
+        **draw(st.sampled_from([{"buckets": 2}, {"buckets": 8}, {"buckets": 30}, {"buckets": 150, "longest": 0}])),
+        relative_norm=draw(st.booleans()),
+        id2label=THREE,
+        **{flag: draw(st.booleans()) for flag in flags},
+    )
+
+
+@given(config=configs(), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_both_engines_compute_any_plan(config: DrawnConfig, data: st.DataObject) -> None:
+    check_engines(DrawnModel, config, data)
+
+
+@given(config=configs(), seed=st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_shapes_rows_and_files_of_any_plan(config: DrawnConfig, seed: int) -> None:
+    model = random_model(DrawnModel, config, "rust", seed)
+    shapes = {
+        name: tuple(getattr(config, size) if isinstance(size, str) else size for size in shape)
+        for name, shape in config.plan().shapes().items()
+    }
+    assert {name: array.shape for name, array in model.named_parameters()} == shapes
+    assert config.plan().trained(None) == set(shapes)
+    lengths = [70, 3, 1, 31]
+    ids = np.random.default_rng(seed).integers(0, 40, (4, 70))
+    mask = np.arange(70) < np.array(lengths)[:, None]
+    found = model(ids, mask, threads=2).last_hidden_state
+    for row, length in enumerate(lengths):
+        alone = model(ids[row : row + 1, :length], threads=1).last_hidden_state
+        np.testing.assert_array_equal(alone[0], found[row, :length])
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        assert read_tensors(f"{folder}/model.safetensors").keys() == shapes.keys()
+        again: Any = AutoModel.from_pretrained(folder)
+        assert again.config.plan() == config.plan()
+        np.testing.assert_array_equal(again(ids, mask).last_hidden_state, found)
+
+
+@given(config=configs(largest=8))
+@settings(max_examples=15, deadline=None)
+def test_gradients_of_any_plan_against_central_differences(config: DrawnConfig) -> None:
+    model = random_model(DrawnForTokenClassification, config, "numpy")
+    check_gradients(model, batch_of("TokenClassification", np.random.default_rng(4)), KeyedDropout(1, 2, 3))
+
+
+@given(config=configs(), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_the_kernels_compute_the_gradients_of_any_plan(config: DrawnConfig, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(_core.kernel_instruction_sets()))
+    model = random_model(DrawnForTokenClassification, config, "numpy")
+    network = Network(model)
+    batch = batch_of("TokenClassification", np.random.default_rng(3), (3, 70, 1, 130), 131)
+    exact = {name: array.astype(np.float64) for name, array in network.parameters(model).items()}
+    options = PassOptions(KeyedDropout(5, 6), trained_from=data.draw(st.sampled_from([None, None, 0, 1])))
+    expected = compute(network, exact, batch, options)
+    found = compute(network, network.parameters(model), batch, options, engine=RustTraining(path, 2))
+    assert_gradients(found, expected, 2e-5)
+    again = compute(
+        network,
+        network.parameters(model),
+        batch,
+        options._replace(gradient_checkpointing=True),
+        engine=RustTraining(path, 1),
+    )
+    assert same_bits(again, found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"convolution": 3}, "layer 0 of a plan: a Convolution reads masked neighbours, which must be 0"),
+        ({"convolution": 3, "masked": True, "projection": "after"}, "a Convolution reads masked neighbours"),
+        ({"masked_sees_all": True, "window": 4}, "an Attention whose masked queries see all has no window and no bias"),
+        ({"masked_sees_all": True, "scores": "slopes"}, "an Attention whose masked queries see all has no window"),
+    ],
+)
+def test_parts_that_do_not_go_together_are_refused_by_name(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        DrawnConfig(**fields).plan()
+    with pytest.raises(ConfigError, match=r"encoder\.ln: a Norm of the kind 'rms' has no bias"):
+        Norm("encoder.ln", 1e-5, kind="rms")
