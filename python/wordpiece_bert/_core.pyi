@@ -159,7 +159,7 @@ class TextReader:
         second_is_id: bool = False,
         *,
         columns: Sequence[str] = ...,
-        table: str = "csv",
+        table: str | None = None,
     ) -> Self: ...
     def next_block(self) -> TextBlock | None: ...
 
@@ -392,7 +392,7 @@ class EncoderTraining:
         cls,
         plan: Plan,
         frequencies: list[npt.NDArray[np.float32]],
-        dtype: str = "float32",
+        dtype: str | None = None,
         instruction_set: str | None = None,
     ) -> Self: ...
     def forward(

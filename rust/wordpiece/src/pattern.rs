@@ -99,6 +99,7 @@ const fn most_steps(bytes: usize) -> usize {
 /// Oniguruma takes a limit for a search, but does not tell how many steps it took. So a search begins with a low limit, and is
 /// repeated with a higher one if that is exceeded. Limits that were exceeded count, and the one that was enough; but not the
 /// lowest, of which there is at most one for each byte.
+#[cfg_attr(not(feature = "regex"), expect(dead_code, reason = "no expression is searched for"))]
 struct StepBudget {
     left: usize,
     /// The limit for the whole text, for the message.
@@ -106,6 +107,7 @@ struct StepBudget {
 }
 
 impl StepBudget {
+    #[cfg(feature = "regex")]
     const LOWEST: usize = 1 << 12;
 
     fn new(text: &str) -> StepBudget {

@@ -6,7 +6,7 @@
 
 use super::activation::activation_backward;
 use super::dropout::Site;
-use super::layer::{LayerScratch, Pass, ResidualGradients, TaskTokens};
+use super::layer::{ConvolutionTask, LayerScratch, Pass, ResidualGradients, TaskTokens};
 use super::parameters::Borrowed;
 use super::products::add_column_sums;
 use crate::activation::apply;
@@ -14,19 +14,6 @@ use crate::gemm::{Dense, Epilogue, linear};
 use crate::matrix::{Matrix, PANEL, Row, View, add_columns, add_rows, panels};
 use crate::neighbours::Neighbours;
 use crate::plan::Convolution;
-
-/// What a task has of the convolution.
-#[derive(Default)]
-pub(super) struct ConvolutionTask {
-    /// The neighbours of each token [rows, width · H′].
-    pub neighbours: Matrix,
-    /// The gradient with respect to these.
-    dneighbours: Matrix,
-    /// Before the activation [rows, H].
-    z: Matrix,
-    /// The gradient with respect to x₀ [rows, H].
-    dx: Matrix,
-}
 
 impl Pass<'_> {
     /// Computes to = x + f(dropout(convolution(x₀))).

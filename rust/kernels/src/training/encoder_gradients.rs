@@ -5,7 +5,7 @@
 
 use super::encoder::EncoderTraining;
 use super::layer::{Layer, ResidualGradients};
-use super::parameters::{AffineGradient, Written, write_sum};
+use super::parameters::{AffineGradient, Written, attention_width, mlp_width, write_sum};
 use super::products::{WeightGradient, weight_gradients};
 use super::tasks::Task;
 use crate::execution::Execution;
@@ -37,7 +37,7 @@ impl EncoderTraining {
             let gradients = |task| gradients_of(task, place);
             match (&residual.body, &mut to.body) {
                 (Body::Attention(of), Body::Attention(to)) => {
-                    let width = panels(of.width());
+                    let width = panels(attention_width(of));
                     let own = to.relative.as_ref().map_or([false; 2], |own| own.terms.each_ref().map(Option::is_some));
                     // What keys and queries get of relative positions that share their layers.
                     let shared = [0, 1].map(|term| if own[term] { None } else { terms[term] });
@@ -64,7 +64,7 @@ impl EncoderTraining {
                         let kept = &task.kept(layer.index, checkpointing).residuals[place];
                         [gradients(task).dy.view(), kept.context.view()]
                     });
-                    let (parts, inputs) = (parts.collect(), of.width());
+                    let (parts, inputs) = (parts.collect(), attention_width(of));
                     weights.push(WeightGradient { parts, inputs, to: to.output.weight, add });
                     write_sum(tasks.iter().map(|task| &gradients(task).sums.output[..]), to.output.bias, add);
                     for (norm, to) in to.norms.iter_mut().flatten().enumerate() {
@@ -72,7 +72,7 @@ impl EncoderTraining {
                     }
                 }
                 (Body::Mlp(of), Body::Mlp(to)) => {
-                    let width = panels(of.width());
+                    let width = panels(mlp_width(of));
                     for (n, gradient) in [Some(&mut to.inner), to.up.as_mut()].into_iter().flatten().enumerate() {
                         let part = n * width..(n + 1) * width;
                         let parts =
@@ -87,7 +87,7 @@ impl EncoderTraining {
                         );
                     }
                     let parts = tasks.iter().map(|task| [gradients(task).dy.view(), gradients(task).h.view()]);
-                    let (parts, inputs) = (parts.collect(), of.width());
+                    let (parts, inputs) = (parts.collect(), mlp_width(of));
                     weights.push(WeightGradient { parts, inputs, to: to.output.weight, add });
                     write_sum(tasks.iter().map(|task| &gradients(task).sums.output[..]), to.output.bias, add);
                 }

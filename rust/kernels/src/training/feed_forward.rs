@@ -9,7 +9,7 @@ use super::activation::activation_backward;
 use super::dropout::Site;
 use super::gate::multiply;
 use super::layer::{LayerScratch, Pass, ResidualGradients, TaskTokens};
-use super::parameters::Borrowed;
+use super::parameters::{Borrowed, inner_panels, mlp_width};
 use super::products::add_column_sums;
 use crate::activation::apply;
 use crate::gemm::{Dense, Epilogue, linear};
@@ -30,8 +30,8 @@ impl Pass<'_> {
         scratch: &mut LayerScratch,
     ) {
         let LayerScratch { h, converted, states, .. } = scratch;
-        let (rows, columns, instruction_set) = (tokens.rows, of.width(), self.execution.instruction_set);
-        let to = z.reshape(rows, of.inner_panels() * PANEL).view_mut();
+        let (rows, columns, instruction_set) = (tokens.rows, mlp_width(of), self.execution.instruction_set);
+        let to = z.reshape(rows, inner_panels(of) * PANEL).view_mut();
         linear(self.execution, x, inner, Epilogue::Bias, to, converted);
         let (gate, up) = z.data().split_at(rows * panels(columns));
         h.reshape(rows, columns).data_mut().copy_from_slice(gate);
@@ -55,12 +55,12 @@ impl Pass<'_> {
         scratch: &mut LayerScratch,
     ) {
         let LayerScratch { converted, states, .. } = scratch;
-        let (rows, columns) = (tokens.rows, of.width());
+        let (rows, columns) = (tokens.rows, mlp_width(of));
         let (instruction_set, execution, gated) = (self.execution.instruction_set, self.execution, of.up.is_some());
         let ResidualGradients { dinner: dz, dy, h, sums, .. } = gradients;
         let (width, mask) = (panels(columns), self.mask(Site::Intermediate, index, of.dropout));
         add_column_sums(execution, dy.view(), &mut sums.output);
-        let to = &mut dz.reshape(rows, of.inner_panels() * PANEL).view_mut();
+        let to = &mut dz.reshape(rows, inner_panels(of) * PANEL).view_mut();
         linear(execution, dy.view(), output, Epilogue::Bias, to.panels(0..width), converted);
         self.drop(mask, tokens, dz, columns, states);
         let h_of = h.reshape(rows, columns).data_mut();

@@ -15,11 +15,10 @@
 use std::mem::{swap, take};
 
 use super::attention::{AttentionScratch, PositionSums};
-use super::convolution::ConvolutionTask;
 use super::dropout::{Dropout, Mask, Site, drop_rows};
 use super::heads::{RelativeHeads, Rows, Statistics};
 use super::norm::{Normalized, normalize, normalize_backward, scale_and_shift};
-use super::parameters::{Borrowed, PackedBody, PackedResidual};
+use super::parameters::{Borrowed, PackedBody, PackedResidual, attention_width, inner_panels};
 use crate::encoder::Norm;
 use crate::execution::Execution;
 use crate::gemm::{ConvertedInputs, Dense, Epilogue, Products, linear};
@@ -126,6 +125,19 @@ pub(super) struct ResidualKept {
     pub z: Matrix,
     /// Of a convolution.
     pub convolution: ConvolutionTask,
+}
+
+/// What a task has of a convolution.
+#[derive(Default)]
+pub(super) struct ConvolutionTask {
+    /// The neighbours of each token [rows, width · H′].
+    pub neighbours: Matrix,
+    /// The gradient with respect to these.
+    pub dneighbours: Matrix,
+    /// Before the activation [rows, H].
+    pub z: Matrix,
+    /// The gradient with respect to the layer's input [rows, H].
+    pub dx: Matrix,
 }
 
 /// The factors of the weights' gradients, and the sums over the task's rows.
@@ -420,12 +432,12 @@ impl Sums {
     /// Sets all sums to 0.
     fn clear(&mut self, residual: &Residual<Borrowed<'_>>, hidden: usize) {
         let of_keys = match &residual.body {
-            Body::Attention(attention) => panels(attention.width()),
+            Body::Attention(attention) => panels(attention_width(attention)),
             _ => 0,
         };
         let inner = match &residual.body {
             Body::Attention(_) => 3 * of_keys,
-            Body::Mlp(mlp) => mlp.inner_panels(),
+            Body::Mlp(mlp) => inner_panels(mlp),
             Body::Convolution(_) => 0,
         };
         let Sums { inner: of_inner, output, before, after, again, norms } = self;

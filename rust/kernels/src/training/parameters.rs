@@ -161,38 +161,31 @@ pub(super) struct PackedResidual {
     pub norms: Option<[Norm; 2]>,
 }
 
-impl<'a> Attention<Borrowed<'a>> {
-    /// Returns N·d, the width of all queries.
-    pub(super) fn width(&self) -> usize {
-        self.qkv[0].bias.len()
-    }
+// Functions, not methods: those of a type count as its module's, which would use this one.
 
-    /// Returns what is added to the scores.
-    pub(super) fn score_bias(&self) -> Option<ScoreBias<'_>> {
-        self.bias.as_ref().map(|bias| match bias {
-            Bias::Distances(bias) => {
-                ScoreBias::Distances(RelativeBias { bias, max_distance: (bias.len() / self.heads - 1) / 2 })
-            }
-            Bias::Slopes(slopes) => ScoreBias::Slopes(slopes),
-        })
-    }
+/// Returns N·d, the width of all queries.
+pub(super) fn attention_width(of: &Attention<Borrowed<'_>>) -> usize {
+    of.qkv[0].bias.len()
 }
 
-impl<'a> Mlp<Borrowed<'a>> {
-    /// Returns F.
-    pub(super) fn width(&self) -> usize {
-        self.inner.bias.len()
-    }
+/// Returns what an attention adds to its scores.
+pub(super) fn score_bias<'a>(of: &'a Attention<Borrowed<'_>>) -> Option<ScoreBias<'a>> {
+    of.bias.as_ref().map(|bias| match bias {
+        Bias::Distances(bias) => {
+            ScoreBias::Distances(RelativeBias { bias, max_distance: (bias.len() / of.heads - 1) / 2 })
+        }
+        Bias::Slopes(slopes) => ScoreBias::Slopes(slopes),
+    })
+}
 
-    /// Returns how many panels the first dense layers have.
-    pub(super) fn inner_panels(&self) -> usize {
-        panels(self.width()) * if self.up.is_some() { 2 } else { 1 }
-    }
+/// Returns F.
+pub(super) fn mlp_width(of: &Mlp<Borrowed<'_>>) -> usize {
+    of.inner.bias.len()
+}
 
-    /// Returns the dense layers before the activation: one, or the gate and what it multiplies.
-    fn inners(&self) -> Vec<Affine<'a>> {
-        std::iter::once(self.inner).chain(self.up).collect()
-    }
+/// Returns how many panels the first dense layers of a feed-forward network have.
+pub(super) fn inner_panels(of: &Mlp<Borrowed<'_>>) -> usize {
+    panels(mlp_width(of)) * if of.up.is_some() { 2 } else { 1 }
 }
 
 /// Packs the sub-layers of a layer for the forward pass.
@@ -234,11 +227,12 @@ fn pack_layer(
         match &residual.body {
             Body::Attention(attention) => {
                 parts.push((attention.qkv.to_vec(), hidden));
-                parts.push((vec![attention.output], attention.width()));
+                parts.push((vec![attention.output], attention_width(attention)));
             }
             Body::Mlp(mlp) => {
-                parts.push((mlp.inners(), hidden));
-                parts.push((vec![mlp.output], mlp.width()));
+                // One, or the gate and what it multiplies.
+                parts.push((std::iter::once(mlp.inner).chain(mlp.up).collect(), hidden));
+                parts.push((vec![mlp.output], mlp_width(mlp)));
             }
             Body::Convolution(of) => {
                 let weight = padded.as_deref().expect("padded above");

@@ -17,7 +17,7 @@ use super::heads::RelativeHeads;
 use super::layer::TrainingConfig;
 use super::norm::{Normalized, normalize, normalize_backward};
 use super::parameters::{
-    Affine, Borrowed, RelativeGradients, RelativeParameters, norm_of, packed, packed_transposed, write,
+    Affine, Borrowed, RelativeGradients, RelativeParameters, attention_width, norm_of, packed, packed_transposed, write,
 };
 use super::products::add_column_sums;
 use crate::disentangled::{RelativeScores, RelativeTerms};
@@ -103,7 +103,7 @@ impl RelativeTable {
         execution: Execution,
     ) -> LayerTerms {
         let TrainingConfig { hidden, products, .. } = config;
-        let (heads, width) = (attention.heads, attention.width());
+        let (heads, width) = (attention.heads, attention_width(attention));
         let layers = layers_of(parameters);
         let (mut dropped, mut projected) = (Matrix::default(), Matrix::default());
         dropped.reshape(self.rows.len(), hidden).data_mut().copy_from_slice(self.table.data());
@@ -130,7 +130,7 @@ impl RelativeTable {
                 max_distance: self.max_distance,
                 count: attention.terms,
             },
-            tables: terms.map_or([None; 2], |terms| tables_of(&terms.projected, there, attention.width())),
+            tables: terms.map_or([None; 2], |terms| tables_of(&terms.projected, there, attention_width(attention))),
         }
     }
 
@@ -149,7 +149,7 @@ impl RelativeTable {
         execution: Execution,
     ) -> TermGradients {
         let TrainingConfig { hidden, products, .. } = config;
-        let (heads, width) = (attention.heads, attention.width());
+        let (heads, width) = (attention.heads, attention_width(attention));
         let (rows, size) = (self.rows.len(), width / heads);
         let layers = layers_of(parameters);
         let mut dterms = Matrix::default();

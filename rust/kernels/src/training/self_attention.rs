@@ -12,7 +12,7 @@ use super::dropout::Site;
 use super::heads::Heads;
 use super::layer::{LayerScratch, Pass, ResidualGradients, ResidualKept, TaskTokens};
 use super::norm::{normalize, normalize_backward};
-use super::parameters::{Borrowed, PackedResidual};
+use super::parameters::{Borrowed, PackedResidual, attention_width, score_bias};
 use super::products::add_column_sums;
 use crate::gemm::{Dense, Epilogue, linear};
 use crate::matrix::{Matrix, PANEL, Row, View, panels};
@@ -24,8 +24,8 @@ impl Pass<'_> {
     pub fn heads<'a>(&'a self, index: usize, of: &'a Attention<Borrowed<'_>>) -> Heads<'a> {
         Heads {
             count: of.heads,
-            size: of.width() / of.heads,
-            bias: of.score_bias(),
+            size: attention_width(of) / of.heads,
+            bias: score_bias(of),
             relative: self.relative.filter(|_| of.masked_sees_all),
             window: of.window,
             mask: self.mask(Site::AttentionWeights, index, of.dropout),
@@ -47,7 +47,7 @@ impl Pass<'_> {
     ) {
         let LayerScratch { converted, attention, .. } = scratch;
         let (rows, instruction_set) = (tokens.rows, self.execution.instruction_set);
-        let (columns, width) = (of.width(), panels(of.width()));
+        let (columns, width) = (attention_width(of), panels(attention_width(of)));
         let qkv = kept.qkv.reshape(rows, 3 * width * PANEL).view_mut();
         linear(self.execution, x, dense, Epilogue::Bias, qkv, converted);
         for (part, norm) in packed.norms.iter().flatten().enumerate() {
@@ -73,11 +73,11 @@ impl Pass<'_> {
 
     /// Rotates queries and keys in a layer with rotary positions; with `direction` 1, back.
     fn rotate(&self, of: &Attention<Borrowed<'_>>, tokens: &TaskTokens, qkv: &mut Matrix, direction: usize) {
-        let (Some(rotation), width) = (of.rotary, panels(of.width())) else { return };
+        let (Some(rotation), width) = (of.rotary, panels(attention_width(of))) else { return };
         for part in 0..2 {
             let columns = part * width..(part + 1) * width;
             let by = &tokens.rotations[rotation][direction];
-            let size = of.width() / of.heads;
+            let size = attention_width(of) / of.heads;
             rotate(self.execution.instruction_set, by, of.heads, size, &mut qkv.view_mut().panels(columns));
         }
     }
@@ -100,9 +100,9 @@ impl Pass<'_> {
         let LayerScratch { dcontext, attention, converted, .. } = scratch;
         let ResidualGradients { dy, dinner: dqkv, sums, .. } = gradients;
         add_column_sums(self.execution, dy.view(), &mut sums.output);
-        let to = dcontext.reshape(tokens.rows, of.width()).view_mut();
+        let to = dcontext.reshape(tokens.rows, attention_width(of)).view_mut();
         linear(self.execution, dy.view(), output, Epilogue::Bias, to, converted);
-        let width = panels(of.width());
+        let width = panels(attention_width(of));
         dqkv.reshape(tokens.rows, 3 * width * PANEL).data_mut().fill(Row::ZERO);
         let heads = self.heads(index, of);
         if let Some(bias) = heads.distances() {
