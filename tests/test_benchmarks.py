@@ -239,7 +239,7 @@ def test_all_sections_of_models_are_measured_without_a_peer(
 
 def test_an_engine_that_computes_something_else_is_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contests, "BUILD", tmp_path)
-    folder = with_tokenizer("bert_small", tmp_path)
+    folder = sentence_folder("sentence_mean_normalize", tmp_path)
     entries = [contests.OURS[0], replace(contests.OURS[0], label="other")]
     with contests.Contest(folder, 1, entries) as contest:
         contest.rows([[2, 7, 9, 3], [2, 5, 3]])

@@ -225,7 +225,7 @@ def test_a_head_is_the_same_in_the_library_and_in_the_server(name: str, head: st
         # NeoBERT was published with this head, and is an encoder all the same: its folders are served as vectors.
         answers: Any = tasks.fill_mask(loaded, masked)
         if name == "neobert":
-            answers = SentenceEncoder(folder).encode(masked).tolist()
+            answers = SentenceEncoder(folder).encode(masked, normalize_embeddings=True).tolist()
         served(folder, lambda client: equal(client.post("/models/m", inputs=masked), answers))
         return
 

@@ -27,10 +27,10 @@ TOK = tokenizer()
 NAMES = ("documents", "documents_empty", "sentences", "sentences_empty", "tokens")
 
 words = st.sampled_from(
-    ["bami", "gu", "Mr.", "J.", "fi!", "zado?", "e.g.", "ka.", "雨。", "(so)", "”", "U.S.", "\x00", "no…"]
+    ["bami", "gu", "Mr.", "J.", "fi!", "zado?", "e.g.", "ka.", "雨。", "(so)", "”", "U.S.", "\x00\x00", "no…"]
 )
 lines = st.lists(words, max_size=6).map(" ".join)
-contents = st.lists(lines | st.sampled_from(["", "", "  ", "\x00", "\u3000"]), max_size=12).flatmap(
+contents = st.lists(lines | st.sampled_from(["", "", "  ", "\x00\x00", "\u3000"]), max_size=12).flatmap(
     lambda parts: st.sampled_from(["\n", "\r\n"]).map(lambda end: end.join(parts))
 )
 

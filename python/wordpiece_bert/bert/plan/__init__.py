@@ -3,3 +3,5 @@
 `parts` has the parts of a plan, `building` those with BERT's names, and `interpreter` computes a plan forward and back.
 A family has its plan as `plan` of its configuration.
 """
+
+__all__: list[str] = []
