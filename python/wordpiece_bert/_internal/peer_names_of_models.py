@@ -20,7 +20,7 @@ _ONE_PROCESS = "a model runs in one process"
 
 #: What to use instead of an attribute of a model, by name.
 INSTEAD_IN_MODELS: Final = {
-    "forward": "call the model: model(**inputs)",
+    "forward": "call the model, as in model(input_ids)",
     # weights
     **dict.fromkeys(("parameters", "state_dict", "get_parameter", "get_parameter_or_buffer"), _ARRAYS),
     **dict.fromkeys(("get_input_embeddings", "get_output_embeddings", "get_position_embeddings"), _ARRAYS),

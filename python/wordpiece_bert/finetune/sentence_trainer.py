@@ -53,7 +53,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         that return a dict of measures or one number. `evaluate` calls them with the encoder of the moment and the
         folder ``eval`` of `TrainingArguments.output_dir`, where they add to their files of results. Their keys may be
         `TrainingArguments.metric_for_best_model`; without `eval_dataset` it is the primary measure of the first, unless
-        it is given. Of the primary measure of an evaluator whose `greater_is_better` is False the lowest is best.
+        it is given. Of the primary measure of an evaluator whose ``greater_is_better`` is False the lowest is best.
 
     Attributes
     ----------
