@@ -59,6 +59,8 @@ class DecodingCalls(TokenizerBase):
         ------
         InputError
             A value is not an id; the message has its index. Also for several rows, which are for `decode_batch`.
+        TypeError
+            There are no ids, or an argument that neither this method nor its peer has.
 
         Examples
         --------

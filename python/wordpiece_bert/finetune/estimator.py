@@ -32,6 +32,8 @@ class Estimator:
     {'C': 10.0, 'class_weight': None}
     >>> head.set_params(C=0.1).C
     0.1
+    >>> head.fit([[0.0], [1.0]], ["no", "yes"]).score([[-1.0], [2.0]], ["no", "yes"])
+    1.0
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

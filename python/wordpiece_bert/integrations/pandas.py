@@ -50,6 +50,8 @@ class WordPieceAccessor:
     >>> frame["vector"] = frame["text"].wordpiece.embed("models/static")
     >>> frame["vector"][0].shape
     (67,)
+    >>> texts.wordpiece.embed_fields("models/static")["truncated"].tolist()
+    [False, False]
     """
 
     def __init__(self, series: Any) -> None:
