@@ -32,7 +32,6 @@ from wordpiece_bert.bert.functional import (
     softmax,
     tanh,
 )
-from wordpiece_bert.bert.losses import log_softmax
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Activation, Array, Ids, Mask
@@ -293,6 +292,8 @@ def cross_entropy(logits: Array, labels: Ids) -> tuple[float, Array]:
 
     logits [n, C], labels [n] -> the loss, dlogits [n, C].
     """
+    from wordpiece_bert.bert.losses import log_softmax  # a forward pass needs the rest of this module, but no losses
+
     n = len(labels)
     log_p = log_softmax(logits)  # [n, C]
     index = np.arange(n), labels
