@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,9 +83,9 @@ def drawn(cls: type[Any]) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
     prefix = layout.prefix if layout.head or layout.prefixed else ""
     shapes = {prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
     shapes = {name: shape for name, shape in shapes.items() if name not in layout.tied}
-    random = np.random.default_rng(8)
     weights = {}
     for name, shape in shapes.items():
+        random = np.random.default_rng([8, zlib.crc32(name.encode())])  # in whatever order the names stand
         size = [getattr(config, n) if isinstance(n, str) else n for n in shape]
         scale = 0.1 if len(size) == 2 else 0.02
         is_norm = len(size) == 1 and name.endswith("weight")
@@ -123,7 +124,7 @@ def test_every_class_has_every_dtype(name: str, tmp_path: Path) -> None:
     expected = computed(exact)
     # The goals are 0.9999 and 0.999. The few scores of heads of random weights, and NeoBERT's vectors with weights of
     # this size, whose gates multiply the errors, are below; NeoBERT's in test_int8.py are above the goal.
-    least = (0.9995, 0.9975) if issubclass(cls, HeadModel) or cls is NeoBertModel else (0.9999, 0.999)
+    least = (0.9995, 0.998) if issubclass(cls, HeadModel) or cls is NeoBertModel else (0.9999, 0.999)
     bounds = {"float32": 1.0, "bfloat16": least[0], "int8": least[1]}
     assert {*bounds} == {*DTYPES["rust"]}
     for dtype, bound in bounds.items():
