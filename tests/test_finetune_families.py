@@ -22,7 +22,7 @@ from gradient_checks import (
     check_gradients,
     same_bits,
 )
-from kernel_paths import available
+from kernel_paths import each_path
 from random_models import random_model
 from wordpiece_bert.bert.families import FAMILIES, trainable
 from wordpiece_bert.finetune import value_and_grad
@@ -111,7 +111,7 @@ def long_rows(family: str, case: str) -> tuple[Network, Any, dict[str, Any], Any
     return network, network.parameters(model), batch, compute(network, exact, batch, options)
 
 
-@pytest.mark.parametrize("path", available("float32"))
+@pytest.mark.parametrize("path", each_path("float32"))
 @pytest.mark.parametrize(("family", "case"), NAMES)
 def test_the_kernels_compute_the_gradients_of_numpy(family: str, case: str, path: str) -> None:
     """With the same masks of dropout; and the same bits for any number of threads, and whatever is kept or trained."""
@@ -131,7 +131,7 @@ def test_the_kernels_compute_the_gradients_of_numpy(family: str, case: str, path
         assert all(np.array_equal(g, found.gradients[name]) for name, g in above.gradients.items())
 
 
-@pytest.mark.parametrize("path", available("bfloat16"))
+@pytest.mark.parametrize("path", each_path("bfloat16"))
 @pytest.mark.parametrize(("family", "case"), NAMES)
 def test_gradients_in_bfloat16_point_the_same_way(family: str, case: str, path: str) -> None:
     network, parameters, batch, expected = long_rows(family, case)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gradient_checks import THREE, assert_gradients, batch_of, check_gradients, same_bits
@@ -239,13 +239,11 @@ def configs(draw: st.DrawFn, largest: int = 64) -> DrawnConfig:
 
 
 @given(config=configs(), data=st.data())
-@settings(max_examples=40, deadline=None)
 def test_both_engines_compute_any_plan(config: DrawnConfig, data: st.DataObject) -> None:
     check_engines(DrawnModel, config, data)
 
 
 @given(config=configs(), seed=st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
 def test_shapes_rows_and_files_of_any_plan(config: DrawnConfig, seed: int) -> None:
     model = random_model(DrawnModel, config, "rust", seed)
     shapes = {
@@ -270,14 +268,12 @@ def test_shapes_rows_and_files_of_any_plan(config: DrawnConfig, seed: int) -> No
 
 
 @given(config=configs(largest=8))
-@settings(max_examples=15, deadline=None)
 def test_gradients_of_any_plan_against_central_differences(config: DrawnConfig) -> None:
     model = random_model(DrawnForTokenClassification, config, "numpy")
     check_gradients(model, batch_of("TokenClassification", np.random.default_rng(4)), KeyedDropout(1, 2, 3))
 
 
 @given(config=configs(), data=st.data())
-@settings(max_examples=40, deadline=None)
 def test_the_kernels_compute_the_gradients_of_any_plan(config: DrawnConfig, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(_core.kernel_instruction_sets()))
     model = random_model(DrawnForTokenClassification, config, "numpy")

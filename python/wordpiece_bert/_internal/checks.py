@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 from collections.abc import Iterable
-from typing import SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from wordpiece_bert.errors import InputError
 
@@ -63,6 +63,15 @@ def finite_number(
     limits += [f"above {above:g}"] if above > -math.inf else []
     limits += [f"below {below:g}"] if below < math.inf else []
     raise InputError(f"{name} must be a finite number{' ' if limits else ''}{' and '.join(limits)}, not {value!r}")
+
+
+def finite_or_none(value: Any) -> float | None:
+    """Return a number, or a string of one, as a float; None for what is none, NaN and infinity."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:

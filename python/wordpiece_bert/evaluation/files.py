@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wordpiece_bert._internal.checks import finite_or_none
 from wordpiece_bert._internal.texts import is_missing, text_problem
 from wordpiece_bert.corpus.tables import read_columns
 from wordpiece_bert.errors import InputError
@@ -83,11 +83,8 @@ def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
     grades: dict[str, dict[str, float]] = {}
     unknown = 0
     for query, document, score in zip(*judgements.values(), strict=True):
-        try:
-            grade = float(score)
-        except (TypeError, ValueError):
-            grade = math.nan
-        if not math.isfinite(grade):
+        grade = finite_or_none(score)
+        if grade is None:
             raise InputError(f"{home}, qrels/{split}: the score {score!r} is no finite number")
         if str(query) not in queries or str(document) not in documents:
             unknown += 1

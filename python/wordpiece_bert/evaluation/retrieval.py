@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, finite_or_none, whole_number
 from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
@@ -279,10 +278,7 @@ def _grades(query: Any, relevant: Iterable[Any]) -> dict[Any, float]:
 
 
 def _grade(query: Any, document: Any, grade: Any) -> float:
-    try:
-        number = float(grade)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
+    number = finite_or_none(grade)
+    if number is None:
         raise InputError(f"relevant_docs[{query!r}][{document!r}] is {grade!r:.80}: a grade is a finite number")
     return number

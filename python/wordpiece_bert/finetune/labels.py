@@ -7,7 +7,6 @@ label stands.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import finite_or_none
 from wordpiece_bert._internal.texts import is_missing
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
@@ -89,11 +89,7 @@ def number_problem(value: Any) -> str | None:
     value = _plain(value)
     if problem := _missing(value) or _several(value):
         return problem
-    try:
-        finite = math.isfinite(float(value))
-    except (TypeError, ValueError, OverflowError):
-        finite = False
-    return None if finite else f"the label {value!r:.80} is no finite number"
+    return None if finite_or_none(value) is not None else f"the label {value!r:.80} is no finite number"
 
 
 def class_problem_among(names: Iterable[str]) -> Problem:
