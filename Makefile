@@ -29,6 +29,8 @@
 #   make fuzz          run all property tests, Rust and Python, with SEEDS random seeds (200), read DAMAGED damaged copies of
 #                      each kind of file (2,000), then run each fuzz target for SECONDS (60; cargo-fuzz and nightly Rust)
 #   make bench         measure beside other libraries: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
+#   make size          print the lines of code, documentation and tests by room and crate; ARGS="--since COMMIT" also the
+#                      differences to a commit (make lint compares the sums with the limits in pyproject.toml)
 #   make docs          build the documentation into build/docs; open build/docs/index.html
 #   make wheel         build a wheel for any Linux on this processor into dist/, and test it in an environment of its own;
 #                      also make wheel WHEELS="musllinux-x86_64 sdist" (scripts/wheels.py --help)
@@ -92,7 +94,7 @@ OLDEST := $(OLDEST_VENV)/oldest.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 CARGO_DENY := $(VENV)/cargo/bin/cargo-deny
 
-.PHONY: demo test test-python test-thorough test-thorough-python lint lint-rust lint-python check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench docs wheel wheel-all crates clean
+.PHONY: demo test test-python test-thorough test-thorough-python lint lint-rust lint-python check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench size docs wheel wheel-all crates clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -129,6 +131,7 @@ lint-rust: $(CARGO_MODULES)
 
 lint-python: $(PACKAGE) $(LINT_TOOLS)
 	$(BIN)/python scripts/check_imports.py
+	$(BIN)/python scripts/size.py --check
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-cache
@@ -212,6 +215,9 @@ fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 
 bench: $(OPTIMISED) $(MODEL) $(BENCH_TOOLS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
+
+size: $(ENVIRONMENT)
+	@$(BIN)/python scripts/size.py $(ARGS)
 
 docs: $(PACKAGE) $(DOCS_TOOLS)
 	rm -rf build/docs build/doctrees docs/reference/generated
