@@ -102,6 +102,17 @@ def test_vectors_are_those_of_one_machine(frame: DataFrame, folder: Path) -> Non
         assert [row["vector"] is None for row in found] == [text is None for text in TEXTS]
 
 
+def test_an_encoder_is_sent_with_its_settings(frame: DataFrame, folder: Path) -> None:
+    settings = {"prompts": {"one": "a prompt: "}, "default_prompt_name": "one", "truncate_dim": 8}
+    encoder = SentenceEncoder(folder, dtype="int8", calibrate=["to bake bread"], **settings)
+    encoder.max_seq_length = 6
+    expected, cut = encoder.encode(GIVEN, return_truncated=True)
+    found = [row for row in rows(ours.embed(frame, "a text", encoder)) if row["vector"] is not None]
+    np.testing.assert_array_equal(np.array([row["vector"] for row in found], np.float32), expected)
+    assert [row["truncated"] for row in found] == cut.tolist()
+    assert not np.array_equal(expected, SentenceEncoder(folder, truncate_dim=8).encode(GIVEN, return_truncated=True)[0])
+
+
 def test_a_killed_task_is_retried_with_the_same_rows(frame: DataFrame, folder: Path, tmp_path: Path) -> None:
     """The Python process of one task is killed in the middle of its partition."""
     killed = tmp_path / "killed"

@@ -163,7 +163,7 @@ def test_a_loaded_encoder_is_pickled_by_its_path(model_folders: Path, protocol: 
     encoder = wb.SentenceEncoder(model_folders / "sentences", backend="numpy")
     encoder.max_seq_length = 7
     data = pickle.dumps(encoder, protocol)
-    assert len(data) < 1000 < (model_folders / "sentences" / "model.safetensors").stat().st_size
+    assert len(data) < 1200 < (model_folders / "sentences" / "model.safetensors").stat().st_size
     again = pickle.loads(data)
     assert type(again) is wb.SentenceEncoder
     assert (again.max_seq_length, again.engine.backend) == (7, "numpy")
@@ -193,6 +193,31 @@ def test_a_pickled_encoder_is_found_by_its_name_where_the_folder_is_missing(
         pickle.loads(data)
     monkeypatch.chdir(other)
     assert pickle.loads(data).encode(["bread"]).shape[0] == 1
+
+
+def test_a_process_loads_equal_pickles_once(model_folders: Path) -> None:
+    folder = model_folders / "sentences"
+    encoder = wb.SentenceEncoder(folder)
+    data, other = pickle.dumps(encoder), pickle.dumps(wb.SentenceEncoder(folder, backend="numpy"))
+    first, second = pickle.loads(data), pickle.loads(data)
+    assert body_of(first) is body_of(second) is not body_of(pickle.loads(other))
+    first.max_seq_length = 5
+    assert second.max_seq_length == encoder.max_seq_length != 5
+    assert pickle.loads(pickle.dumps(first)).max_seq_length == 5
+    ranker = pickle.dumps(wb.CrossEncoder(model_folders / "ranker"))
+    assert pickle.loads(ranker) is pickle.loads(ranker)
+
+
+@pytest.mark.parametrize(("file", "part"), [("model.safetensors", "weights"), ("vocab.txt", "tokenizer")])
+def test_a_pickle_of_another_model_is_refused(model_folders: Path, file: str, part: str) -> None:
+    folder = model_folders / "sentences"
+    data = pickle.dumps(wb.SentenceEncoder(folder))
+    pickle.loads(data)
+    content = bytearray((folder / file).read_bytes())
+    content[-1] ^= 1
+    (folder / file).write_bytes(content)
+    with pytest.raises(InputError, match=rf"is not the model of the pickled .* loaded from .*: {part} \w+, then \w+;"):
+        pickle.loads(data)
 
 
 def test_an_encoder_that_no_folder_has_is_pickled_with_its_weights(model_folders: Path) -> None:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import threading
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError, MissingPackageError, WordPieceError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
-from wordpiece_bert.sentence.folders.content_files import FileState, folder_states
+from wordpiece_bert.sentence.kept_models import KeptModels
 from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.tokenizer import Tokenizer
 
@@ -28,34 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["check_contents", "encoder_of", "given_model", "import_package", "stored_model", "tokenizer_of"]
 
-# The most models of each kind that are kept; a process seldom uses more than one.
-_KEPT = 4
-
-_lock = threading.Lock()
+_tokenizers, _encoders = KeptModels(), KeptModels()
 
 
-class _Loaded:
-    """The models of a kind that were loaded last, each with the state of its files before it was loaded."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[object, ...], tuple[tuple[FileState, ...], Any]] = OrderedDict()
-
-    def get(self, name: str | os.PathLike[str], load: Callable[[str], Any], *options: object) -> Any:
-        """Return the model of a name, which `load` loads unless it is kept and its files are the same."""
-        lasting = lasting_name(name)
-        with _lock:
-            folder = find_model(lasting)
-            key, states = (lasting, str(folder), *options), folder_states(folder)
-            before, model = self._kept.pop(key, ((), None))
-            if model is None or before != states:
-                model = load(lasting)
-            self._kept[key] = states, model
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-            return model
-
-
-_tokenizers, _encoders = _Loaded(), _Loaded()
+def _kept(models: KeptModels, name: str | os.PathLike[str], load: Callable[[str], Any], *options: object) -> Any:
+    """Return the model of a name, which `load` loads unless it is kept."""
+    lasting = lasting_name(name)
+    return models.get(find_model(lasting).absolute(), lambda: load(lasting), lasting, *options)
 
 
 def import_package(module: str, extra: str) -> Any:
@@ -104,7 +81,7 @@ def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
         return tokenizer
     if not isinstance(tokenizer, str | os.PathLike):
         raise InputError(f"tokenizer must be a Tokenizer or the name of a model, not {type(tokenizer).__name__}")
-    found: Tokenizer = _tokenizers.get(tokenizer, Tokenizer.from_pretrained)
+    found: Tokenizer = _kept(_tokenizers, tokenizer, Tokenizer.from_pretrained)
     return found
 
 
@@ -120,8 +97,8 @@ def encoder_of(model: DenseEncoder | str | os.PathLike[str], threads: int | None
     """
     if not isinstance(model, str | os.PathLike):
         return sentence_encoder(model, "model")
-    found: SentenceEncoder = _encoders.get(
-        model, lambda name: SentenceEncoder.from_pretrained(name, threads=threads), threads
+    found: SentenceEncoder = _kept(
+        _encoders, model, lambda name: SentenceEncoder.from_pretrained(name, threads=threads), threads
     )
     return found
 

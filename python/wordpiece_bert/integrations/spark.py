@@ -2,8 +2,8 @@
 
 Needs pyspark, and pyarrow on every worker.
 
-Each function is one ``mapInArrow``: a task reads record batches and returns them with new columns, on one thread. A
-model is named by its path or name, which every worker must have, and is loaded once in each worker process.
+Each function is one ``mapInArrow``: a task reads record batches and returns them with new columns, on one thread. Every
+worker must have the files of a model; each worker process loads it once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wordpiece_bert.integrations.loading import encoder_of, import_package
 from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.pretraining.batches import example_batches
-from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.base import DenseEncoder, with_threads
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.sentence.source import lasting_name
@@ -110,7 +110,8 @@ def embed(
     frame : pyspark.sql.DataFrame
         The data frame.
     model : SentenceEncoder, str or os.PathLike, default "minilm"
-        The name or folder of a model, which every worker must have; or an encoder that was loaded from one.
+        The name or folder of a model, which every worker must have; or an encoder that was loaded from one, which is
+        sent with its settings: dtype, prompts, longest row and dimension.
 
     Returns
     -------
@@ -132,16 +133,18 @@ def embed(
     >>> vectors.write.parquet("vectors")  # doctest: +SKIP
     """
     _check_frame(frame, [column], arrow.EMBEDDED)
-    name = model
+    sent: DenseEncoder | str
     if isinstance(model, DenseEncoder):
         source = source_of(model)
         if source is None:
             raise InputError(
                 "the encoder comes from no folder, and tasks have none of its weights: save it, and pass the folder"
             )
-        name = source.folder
+        sent = with_threads(model, source, 1)  # Spark runs one task per core
+    else:
+        sent = lasting_name(model)
     options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
-    function = partial(_embed_batches, column=column, model=lasting_name(name), options=options)  # type: ignore[arg-type]
+    function = partial(_embed_batches, column=column, model=sent, options=options)
     return _mapped(frame, function, {"vector": "array<float>", "truncated": "boolean"})
 
 
@@ -262,7 +265,9 @@ def _encode_batches(
         yield arrow.encode(batch, column, tokenizer, pair=pair, **vars(options), ids_column=name)
 
 
-def _embed_batches(batches: Iterable[Any], column: str, model: str, options: EmbeddingOptions) -> Iterator[Any]:
+def _embed_batches(
+    batches: Iterable[Any], column: str, model: DenseEncoder | str, options: EmbeddingOptions
+) -> Iterator[Any]:
     import pyarrow as pa
 
     encoder = encoder_of(model, threads=1)

@@ -199,7 +199,9 @@ class FromPretrained(Generic[Arguments]):
 class Encoder:
     """The base of all encoders: loading, prompts, pickles, the device, and what sentence-transformers' names are here.
 
-    A copy is the encoder itself, which never changes, and its pickle has the path of its folder instead of the weights.
+    A copy is the encoder itself, which never changes. Its pickle has the path of its folder and digests of what is in
+    it, instead of the weights. A process that unpickles equal encoders loads the model once; a folder with other
+    contents is refused.
 
     Examples
     --------
@@ -241,7 +243,7 @@ class Encoder:
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if self._source is None:
             return super().__reduce_ex__(protocol)
-        return load, (type(self), self._source, self._changes())
+        return load, (type(self), self._source, self._changes(), self._source.contents())
 
     def _changes(self) -> dict[str, object]:
         """Return the attributes that can be set, for a pickle."""

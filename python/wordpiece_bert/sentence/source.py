@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from wordpiece_bert.hub import PACKAGED_MODELS
+from wordpiece_bert.errors import InputError, WordPieceError
+from wordpiece_bert.hub import PACKAGED_MODELS, find_model
+from wordpiece_bert.sentence.kept_models import KeptModels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.folders.content_files import FileState
 
 __all__ = ["Source", "lasting_name", "load"]
+
+
+_pickled = KeptModels()
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,15 @@ class Source:
         """Return the source of a model that was found in a folder."""
         return cls(str(name), str(folder.absolute()), revision, tuple(options.items()))
 
+    def contents(self) -> dict[str, str] | None:
+        """Return digests of the folder's contents by part; None if its files cannot be read."""
+        from wordpiece_bert.sentence.folders.contents import folder_contents
+
+        try:
+            return folder_contents(Path(self.folder))
+        except (OSError, WordPieceError):
+            return None
+
     def arguments(self) -> tuple[str, dict[str, Any]]:
         """Return the name to load and the other arguments.
 
@@ -56,10 +71,40 @@ class Source:
         return self.name, {**dict(self.options), "revision": self.revision}
 
 
-def load(cls: Any, source: Source, attributes: Mapping[str, object]) -> Any:
-    """Load the encoder of a pickle, with the `from_pretrained` of its class, and set attributes that were changed."""
+def load(cls: Any, source: Source, attributes: Mapping[str, object], contents: Mapping[str, str] | None = None) -> Any:
+    """Return the encoder of a pickle, which a process loads once for equal sources.
+
+    Parameters
+    ----------
+    cls : type
+        The class, whose `from_pretrained` loads it.
+    source : Source
+        Where it was loaded from.
+    attributes : mapping
+        Attributes that were changed.
+    contents : mapping, optional
+        The digests of the folder's contents when the encoder was pickled.
+
+    Raises
+    ------
+    InputError
+        The folder here has other contents.
+    ModelNotFoundError
+        There is no such model here.
+    """
+    from wordpiece_bert.sentence.folders.contents import folder_contents
+
     name, options = source.arguments()
-    encoder = cls.from_pretrained(name, **options)
+    folder = find_model(name, revision=options.get("revision")).absolute()
+    now = folder_contents(folder) if contents else {}
+    if different := [part for part, digest in (contents or {}).items() if now.get(part) != digest]:
+        raise InputError(
+            f"{folder} is not the model of the pickled {cls.__name__}, which was loaded from {source.folder}: "
+            + ", ".join(f"{part} {now.get(part)}, then {(contents or {})[part]}" for part in different)
+            + "; make the same files available here, or load the model from this folder by its name"
+        )
+    loaded = _pickled.get(folder, lambda: cls.from_pretrained(name, **options), cls, tuple(options.items()))
+    encoder = copy(loaded)  # shares the weights
     for attribute, value in attributes.items():
         setattr(encoder, attribute, value)
     return encoder

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.source import Source
     from wordpiece_bert.subword import AnyTokenizer
 
-__all__ = ["DenseEncoder", "Form", "body_of", "encoder_of", "transformer_of"]
+__all__ = ["DenseEncoder", "Form", "body_of", "encoder_of", "transformer_of", "with_threads"]
 
 AnyEncoder = TypeVar("AnyEncoder", bound="DenseEncoder")
 
@@ -284,6 +285,13 @@ class DenseEncoder(VectorEncoder):
 
 
 add_peer_names(DenseEncoder, INSTEAD_IN_ENCODERS)
+
+
+def with_threads(encoder: DenseEncoder, source: Source, threads: int) -> DenseEncoder:
+    """Return an encoder, given where it was loaded from, of which the pickle computes on a number of threads."""
+    again = copy(encoder)
+    again._source = replace(source, options=tuple({**dict(source.options), "threads": threads}.items()))  # noqa: SLF001
+    return again
 
 
 def body_of(encoder: DenseEncoder) -> Body:

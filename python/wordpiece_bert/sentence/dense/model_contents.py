@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from wordpiece_bert import _core
 from wordpiece_bert._internal.parts import core_of, write_files
-from wordpiece_bert._internal.safe_json import read_json
 from wordpiece_bert._tokenizer.word_splitter import word_core
-from wordpiece_bert.errors import ConfigError
-from wordpiece_bert.sentence.folders.content_files import (
-    FileState,
-    config_files,
-    content_states,
-    module_folders,
-    weight_files,
+from wordpiece_bert.sentence.folders.content_files import content_states
+from wordpiece_bert.sentence.folders.contents import (
+    BLOCK,
+    Module,
+    effective,
+    joined,
+    json_digest,
+    modules_of_folder,
 )
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.subword import SubwordTokenizer
@@ -34,51 +31,26 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.base import DenseEncoder
     from wordpiece_bert.subword import AnyTokenizer
 
-__all__ = ["file_digest", "model_digests"]
-
-# Fields of a config.json that change no vector: where it came from, and what wrote it.
-_WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
-
-# Files are hashed in blocks of this size.
-_BLOCK = 1 << 23
-
-
-class _Module(NamedTuple):
-    """A module of a model: its kind, its configuration, and the digests of its weight files."""
-
-    kind: str
-    configuration: Any
-    weights: list[str]
+__all__ = ["model_digests"]
 
 
 def model_digests(encoder: DenseEncoder) -> dict[str, str]:
     """Return the digests of the contents of an encoder by part: weights, configuration, modules and tokenizer."""
     source = source_of(encoder)
     if source is not None and source.files and content_states(Path(source.folder)) == source.files:
-        modules = _modules_of_folder(Path(source.folder))
+        modules = modules_of_folder(Path(source.folder))
     else:
         modules = _modules_in_memory(encoder)
     first, *rest = modules
     return {
-        "weights": _digest(first.weights),
-        "configuration": _digest(first.configuration),
-        "modules": _digest(rest),
+        "weights": json_digest(first.weights),
+        "configuration": json_digest(first.configuration),
+        "modules": json_digest(rest),
         "tokenizer": _tokenizer_digest(encoder.tokenizer),
     }
 
 
-def _modules_of_folder(folder: Path) -> list[_Module]:
-    return [
-        _Module(
-            kind,
-            [_effective(read_json(file, ConfigError)) for file in config_files(home)],
-            [file_digest(FileState.of(file)) for file in weight_files(home)],
-        )
-        for kind, home in module_folders(folder)
-    ]
-
-
-def _modules_in_memory(encoder: DenseEncoder) -> list[_Module]:
+def _modules_in_memory(encoder: DenseEncoder) -> list[Module]:
     files = _Digests()
     write_files(encoder, files)  # type: ignore[arg-type]
     listing = files.texts.get("modules.json")
@@ -89,39 +61,13 @@ def _modules_in_memory(encoder: DenseEncoder) -> list[_Module]:
         config = files.texts.get(str(home / "config.json"))
         weights = files.digests.get(str(home / "model.safetensors"))
         modules.append(
-            _Module(
+            Module(
                 entry["type"].rpartition(".")[2],
-                [] if config is None else [_effective(json.loads(config))],
+                [] if config is None else [effective(json.loads(config))],
                 [] if weights is None else [weights],
             )
         )
     return modules
-
-
-def _effective(config: Any) -> Any:
-    """Return a configuration without the fields that change no vector."""
-    if not isinstance(config, dict):
-        return config
-    return {key: value for key, value in config.items() if key not in _WITHOUT_EFFECT}
-
-
-def _digest(value: object) -> str:
-    """Return the digest of a value of JSON."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-@lru_cache(maxsize=256)
-def file_digest(state: FileState) -> str:
-    """Return the digest of the bytes of a file, which is computed once for each of its states."""
-
-    def of_block(start: int) -> bytes:
-        with Path(state.path).open("rb", buffering=0) as file:
-            file.seek(start)
-            return hashlib.sha256(file.read(_BLOCK)).digest()
-
-    starts = range(0, state.size, _BLOCK)
-    with ThreadPoolExecutor(max(1, min(len(starts), _core.num_threads(None)))) as pool:
-        return _joined(pool.map(of_block, starts))
 
 
 def _bytes_digest(chunks: Iterable[bytes | memoryview]) -> str:
@@ -130,18 +76,13 @@ def _bytes_digest(chunks: Iterable[bytes | memoryview]) -> str:
     for chunk in chunks:
         rest = memoryview(chunk).cast("B")
         while len(rest):
-            part, rest = rest[: _BLOCK - size], rest[_BLOCK - size :]
+            part, rest = rest[: BLOCK - size], rest[BLOCK - size :]
             block.update(part)
             size += len(part)
-            if size == _BLOCK:
+            if size == BLOCK:
                 digests.append(block.digest())
                 block, size = hashlib.sha256(), 0
-    return _joined([*digests, *([block.digest()] if size else [])])
-
-
-def _joined(digests: Iterable[bytes]) -> str:
-    """Return the digest of a file from those of its blocks, which threads can compute at once."""
-    return hashlib.sha256(b"".join(digests)).hexdigest()
+    return joined([*digests, *([block.digest()] if size else [])])
 
 
 def _tokenizer_digest(tokenizer: AnyTokenizer) -> str:
@@ -157,7 +98,7 @@ def _tokenizer_digest(tokenizer: AnyTokenizer) -> str:
         return tokenizer.fingerprint
     files = _Digests()
     write_files(tokenizer, files)  # type: ignore[arg-type]
-    return _digest([more, files.texts])
+    return json_digest([more, files.texts])
 
 
 class _Digests:

@@ -14,8 +14,8 @@ from wordpiece_bert.corpus.fingerprint import Fingerprint, TextsDigest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.sentence.dense.fingerprint import document_prompt, fingerprint_of
-from wordpiece_bert.sentence.dense.model_contents import file_digest
 from wordpiece_bert.sentence.folders.content_files import FileState
+from wordpiece_bert.sentence.folders.contents import file_digest
 from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.parts import late_vectors, prompt_of, source_of, threads_of
 from wordpiece_bert.sentence.source import lasting_name

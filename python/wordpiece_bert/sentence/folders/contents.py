@@ -1,0 +1,106 @@
+"""Digests of a model's folder: of the files that decide about its vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wordpiece_bert import _core
+from wordpiece_bert._internal.safe_json import read_json
+from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.sentence.folders.content_files import FileState, config_files, module_folders, weight_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "BLOCK",
+    "Module",
+    "effective",
+    "file_digest",
+    "folder_contents",
+    "joined",
+    "json_digest",
+    "modules_of_folder",
+]
+
+# Fields of a config.json that change no vector: where it came from, and what wrote it.
+_WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
+
+# Files are hashed in blocks of this size.
+BLOCK = 1 << 23
+
+
+class Module(NamedTuple):
+    """A module of a model: its kind, its configuration, and the digests of its weight files."""
+
+    kind: str
+    configuration: Any
+    weights: list[str]
+
+
+# The files of a tokenizer.
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spm.model", "spiece.model"),
+)
+
+
+def folder_contents(folder: Path) -> dict[str, str]:
+    """Return short digests of a model's folder by part, for a pickle: weights, configuration, modules and tokenizer."""
+    first, *rest = modules_of_folder(folder)
+    files = [folder / name for name in _TOKENIZER_FILES]
+    parts: dict[str, object] = {
+        "weights": first.weights,
+        "configuration": first.configuration,
+        "modules": rest,
+        "tokenizer": [(file.name, file_digest(FileState.of(file))) for file in files if file.is_file()],
+    }
+    return {part: json_digest(value)[:16] for part, value in parts.items()}
+
+
+def modules_of_folder(folder: Path) -> list[Module]:
+    """Return the modules of a model's folder."""
+    return [
+        Module(
+            kind,
+            [effective(read_json(file, ConfigError)) for file in config_files(home)],
+            [file_digest(FileState.of(file)) for file in weight_files(home)],
+        )
+        for kind, home in module_folders(folder)
+    ]
+
+
+def effective(config: Any) -> Any:
+    """Return a configuration without the fields that change no vector."""
+    if not isinstance(config, dict):
+        return config
+    return {key: value for key, value in config.items() if key not in _WITHOUT_EFFECT}
+
+
+def json_digest(value: object) -> str:
+    """Return the digest of a value of JSON."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def file_digest(state: FileState) -> str:
+    """Return the digest of the bytes of a file, which is computed once for each of its states."""
+
+    def of_block(start: int) -> bytes:
+        with Path(state.path).open("rb", buffering=0) as file:
+            file.seek(start)
+            return hashlib.sha256(file.read(BLOCK)).digest()
+
+    starts = range(0, state.size, BLOCK)
+    with ThreadPoolExecutor(max(1, min(len(starts), _core.num_threads(None)))) as pool:
+        return joined(pool.map(of_block, starts))
+
+
+def joined(digests: Iterable[bytes]) -> str:
+    """Return the digest of a file from those of its blocks, which threads can compute at once."""
+    return hashlib.sha256(b"".join(digests)).hexdigest()
