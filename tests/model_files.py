@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from wordpiece_bert.bert.checkpoint.files import open_tensors
+from wordpiece_bert.bert.half_precision import to_bfloat16
+
 MODELS = Path(__file__).parent / "data" / "models"
 
 #: The fields of config.json of bert_small that are not defaults.
@@ -40,6 +43,21 @@ def reference_vectors(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the texts and settings, and the arrays, that the reference program gave for an encoder."""
     listing = json.loads((MODELS / name / "reference.json").read_text(encoding="utf-8"))
     return listing, dict(np.load(MODELS / name / "reference.npz"))
+
+
+def stored_dtypes(file: Path) -> dict[str, np.dtype[Any]]:
+    """Return the dtypes that tensors have in a file, by name."""
+    with open_tensors(file) as tensors:
+        return {name: tensor.stored for name, tensor in tensors.items()}
+
+
+def in_half_precision(model: Any, dtype: str) -> Any:
+    """Return the same model, made of arrays in 16 bits: float16 or bfloat16."""
+    weights = {
+        name: to_bfloat16(array) if dtype == "bfloat16" else array.astype(dtype)
+        for name, array in model.named_parameters()
+    }
+    return type(model)(model.config, weights, backend=model.backend)
 
 
 def copied(name: str, parent: Path, file: str = "", **fields: Any) -> Path:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_bert.bert as bert_package
-from model_files import MODELS, check_equal, reference_cases, write_safetensors
+from model_files import MODELS, check_equal, in_half_precision, reference_cases, stored_dtypes, write_safetensors
 from wordpiece_bert.bert import AutoModel, BertConfig, BertForMaskedLM, BertForPreTraining, BertModel
 from wordpiece_bert.bert.checkpoint import find_weights, non_finite, read_tensors
 from wordpiece_bert.bert.checkpoint import write_safetensors as write
@@ -46,11 +46,10 @@ def check_form(model: Any, reference: str) -> None:
         check_equal(model(**inputs), expected, inputs["attention_mask"])
 
 
-@pytest.mark.parametrize("keep_half", [False, True])
 @pytest.mark.parametrize("folder", FORMS)
-def test_every_format_gives_the_numbers_of_transformers(folder: str, keep_half: bool) -> None:
+def test_every_format_gives_the_numbers_of_transformers(folder: str) -> None:
     cls, reference = FORMS[folder]
-    check_form(getattr(bert_package, cls).from_pretrained(MODELS / folder, keep_half=keep_half), reference)
+    check_form(getattr(bert_package, cls).from_pretrained(MODELS / folder), reference)
 
 
 @pytest.mark.parametrize("folder", FORMS)
@@ -71,29 +70,28 @@ def test_a_saved_model_is_loaded_unchanged(folder: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["variant_float16", "variant_bfloat16"])
 def test_half_precision_needs_half_the_memory_and_gives_the_same_numbers(folder: str, tmp_path: Path) -> None:
-    full, half = (BertModel.from_pretrained(MODELS / folder, keep_half=keep) for keep in (False, True))
+    dtype = folder.removeprefix("variant_")
+    full = BertModel.from_pretrained(MODELS / folder)
+    half = in_half_precision(full, dtype)
     sizes = [sum(w.nbytes for w in model._weights.values()) for model in (full, half)]
     assert sizes[1] * 2 == sizes[0]
     inputs = reference_cases(folder)["pairs"][0]
     np.testing.assert_array_equal(half(**inputs).last_hidden_state, full(**inputs).last_hidden_state)
     np.testing.assert_array_equal(half(**inputs).pooler_output, full(**inputs).pooler_output)
     half.save_pretrained(tmp_path)
-    assert json.loads((tmp_path / "config.json").read_text())["dtype"] == folder.removeprefix("variant_")
-    stored = {w.dtype for w in read_tensors(tmp_path / "model.safetensors", keep_half=True).values()}
-    assert stored == {np.dtype(np.float16) if folder == "variant_float16" else BFLOAT16}
+    assert json.loads((tmp_path / "config.json").read_text())["dtype"] == dtype
+    stored = set(stored_dtypes(tmp_path / "model.safetensors").values())
+    assert stored == {np.dtype(np.float16) if dtype == "float16" else BFLOAT16}
     for (_, one), (_, other) in zip(half.named_parameters(), full.named_parameters(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("folder", ["bert_small_pretraining", "electra_generator", "mpnet_masked_lm", "albert_model"])
-def test_heads_and_variants_are_kept_in_half_precision_too(folder: str, tmp_path: Path) -> None:
-    copied = tmp_path / "half"
-    shutil.copytree(MODELS / folder, copied)
-    tensors = {name: to_bfloat16(t) for name, t in read_tensors(copied / "model.safetensors").items()}  # type: ignore[arg-type]
-    write(copied / "model.safetensors", tensors)
+def test_heads_and_variants_are_made_of_half_precision_too(folder: str, tmp_path: Path) -> None:
+    half = in_half_precision(AutoModel.from_pretrained(MODELS / folder), "bfloat16")
+    half.save_pretrained(tmp_path)
     inputs = reference_cases(folder)["pairs"][0]
-    full: Any = AutoModel.from_pretrained(copied)
-    half: Any = AutoModel.from_pretrained(copied, keep_half=True)
+    full: Any = AutoModel.from_pretrained(tmp_path)
     assert all(is_half(weight.dtype) for weight in half._weights.values())
     for field in ("logits", "prediction_logits", "last_hidden_state"):
         if hasattr(full(**inputs), field):
@@ -126,12 +124,10 @@ def test_bfloat16_is_the_nearest_and_widening_is_exact(bits: list[int]) -> None:
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2", ">f2", "<f8", ">i4", "?"])
 def test_arrays_of_files_get_the_byte_order_of_this_machine(dtype: str) -> None:
     stored = np.array([0, 1, 1], dtype)
-    for keep_half in (False, True):
-        array = native(stored, keep_half=keep_half)
-        assert array.tolist() == [0, 1, 1]
-        assert array.dtype.isnative
-    assert native(np.array([1, 2], "<f2"), keep_half=True).dtype == np.float16
-    assert native(np.array([1, 2], "<f2"), keep_half=False).dtype == np.float32
+    array = native(stored)
+    assert array.tolist() == [0, 1, 1]
+    assert array.dtype.isnative
+    assert array.dtype == (np.float32 if stored.dtype.kind == "f" else stored.dtype.newbyteorder("="))
 
 
 # --- the decoder and the word table
@@ -217,10 +213,11 @@ def test_tensors_survive_writing_and_reading(tmp_path_factory: Any, data: st.Dat
             tensors[name] = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     file = tmp_path_factory.mktemp("written") / "model.safetensors"
     write(file, tensors)
-    found = read_tensors(file, keep_half=True)
+    found = read_tensors(file)
     assert set(found) == set(tensors)
+    assert stored_dtypes(file) == {name: tensor.dtype for name, tensor in tensors.items()}
     for name, tensor in tensors.items():
-        assert found[name].dtype == tensor.dtype
+        assert found[name].dtype == (np.float32 if tensor.dtype.kind == "f" else tensor.dtype)
         np.testing.assert_array_equal(found[name], tensor)
 
 

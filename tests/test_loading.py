@@ -280,21 +280,20 @@ DTYPES = [np.dtype(kind) for kind in ("<f4", ">f4", "<f8", "<f2", "<i4", "i1")] 
     st.sampled_from(DTYPES),
     st.lists(st.integers(0, 6), max_size=3),
     st.integers(0, 9),
-    st.booleans(),
     st.integers(0, 7),
     st.integers(0, 7),
 )
 def test_stored_tensors_are_arrays_that_are_read_later(
-    tmp_path_factory: Any, stored: Any, shape: list[int], before: int, keep: bool, start: int, stop: int
+    tmp_path_factory: Any, stored: Any, shape: list[int], before: int, start: int, stop: int
 ) -> None:
     numbers = np.random.default_rng(1).integers(0, 100, shape)
     array = to_bfloat16(numbers.astype(np.float32)) if stored == BFLOAT16 else numbers.astype(stored)
     array = np.asarray(array).reshape(shape)
     file = tmp_path_factory.mktemp("numbers") / "numbers"
     file.write_bytes(b"\0" * before + array.tobytes())
-    expected = native(array, keep_half=keep)
+    expected = native(array)
     with NumbersFile(file) as source:
-        tensor = StoredTensor(source, before, stored, tuple(shape), keep_half=keep)
+        tensor = StoredTensor(source, before, stored, tuple(shape))
         assert (tensor.shape, tensor.dtype, tensor.ndim) == (expected.shape, expected.dtype, expected.ndim)
         assert (tensor.size, tensor.nbytes) == (expected.size, expected.nbytes)
         np.testing.assert_array_equal(tensor.read(), expected)

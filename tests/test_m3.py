@@ -232,7 +232,7 @@ def test_info_shows_a_folder_with_another_tokenizer(name: str, kind: str, capsys
     assert "special tokens" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("options", [{}, {"backend": "numpy"}, {"dtype": "int8"}, {"keep_half": True}])
+@pytest.mark.parametrize("options", [{}, {"backend": "numpy"}, {"dtype": "int8"}])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_saved_folder_gives_the_same_outputs(name: str, options: dict[str, Any], tmp_path: Path) -> None:
     texts = reference_vectors(name)[0]["texts"]

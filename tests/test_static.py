@@ -18,8 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_bert as wb
-from model_files import MODELS, write_safetensors
+from model_files import MODELS, stored_dtypes, write_safetensors
 from wordpiece_bert.bert.checkpoint import read_tensors
+from wordpiece_bert.bert.checkpoint import write_safetensors as write_tensors
+from wordpiece_bert.bert.half_precision import BFLOAT16, to_bfloat16, widen
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
 from wordpiece_bert.finetune import FrozenClassifier
@@ -208,11 +210,26 @@ def test_a_saved_folder_has_the_same_vectors_and_tensors(name: str, tmp_path: Pa
     weights = home / "model.safetensors"
     if not weights.is_file():
         weights = home / "0_StaticEmbedding" / "model.safetensors"
-    before, after = (read_tensors(file, keep_half=True) for file in (weights, tmp_path / "saved/model.safetensors"))
+    files = weights, tmp_path / "saved/model.safetensors"
+    before, after = (read_tensors(file) for file in files)
     assert before.keys() == after.keys()
     for key, tensor in before.items():
         assert np.array_equal(after[key], tensor)
-        assert key == "mapping" or after[key].dtype == tensor.dtype
+    dtypes, dtypes_after = (stored_dtypes(file) for file in files)
+    table = "embeddings" if "embeddings" in dtypes else "embedding.weight"
+    assert dtypes_after[table] == dtypes[table]
+
+
+def test_a_bfloat16_table_is_saved_as_such(tmp_path: Path) -> None:
+    shutil.copytree(MODELS / "static_m2v", tmp_path / "model")
+    file = tmp_path / "model" / "model.safetensors"
+    table = to_bfloat16(read_tensors(file)["embeddings"])  # type: ignore[arg-type]
+    write_tensors(file, {"embeddings": table})
+    encoder = SentenceEncoder(tmp_path / "model")
+    encoder.save_pretrained(tmp_path / "saved")
+    saved = tmp_path / "saved" / "model.safetensors"
+    assert stored_dtypes(saved) == {"embeddings": BFLOAT16}
+    assert np.array_equal(read_tensors(saved)["embeddings"], widen(table))
 
 
 def test_dense_and_prompts_of_sentence_transformers(tmp_path: Path) -> None:
@@ -327,7 +344,6 @@ def test_what_is_no_text_is_refused(encoder: StaticEncoder, texts: Any) -> None:
         ({"dtype": "bfloat16"}, "dtype must be 'float32' for a static model.*, not 'bfloat16'"),
         ({"dtype": "int8", "calibrate": ["a"]}, "dtype must be 'float32' for a static model.*, not 'int8'"),
         ({"backend": "numpy"}, "backend must be 'rust' for a static model.*, not 'numpy'"),
-        ({"keep_half": True}, "keep_half must be False for a static model.*, not True"),
     ],
 )
 def test_options_of_an_engine_are_refused_by_name(options: dict[str, Any], message: str) -> None:
@@ -354,9 +370,7 @@ def test_options_of_calls_that_a_table_has_not(encoder: StaticEncoder, options: 
 def test_a_static_encoder_has_no_options_of_models() -> None:
     own = {name for method in (StaticEncoder, StaticEncoder.encode, StaticEncoder.encode_tokens)
            for name in inspect.signature(method).parameters}  # fmt: skip
-    assert own.isdisjoint(
-        {"backend", "dtype", "keep_half", "calibrate", "device", "batch_size", "pool", "windows", "stride"}
-    )
+    assert own.isdisjoint({"backend", "dtype", "calibrate", "device", "batch_size", "pool", "windows", "stride"})
     assert not hasattr(StaticEncoder, "encode_chunks")
 
 

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_files import MODELS
+from model_files import MODELS, stored_dtypes
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.half_precision import BFLOAT16, widen
+from wordpiece_bert.bert.half_precision import to_bfloat16
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -135,17 +135,6 @@ def test_files_of_torch_have_the_numbers_of_the_safetensors_file(folder: str, re
         np.testing.assert_array_equal(found[key], array)
 
 
-@pytest.mark.parametrize(
-    ("folder", "dtype"), [("variant_bin_ordereddict_half", np.float16), ("variant_bin_bfloat16_legacy", BFLOAT16)]
-)
-def test_half_precision_is_kept_on_request(folder: str, dtype: Any) -> None:
-    file = MODELS / folder / "pytorch_model.bin"
-    content = read_tensors(file)
-    for key, array in read_tensors(file, keep_half=True).items():
-        assert array.dtype == dtype
-        np.testing.assert_array_equal(widen(array), content[key])
-
-
 def test_tensors_that_share_a_storage_share_their_memory() -> None:
     found = read_tensors(MODELS / "variant_bin_zip" / "pytorch_model.bin")
     assert found["cls.predictions.decoder.weight"] is found["bert.embeddings.word_embeddings.weight"]
@@ -172,6 +161,24 @@ def test_views_are_copied(tmp_path: Path) -> None:
     assert found["scalar"].tolist() == 3
     assert found["repeated"].tolist() == [[0, 1], [0, 1]]
     assert found["empty"].shape == (0, 3)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("kind", ["HalfStorage", "BFloat16Storage", "DoubleStorage", "LongStorage"])
+def test_views_of_every_width_are_copied(tmp_path: Path, kind: str, order: str) -> None:
+    dtypes = {"HalfStorage": "f2", "DoubleStorage": "f8", "LongStorage": "i8"}
+    numbers = np.array([1, 2, 3, 4, 5, 6], np.float32)
+    data = to_bfloat16(numbers).view("<u2") if kind == "BFloat16Storage" else numbers.astype(dtypes[kind])
+    of = storage(kind=kind, count=6)
+    views = {"transposed": tensor(of, size=(3, 2), stride=(1, 3)), "empty": tensor(of, size=(2, 0), stride=(3, 1))}
+    file = tmp_path / "pytorch_model.bin"
+    stored = {"0": data.astype(data.dtype.newbyteorder(order)).tobytes()}
+    file.write_bytes(zipped(state(**views), stored, byteorder=b"little" if order == "<" else b"big"))
+    found = read_tensors(file)
+    assert found["transposed"].tolist() == [[1, 4], [2, 5], [3, 6]]
+    assert found["empty"].shape == (2, 0)
+    assert {array.dtype for array in found.values()} == {np.dtype(np.int64 if kind == "LongStorage" else np.float32)}
+    assert {dtype.itemsize for dtype in stored_dtypes(file).values()} == {data.itemsize}
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ INSTEAD_OF_MORE = {
 }
 
 _SETTINGS = "the settings are those of the model's folder"
-_MODEL = "dtype=, backend= and keep_half= are arguments of their own"
+_MODEL = "dtype= and backend= are arguments of their own"
 _DTYPE = "the number type is chosen when the encoder is made: dtype='float32', 'bfloat16', 'int8' or 'auto'"
 _CPU = "this package computes on the CPU"
 _TRAINER = "wordpiece_bert.finetune.SentenceTrainer trains a copy"

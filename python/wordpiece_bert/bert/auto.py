@@ -46,7 +46,6 @@ class AutoModel:
         *,
         revision: str | None = None,
         download: bool = False,
-        keep_half: bool = False,
         check_finite: bool = False,
         new_head: int | None = None,
         calibrate: Sequence[str] | None = None,
@@ -64,7 +63,7 @@ class AutoModel:
             The class, or the type of model, is not supported; the message has its name. The other errors and the
             warnings are those of `Model.from_pretrained`.
         """
-        loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+        loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
         return load_any(loading.find(name), loading)
 
     @staticmethod
@@ -77,7 +76,6 @@ class AutoModel:
         *,
         revision: str | None = None,
         download: bool = False,
-        keep_half: bool = False,
         check_finite: bool = False,
         new_head: int | None = None,
         calibrate: Sequence[str] | None = None,
@@ -94,7 +92,7 @@ class AutoModel:
         ConfigError
             The type of model is not supported. The other errors and the warnings are those of `Model.from_pretrained`.
         """
-        loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+        loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
         return load_base(loading.find(name), loading)
 
 

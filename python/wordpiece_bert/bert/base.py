@@ -206,7 +206,6 @@ class Model:
         *,
         revision: str | None = None,
         download: bool = False,
-        keep_half: bool = False,
         check_finite: bool = False,
         new_head: int | None = None,
         calibrate: Sequence[str] | None = None,
@@ -252,7 +251,7 @@ class Model:
         >>> BertModel.from_pretrained("models/sentences", backend="numpy").backend
         'numpy'
         """
-        loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate)
+        loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
         return loading.load(cls, loading.find(name))
 
     @classmethod

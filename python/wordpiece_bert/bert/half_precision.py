@@ -1,7 +1,7 @@
 """Weights in 16 bits: float16 and bfloat16 arrays, and their conversion to float32.
 
-A checkpoint in half precision can be widened to float32 when it is loaded, or weight by weight when it is used.
-Widening is exact, so results are the same; the second way needs half the memory and a little more time.
+A checkpoint in half precision is widened to float32 when it is loaded, which is exact. Arrays in half precision that a
+model is made of, and weights that an engine rounded, are widened when they are used.
 
 NumPy has float16 but no bfloat16. Here a bfloat16 array has the dtype `BFLOAT16`: 16 bits, the upper half of a float32,
 in a structured dtype with one field, so that NumPy refuses arithmetic on them.
@@ -53,14 +53,11 @@ def to_bfloat16(x: Array) -> npt.NDArray[np.void]:
     return rounded.astype("<u2").view(BFLOAT16)
 
 
-def native(stored: npt.NDArray[np.generic], *, keep_half: bool) -> npt.NDArray[np.generic]:
+def native(stored: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """Convert an array from a file for use in memory; without a copy where possible.
 
-    Floats become float32, except 16-bit floats with `keep_half`; integers and booleans keep their dtype. The result is
-    aligned and in the byte order of this machine.
+    Floats become float32; integers and booleans keep their dtype. The result is aligned and in the byte order of this
+    machine.
     """
-    if is_half(stored.dtype) and keep_half:
-        return np.require(stored, dtype=BFLOAT16 if stored.dtype == BFLOAT16 else np.float16, requirements="A")
-    if is_half(stored.dtype) or stored.dtype.kind == "f":
-        return np.require(widen(stored), requirements="A")
-    return np.require(stored, dtype=stored.dtype.newbyteorder("="), requirements="A")
+    array = np.require(stored, dtype=stored.dtype.newbyteorder("="), requirements="A")
+    return widen(array) if is_half(array.dtype) or array.dtype.kind == "f" else array

@@ -68,7 +68,6 @@ class Loading:
     dtype: str = "float32"
     revision: str | None = None
     download: bool = False
-    keep_half: bool = False
     check_finite: bool = False
     new_head: int | None = None
     calibrate: Sequence[str] | None = None
@@ -92,7 +91,7 @@ class Loading:
         """Load the model of a folder as an object of a class; the errors are those of `Model.from_pretrained`."""
         config = kind.config_class.from_folder(folder)
         file = find_weights(folder)
-        with open_tensors(file, keep_half=self.keep_half) as tensors:
+        with open_tensors(file) as tensors:
             if self.check_finite and (bad := non_finite(tensors)):
                 worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
                 raise CheckpointError(f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}")

@@ -24,9 +24,6 @@ LOADING = Parameters(
         Branch, tag or commit of a model in the Hugging Face cache.
     download : bool, default False
         Download a model that is not in the Hugging Face cache, with huggingface_hub.
-    keep_half : bool, default False
-        Whether weights that the file stores in 16 bits stay in 16 bits in memory. They are widened when they are used,
-        so results are the same; it saves half the memory and costs a little time.
     check_finite : bool, default False
         Whether to refuse weights that are NaN or infinite.
     new_head : int, optional

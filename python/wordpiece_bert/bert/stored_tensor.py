@@ -139,21 +139,17 @@ class StoredTensor(Stored):
         The dtype in the file, of any byte order.
     shape
         Its shape.
-    keep_half
-        Whether 16-bit floats stay in 16 bits; other floats, and otherwise these, become float32.
     """
 
-    __slots__ = ("dtype", "finite", "keep_half", "offset", "shape", "source", "stored")
+    __slots__ = ("dtype", "finite", "offset", "shape", "source", "stored")
 
-    def __init__(
-        self, source: Source, offset: int, stored: np.dtype[Any], shape: tuple[int, ...], *, keep_half: bool
-    ) -> None:
-        self.source, self.offset, self.stored, self.keep_half = source, offset, stored, keep_half
+    def __init__(self, source: Source, offset: int, stored: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self.source, self.offset, self.stored = source, offset, stored
         self.finite: tuple[str, str] | None = None
         #: Its shape.
         self.shape = shape
-        #: The dtype of the array that `read` returns.
-        self.dtype = native(np.empty(0, stored), keep_half=keep_half).dtype
+        #: The dtype of the array that `read` returns: float32 for floats.
+        self.dtype = native(np.empty(0, stored)).dtype
 
     @property
     def ndim(self) -> int:
@@ -209,7 +205,7 @@ class StoredTensor(Stored):
             else:
                 block = np.empty(len(part), self.stored)
                 self.source.read_into(offset, block.view(np.uint8).data)
-                part[:] = native(block, keep_half=self.keep_half)
+                part[:] = native(block)
             if self.finite is not None:
                 bad += count_non_finite(part)
         if bad and self.finite is not None:
@@ -218,7 +214,7 @@ class StoredTensor(Stored):
         return array
 
     def _changed(self, offset: int, shape: tuple[int, ...]) -> StoredTensor:
-        other = StoredTensor(self.source, offset, self.stored, shape, keep_half=self.keep_half)
+        other = StoredTensor(self.source, offset, self.stored, shape)
         other.finite = self.finite
         return other
 
@@ -229,7 +225,7 @@ class TransposedTensor(StoredTensor):
     __slots__ = ("_of",)
 
     def __init__(self, of: StoredTensor) -> None:
-        super().__init__(of.source, of.offset, of.stored, of.shape[::-1], keep_half=of.keep_half)
+        super().__init__(of.source, of.offset, of.stored, of.shape[::-1])
         self._of = of
 
     def __getitem__(self, rows: slice) -> Any:

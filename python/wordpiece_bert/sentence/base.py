@@ -86,7 +86,6 @@ def engine_options(loading: Loading) -> dict[str, Any]:
     return {
         "backend": loading.backend,
         "dtype": loading.dtype,
-        "keep_half": loading.keep_half,
         "calibrate": calibrate,
         "word_splitter": loading.word_splitter,
     }

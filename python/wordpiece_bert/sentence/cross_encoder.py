@@ -147,15 +147,12 @@ class CrossEncoder(Encoder):
         threads: int | None = None,
         revision: str | None = None,
         download: bool = False,
-        keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
         word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
     ) -> None:
-        loading = Loading(
-            backend, dtype, revision, download, keep_half, calibrate=calibrate, word_splitter=word_splitter
-        )
+        loading = Loading(backend, dtype, revision, download, calibrate=calibrate, word_splitter=word_splitter)
         settings = Settings(prompts, default_prompt_name)
         check_device(device)
         folder = loading.find(model)

@@ -65,7 +65,6 @@ def load(
     *,
     revision: str | None = None,
     download: bool = False,
-    keep_half: bool = False,
     check_finite: bool = False,
     new_head: int | None = None,
     calibrate: Sequence[str] | None = None,
@@ -90,7 +89,7 @@ def load(
     >>> [found[0]["label"] for found in classify(reviews, ["A wonderful film!", "The story was dull."])]
     ['positive', 'negative']
     """
-    loading = Loading(backend, dtype, revision, download, keep_half, check_finite, new_head, calibrate, word_splitter)
+    loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate, word_splitter)
     folder = loading.find(name)
     tokenizer = tokenizer_of(folder, word_splitter=word_splitter)  # before the weights, which take longer to read
     return Loaded(load_any(folder, loading), tokenizer)

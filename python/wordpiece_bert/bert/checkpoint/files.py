@@ -89,9 +89,7 @@ def find_weights(folder: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def open_tensors(
-    file: str | os.PathLike[str], *, keep_half: bool = False
-) -> Iterator[dict[str, AnyArray | StoredTensor]]:
+def open_tensors(file: str | os.PathLike[str]) -> Iterator[dict[str, StoredTensor]]:
     """Open a checkpoint, and return its tensors, whose numbers are read when they are needed.
 
     Files are untrusted: nothing in them is executed, and every size is checked before memory is allocated for it.
@@ -101,15 +99,13 @@ def open_tensors(
     file : str or PathLike
         A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), the index of several
         (``.json``), or that of a TensorFlow checkpoint (``.index``). The files that an index names are opened, too.
-    keep_half : bool, default False
-        Whether to keep 16-bit floats, as float16 and `wordpiece_bert.bert.half_precision.BFLOAT16`.
 
     Yields
     ------
-    dict of str to StoredTensor or array
+    dict of str to StoredTensor
         Tensors by the names in the file; names of TensorFlow are converted to PyTorch's. They can be read until the
         block ends. Floating-point tensors (float64, float32, float16, bfloat16) become float32, integers and booleans
-        keep their dtype. Tensors of torch that are not stored row by row are arrays.
+        keep their dtype.
 
     Raises
     ------
@@ -117,11 +113,11 @@ def open_tensors(
         The file is missing, malformed, or in another format (which the message names).
     """
     with ExitStack() as stack:
-        yield _opened(Path(file), stack, keep_half=keep_half)
+        yield _opened(Path(file), stack)
 
 
 @completed_by(open_tensors)
-def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> dict[str, AnyArray]:
+def read_tensors(file: str | os.PathLike[str]) -> dict[str, AnyArray]:
     """Read all tensors of one checkpoint.
 
     Returns
@@ -141,24 +137,24 @@ def read_tensors(file: str | os.PathLike[str], *, keep_half: bool = False) -> di
     >>> tensors["classifier.weight"].shape, tensors["classifier.weight"].dtype
     ((2, 67), dtype('float32'))
     """
-    with open_tensors(file, keep_half=keep_half) as tensors:
+    with open_tensors(file) as tensors:
         return loaded_all(tensors)
 
 
-def _opened(file: Path, stack: ExitStack, *, keep_half: bool) -> dict[str, AnyArray | StoredTensor]:
+def _opened(file: Path, stack: ExitStack) -> dict[str, StoredTensor]:
     """Return the tensors of one checkpoint, whose files are closed by `stack`."""
     if file.suffix == ".safetensors":
-        return {**stored_safetensors(_file(file, stack), keep_half=keep_half)}
+        return stored_safetensors(_file(file, stack))
     if file.suffix == ".json":
-        return _opened_shards(file, stack, keep_half=keep_half)
+        return _opened_shards(file, stack)
     if file.suffix in (".bin", ".pt", ".pth"):
         from wordpiece_bert.bert.checkpoint.torch_files import torch_tensors
 
-        return torch_tensors(_file(file, stack), keep_half=keep_half)
+        return torch_tensors(_file(file, stack))
     if file.suffix == ".index":
         from wordpiece_bert.bert.checkpoint.tensorflow_files import tensorflow_tensors
 
-        return {**tensorflow_tensors(file, lambda path: _file(path, stack), keep_half=keep_half)}
+        return tensorflow_tensors(file, lambda path: _file(path, stack))
     for pattern, what in _UNSUPPORTED.items():
         if file.match(pattern):
             _refuse_format(file, what)
@@ -201,19 +197,19 @@ def non_finite(tensors: Mapping[str, AnyArray | StoredTensor]) -> dict[str, int]
     return counts
 
 
-def _opened_shards(index: Path, stack: ExitStack, *, keep_half: bool) -> dict[str, AnyArray | StoredTensor]:
+def _opened_shards(index: Path, stack: ExitStack) -> dict[str, StoredTensor]:
     """Open weights that are split into several files; ``weight_map`` of the index has the file of each tensor."""
     content = read_json(index, CheckpointError, max_bytes=_LARGEST_INDEX)
     file_names = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(file_names, dict) or not all(isinstance(name, str) for name in file_names.values()):
         raise CheckpointError(f"{index}: must have a weight_map from the names of tensors to the names of files")
-    tensors: dict[str, AnyArray | StoredTensor] = {}
+    tensors: dict[str, StoredTensor] = {}
     for name in dict.fromkeys(file_names.values()):
         if "/" in name or Path(name).suffix not in (".safetensors", ".bin"):
             raise CheckpointError(
                 f"{index}: names the file {quoted(name)}; a plain name of a .safetensors or .bin file is expected"
             )
-        shard = _opened(inside(index.parent, name, str(index), CheckpointError), stack, keep_half=keep_half)
+        shard = _opened(inside(index.parent, name, str(index), CheckpointError), stack)
         if missing := [tensor for tensor, file in file_names.items() if file == name and tensor not in shard]:
             raise CheckpointError(f"{index}: says that {quoted(missing[0])} is in {quoted(name)}, where it is not")
         if duplicates := tensors.keys() & shard.keys():

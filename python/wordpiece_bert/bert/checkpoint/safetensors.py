@@ -66,15 +66,13 @@ class _HeaderEntry(NamedTuple):
     end: int
 
 
-def stored_safetensors(source: NumbersFile, *, keep_half: bool = False) -> dict[str, StoredTensor]:
+def stored_safetensors(source: NumbersFile) -> dict[str, StoredTensor]:
     """Read the header of a file, and return its tensors, whose numbers are still in the file.
 
     Parameters
     ----------
     source
         The open file.
-    keep_half : bool, default False
-        Whether to keep F16 and BF16, as float16 and `half_precision.BFLOAT16`.
 
     Returns
     -------
@@ -89,8 +87,7 @@ def stored_safetensors(source: NumbersFile, *, keep_half: bool = False) -> dict[
     header, start = _read_header(source)
     entries = _check_entries(header, source.size - start, source.path)
     return {
-        entry.name: StoredTensor(source, start + entry.begin, _DTYPES[entry.dtype], entry.shape, keep_half=keep_half)
-        for entry in entries
+        entry.name: StoredTensor(source, start + entry.begin, _DTYPES[entry.dtype], entry.shape) for entry in entries
     }
 
 

@@ -78,9 +78,7 @@ class _IndexEntry(NamedTuple):
     size: int  # in bytes
 
 
-def tensorflow_tensors(
-    index: Path, opened: Callable[[Path], NumbersFile], *, keep_half: bool = False
-) -> dict[str, StoredTensor]:
+def tensorflow_tensors(index: Path, opened: Callable[[Path], NumbersFile]) -> dict[str, StoredTensor]:
     """Return the weights of a TensorFlow checkpoint, without the state of an optimizer; they are still in the files.
 
     Parameters
@@ -89,8 +87,6 @@ def tensorflow_tensors(
         The ``.index`` file; the ``.data-00000-of-00001`` files are in the same folder.
     opened : callable
         Opens a data file.
-    keep_half : bool, default False
-        Whether to keep float16 and bfloat16.
 
     Returns
     -------
@@ -121,7 +117,7 @@ def tensorflow_tensors(
     for name, entry in entries.items():
         if entry.shard >= shards:
             raise CheckpointError(f"{index}: locates {quoted(name)} in shard {entry.shard} of {shards}")
-        stored = files[entry.shard].take(name, entry, keep_half=keep_half)
+        stored = files[entry.shard].take(name, entry)
         new, transposed = _pytorch_name(name)
         if new in tensors:
             raise CheckpointError(f"{index}: has {quoted(new)} twice, also as {quoted(name)}")
@@ -307,7 +303,7 @@ class _DataFile:
         self._file: NumbersFile | None = None
         self._taken = 0
 
-    def take(self, name: str, entry: _IndexEntry, *, keep_half: bool) -> StoredTensor:
+    def take(self, name: str, entry: _IndexEntry) -> StoredTensor:
         """Return a tensor, which is still in the file."""
         if self._file is None:
             self._file = self._opened(self._path)
@@ -319,4 +315,4 @@ class _DataFile:
         self._taken += entry.size
         if self._taken > size:
             raise CheckpointError(f"{self._index}: has overlapping tensors in {self._path.name}")
-        return StoredTensor(self._file, entry.offset, entry.dtype, entry.shape, keep_half=keep_half)
+        return StoredTensor(self._file, entry.offset, entry.dtype, entry.shape)

@@ -20,7 +20,6 @@ import numpy as np
 
 from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
 from wordpiece_bert.bert.checkpoint.pickles import View, read_pickle
-from wordpiece_bert.bert.half_precision import native
 from wordpiece_bert.bert.stored_tensor import StoredTensor
 from wordpiece_bert.errors import CheckpointError
 
@@ -55,20 +54,18 @@ _PICKLES = 1 << 22
 _BLOCK = 1 << 20
 
 
-def torch_tensors(file: NumbersFile, *, keep_half: bool = False) -> dict[str, AnyArray | StoredTensor]:
+def torch_tensors(file: NumbersFile) -> dict[str, StoredTensor]:
     """Return the tensors of one file that ``torch.save`` wrote; their numbers are still in the file.
 
     Parameters
     ----------
     file
         The open file.
-    keep_half : bool, default False
-        Whether to keep float16 and bfloat16.
 
     Returns
     -------
-    dict of str to StoredTensor or array
-        As from `stored_safetensors`. Tensors that are not stored row by row, such as transposed ones, are arrays.
+    dict of str to StoredTensor
+        As from `stored_safetensors`. Those that are not stored row by row, such as transposed ones, are in memory.
 
     Raises
     ------
@@ -89,7 +86,7 @@ def torch_tensors(file: NumbersFile, *, keep_half: bool = False) -> dict[str, An
         state, find = _open_zip(file)
     else:
         state, find = _open_legacy(file)
-    return _Gatherer(file, find, keep_half=keep_half).tensors(state)
+    return _Gatherer(file, find).tensors(state)
 
 
 class _Place(NamedTuple):
@@ -295,19 +292,29 @@ def _views(state: object) -> list[View]:
 # --- from storages to tensors
 
 
+class _Rows:
+    """The bytes of a tensor that was gathered row by row."""
+
+    def __init__(self, numbers: AnyArray) -> None:
+        self._bytes = numbers.reshape(-1).view(np.uint8).data
+
+    def read_into(self, offset: int, to: memoryview) -> None:
+        """Copy bytes from an offset on."""
+        to[:] = self._bytes[offset : offset + len(to)]
+
+
 class _Gatherer:
     """Finds the tensors that views are; a view that occurs twice is one tensor."""
 
-    def __init__(self, file: NumbersFile, find: Callable[[Storage], _Place], *, keep_half: bool) -> None:
+    def __init__(self, file: NumbersFile, find: Callable[[Storage], _Place]) -> None:
         self._file = file
         self._find = find
-        self._keep_half = keep_half
         self._left = _MOST_GROWTH * file.size  # bytes that the remaining tensors may have in total
         self._places: dict[str, _Place] = {}
         self._numbers: dict[str, AnyArray] = {}  # storages that were read
-        self._tensors: dict[View, AnyArray | StoredTensor] = {}
+        self._tensors: dict[View, StoredTensor] = {}
 
-    def tensors(self, state: object) -> dict[str, AnyArray | StoredTensor]:
+    def tensors(self, state: object) -> dict[str, StoredTensor]:
         """Return the tensors of the unpickled object, a dict from names to views, which may be inside another dict."""
         if type(state) is dict:
             inner = [state[key] for key in _WRAPPERS if type(state.get(key)) is dict]
@@ -324,7 +331,7 @@ class _Gatherer:
                 )
         return {name: self._tensor(view) for name, view in state.items()}
 
-    def _tensor(self, view: View) -> AnyArray | StoredTensor:
+    def _tensor(self, view: View) -> StoredTensor:
         if view not in self._tensors:
             self._left -= math.prod(view.shape) * max(view.storage.dtype.itemsize, 4)
             if self._left < 0:
@@ -334,7 +341,7 @@ class _Gatherer:
             self._tensors[view] = self._found(view)
         return self._tensors[view]
 
-    def _found(self, view: View) -> AnyArray | StoredTensor:
+    def _found(self, view: View) -> StoredTensor:
         """Return a view's numbers; `pickles` has checked that its sizes and strides stay inside the storage."""
         place = self._place(view.storage)
         if math.prod(view.shape) == 0:
@@ -342,20 +349,21 @@ class _Gatherer:
                 raise CheckpointError(
                     f"{self._file.path}: has an empty tensor of shape {list(view.shape)}, larger than an array can have"
                 )
-            return native(np.zeros(view.shape, place.dtype), keep_half=self._keep_half)
+            return StoredTensor(place.source, place.offset, place.dtype, view.shape)
         itemsize = place.dtype.itemsize
         if _is_by_rows(view):
             offset = place.offset + view.offset * itemsize
-            return StoredTensor(place.source, offset, place.dtype, view.shape, keep_half=self._keep_half)
+            return StoredTensor(place.source, offset, place.dtype, view.shape)
         numbers = self._read(view.storage.key, place)
         strides = [stride * numbers.itemsize for stride in view.strides]
         strided = np.lib.stride_tricks.as_strided(numbers[view.offset :], view.shape, strides, writeable=False)
-        return native(np.require(strided, requirements="C"), keep_half=self._keep_half)
+        return StoredTensor(_Rows(np.ascontiguousarray(strided)), 0, place.dtype, view.shape)
 
     def _read(self, key: str, place: _Place) -> Any:
         if key not in self._numbers:
-            stored = StoredTensor(place.source, place.offset, place.dtype, (place.length,), keep_half=True)
-            self._numbers[key] = stored.read()
+            numbers = np.empty(place.length, place.dtype)
+            place.source.read_into(place.offset, numbers.view(np.uint8).data)
+            self._numbers[key] = numbers
         return self._numbers[key]
 
     def _place(self, storage: Storage) -> _Place:

@@ -56,8 +56,8 @@ class SentenceEncoder(DenseEncoder):
         As for `BertModel` and `Tokenizer`; a ConfigError also for modules that are not supported, and if the tokenizer
         marks single texts with another token type than 0, which the pooling of rows does not support.
     InputError
-        The device is not the CPU, or an argument is wrong, as the NumPy engine, the dtypes other than float32,
-        `keep_half` and `calibrate` are for a static model.
+        The device is not the CPU, or an argument is wrong, as the NumPy engine, the dtypes other than float32
+        and `calibrate` are for a static model.
 
     Examples
     --------
@@ -81,7 +81,6 @@ class SentenceEncoder(DenseEncoder):
         threads: int | None = None,
         revision: str | None = None,
         download: bool = False,
-        keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
         word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
@@ -89,9 +88,7 @@ class SentenceEncoder(DenseEncoder):
         similarity_fn_name: str | None = None,
         truncate_dim: int | None = None,
     ) -> None:
-        loading = Loading(
-            backend, dtype, revision, download, keep_half, calibrate=calibrate, word_splitter=word_splitter
-        )
+        loading = Loading(backend, dtype, revision, download, calibrate=calibrate, word_splitter=word_splitter)
         settings = Settings(prompts, default_prompt_name, similarity_fn_name, truncate_dim)
         check_device(device)
         found = loading.find(model)

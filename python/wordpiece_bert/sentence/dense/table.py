@@ -47,7 +47,6 @@ _TOKENS_PER_STEP = 1 << 15
 _NOT_OF_TABLES: dict[str, tuple[object, ...]] = {
     "backend": ("rust",),
     "dtype": ("float32", "auto"),
-    "keep_half": (False,),
     "calibrate": (None,),
     "word_splitter": (None,),
 }

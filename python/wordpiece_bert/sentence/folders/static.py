@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.safe_json import JsonObject, quoted, read_object
-from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
+from wordpiece_bert.bert.checkpoint import find_weights
+from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import AnyArray, safetensors_chunks
-from wordpiece_bert.bert.half_precision import BFLOAT16, to_bfloat16, widen
+from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, to_bfloat16
+from wordpiece_bert.bert.stored_tensor import StoredTensor, loaded_all
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.folders.kinds import is_model2vec
 from wordpiece_bert.sentence.folders.modules import Normalize, SentenceFolder, read_model_settings, read_modules_after
@@ -95,7 +97,9 @@ def read_static_folder(folder: Path) -> StaticParts:
     modules = list_static_modules(folder)
     home = modules[0][1]
     weights = find_weights(home)
-    tensors = read_tensors(weights, keep_half=True)
+    with open_tensors(weights) as stored:
+        dtypes = {name: _dtype(tensor) for name, tensor in stored.items()}
+        tensors = loaded_all(stored)
     tokenizer = SubwordTokenizer(home) if is_subword(home) else Tokenizer.from_file(home / "tokenizer.json")
     name = next((name for name in ("embeddings", "embedding.weight") if name in tensors), None)
     if name is None:
@@ -103,9 +107,8 @@ def read_static_folder(folder: Path) -> StaticParts:
     mapping, factors = (tensors.get(key) if name == "embeddings" else None for key in ("mapping", "weights"))
     embeddings = _embeddings(weights, name, tensors[name], mapping, factors)
     _check_tokens(weights, name, embeddings, tokenizer, mapped=mapping is not None)
-    dtype = "bfloat16" if tensors[name].dtype == BFLOAT16 else tensors[name].dtype.name
     read = _model2vec_settings if name == "embeddings" else _sentence_settings
-    return StaticParts(read(folder, modules, dtype, embeddings.shape[1], tokenizer), tokenizer, embeddings)
+    return StaticParts(read(folder, modules, dtypes[name], embeddings.shape[1], tokenizer), tokenizer, embeddings)
 
 
 def write_static_folder(output: AtomicFolder, parts: StaticParts, information: JsonObject) -> None:
@@ -154,6 +157,14 @@ def write_static_folder(output: AtomicFolder, parts: StaticParts, information: J
     output.write_text("modules.json", json.dumps(modules, indent=4) + "\n")
 
 
+def _dtype(table: StoredTensor) -> str:
+    """Return the number type that a table is saved in: that of its file, but float32 instead of float64."""
+    stored = table.stored.newbyteorder("=")
+    if stored == BFLOAT16:
+        return "bfloat16"
+    return (stored if is_half(stored) else table.dtype).name
+
+
 def _tokenizer_json(parts: StaticParts) -> str:
     """Return the text of the tokenizer.json, with the longest text that sentence-transformers reads from it."""
     folder, tokenizer = parts.folder, parts.tokenizer
@@ -173,10 +184,9 @@ def _embeddings(
     """Pack the table and check what belongs to it."""
     if table.ndim != 2 or table.shape[1] == 0:
         raise CheckpointError(f"{weights}: {name} has shape {list(table.shape)}, expected [tokens, width]")
-    if table.dtype.kind not in "fV" and table.dtype != np.int8:
+    if table.dtype.kind != "f" and table.dtype != np.int8:
         raise CheckpointError(f"{weights}: {name} has dtype {table.dtype}; supported are floats and int8")
     rows = len(table)
-    numbers = table.astype(np.float32) if table.dtype == np.int8 else widen(table)
     of: npt.NDArray[np.uint32] | None = None
     if mapping is not None:
         if mapping.ndim != 1 or mapping.dtype.kind not in "iu":
@@ -193,13 +203,15 @@ def _embeddings(
         of = mapping.astype(np.uint32)
     if factors is not None:
         tokens = rows if of is None else len(of)
-        if factors.shape != (tokens,) or factors.dtype.kind not in "fV":
+        if factors.shape != (tokens,) or factors.dtype.kind != "f":
             raise CheckpointError(
                 f"{weights}: weights has dtype {factors.dtype} and shape {list(factors.shape)}, expected floats "
                 f"[{tokens}], one for each token"
             )
     return _core.StaticEmbeddings(
-        np.ascontiguousarray(numbers, np.float32), of, None if factors is None else np.ascontiguousarray(widen(factors))
+        np.ascontiguousarray(table, np.float32),
+        of,
+        None if factors is None else np.ascontiguousarray(factors, np.float32),
     )
 
 

@@ -107,13 +107,10 @@ class M3Encoder(Encoder):
         threads: int | None = None,
         revision: str | None = None,
         download: bool = False,
-        keep_half: bool = False,
         calibrate: Sequence[str] | None = None,
         word_splitter: WordSplitter | None = None,
     ) -> None:
-        loading = Loading(
-            backend, dtype, revision, download, keep_half, calibrate=calibrate, word_splitter=word_splitter
-        )
+        loading = Loading(backend, dtype, revision, download, calibrate=calibrate, word_splitter=word_splitter)
         check_device(device)
         folder = loading.find(model)
         self._folder = _Folder()

@@ -49,7 +49,7 @@ def load_encoder(folder: MultiVectorFolder, loading: Loading) -> tuple[BertModel
     file = find_weights(home)
     chosen = choose_dtype(loading.backend, loading.dtype)
     rows = loading.calibration_rows(home, config) if chosen == "int8" else None
-    with open_tensors(file, keep_half=loading.keep_half) as tensors:
+    with open_tensors(file) as tensors:
         weight = tensors.pop("linear.weight", None)
         if weight is None or weight.ndim != 2 or weight.shape[1] != config.hidden_size or not len(weight):
             found = None if weight is None else list(weight.shape)
