@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["missing_specials", "unreachable_tokens"]
 
-# Vocabularies of uncased models may have a few odd tokens with capital letters. Of those of cased models, a third has.
+# An uncased model's vocabulary may have a few odd tokens with capital letters; in a cased model's, a third have them.
 _SHARE = 100
 
 # Special and unused tokens, which are found in texts as they are or not at all.

@@ -1,6 +1,6 @@
 """The gradients of DeBERTa's arithmetic: the backward pass of the formulas of `wordpiece_bert.bert.disentangled`.
 
-Notation and layout are those of `wordpiece_bert.bert.gradients`: one row of the batch at a time, its S tokens without
+Notation and layout are as in `wordpiece_bert.bert.gradients`: one row of the batch at a time, its S tokens without
 padding. 2K is the number of rows of the relative table.
 """
 

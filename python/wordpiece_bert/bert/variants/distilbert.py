@@ -89,7 +89,7 @@ class DistilBertConfig(BertConfig):
     has_pooler: ClassVar[bool] = False
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, without dropout after the attention."""
+        """Return the layers of the model: the layers of BERT, without dropout after the attention."""
         layers = [
             norm_last(self, layer, attention(self, layer), mlp(self, layer), dropout="")
             for layer in range(self.encoder_layers)

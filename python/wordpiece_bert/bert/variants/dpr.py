@@ -171,7 +171,7 @@ class DPRContextEncoder(_DPREncoder):
 
     Examples
     --------
-    Vectors of passages, of the width that those of `DPRQuestionEncoder` have; weights are drawn here:
+    Vectors of passages, as wide as the vectors of `DPRQuestionEncoder`; weights are drawn here:
 
     >>> from wordpiece_bert.bert import DPRConfig, DPRContextEncoder
     >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)

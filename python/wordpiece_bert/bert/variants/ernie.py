@@ -88,7 +88,7 @@ class ErnieConfig(BertConfig):
             refuse("use_task_id", self.use_task_id, "it must be true or false")
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, with a table of tasks."""
+        """Return the layers of the model: the layers of BERT, with a table of tasks."""
         if not self.use_task_id:
             return super()._plan()
         first = embeddings(self)
@@ -154,7 +154,7 @@ class _EncoderWithTasks:
 
     def __call__(self, *inputs: Any, **options: Any) -> BertOutput:
         tasks = as_array("task_type_ids", self._tasks)
-        if tasks.ndim == 3:  # those of choices, [B, C, S], whose other inputs the head has flattened
+        if tasks.ndim == 3:  # the tasks of choices, [B, C, S], whose other inputs the head has flattened
             tasks = tasks.reshape(-1, tasks.shape[-1])
         return self._encoder(*inputs, task_type_ids=tasks, **options)
 
