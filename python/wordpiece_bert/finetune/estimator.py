@@ -63,7 +63,7 @@ class Estimator:
         Parameters
         ----------
         **params : object
-            The arguments by name, those of an argument as ``head__C``.
+            The arguments by name, an argument's own as ``head__C``.
 
         Returns
         -------

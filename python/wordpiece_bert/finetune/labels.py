@@ -1,4 +1,4 @@
-"""Labels as data has them, checked one by one: those of classes, and numbers.
+"""Labels as data has them, checked one by one: class labels, and numbers.
 
 This is the only place that decides what a label is. `FrozenClassifier`, the heads on frozen vectors, the rows of
 `wordpiece_bert.finetune.data`, the trainers and the command ``wordpiece-bert finetune`` all ask it, and add where the

@@ -168,9 +168,9 @@ def pretraining_examples(
 ) -> DataFrame:
     """Make pre-training examples of a column of documents, deterministically by the ids of the documents.
 
-    The frame is divided by id, and each partition is sorted by it and is one shard: its rows and masks are those of
-    `wordpiece_bert.pretraining.build_examples` for a store whose shard has the same documents, also after a task was
-    killed and retried.
+    The frame is divided by id, and each partition is sorted by it and is one shard: its rows and masks are the same
+    as from `wordpiece_bert.pretraining.build_examples` for a store whose shard has the same documents, also after a
+    task was killed and retried.
 
     Parameters
     ----------

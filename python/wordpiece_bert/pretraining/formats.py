@@ -60,7 +60,7 @@ def format_of(path: Path, given: object = None) -> RowFormat:
     path : Path
         The output.
     given : str, optional
-        The name of the format; by default that of the suffix of `path`, or ``"npy"``.
+        The name of the format; by default the format of the suffix of `path`, or ``"npy"``.
 
     Raises
     ------

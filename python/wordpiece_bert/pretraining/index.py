@@ -184,7 +184,7 @@ def verify_file(folder: Path, file: JsonObject) -> None:
     Raises
     ------
     InputError
-        They are not those of the index.
+        They are not as the index says.
     """
     check_file(folder, file)
     path = path_of(folder, file)

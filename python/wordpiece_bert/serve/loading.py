@@ -46,7 +46,7 @@ _ENCODER_KINDS = {
     MULTI_VECTOR: "multi-vector",
     CROSS: _CLASSIFIER,
 }
-# The kind by the ending of the class that a configuration names, of a folder that is no sentence encoder.
+# The kind by the ending of the class that a configuration names, of a folder that is not a sentence encoder.
 _HEADS = {
     "ForSequenceClassification": _CLASSIFIER,
     "ForTokenClassification": "token-classifier",

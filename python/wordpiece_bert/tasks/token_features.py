@@ -176,7 +176,7 @@ def _check_texts(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:
 
 
 def _factors(choice: Choice, weights: Sequence[float] | None, layers: int) -> Array | None:
-    """Return the factor of each layer of a sum, that of the last layer last; None for choices that are not a sum."""
+    """Return the factor of each layer of a sum, the last layer's last; None for choices that are not a sum."""
     checked_choice("choice", choice, tuple(FEATURE_CHOICES))
     if choice.endswith("last_four") and layers < 4:
         raise InputError(f"{choice} needs 4 layers, and the model has {layers}")

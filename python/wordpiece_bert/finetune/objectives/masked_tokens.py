@@ -1,7 +1,7 @@
 """Masked tokens, with the label of pairs where rows are pairs: the objectives of BERT.
 
 Source: Devlin et al., "BERT" (2019), section 3.1. The loss is the mean cross entropy of the masked tokens plus, where
-rows are pairs, that of the next sentence (or, for pairs of ALBERT, of the sentences' order).
+rows are pairs, the cross entropy of the next sentence (or, for pairs of ALBERT, of the sentences' order).
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def new_subword_tokenizer(tokenizer: SubwordTokenizer, tokens: list[Token], max_
 
 
 def _add_prefix_space(pre_tokenizer: dict[str, Any] | None) -> None:
-    """Let a byte-level pre-tokenizer put a space before the first word, so that its tokens are those of a word."""
+    """Let a byte-level pre-tokenizer put a space before the first word, so that its tokens are a word's."""
     for part in [] if pre_tokenizer is None else pre_tokenizer.get("pretokenizers", [pre_tokenizer]):
         if part["type"] == "ByteLevel":
             part["add_prefix_space"] = True

@@ -1,7 +1,7 @@
 """Digests of what a sentence encoder consists of: weights, configuration, modules and tokenizer.
 
-They are those of the files that it was loaded from, wherever these are. An encoder that was made in memory, or whose
-files have changed since, has those of the files that `save_pretrained` would write.
+They are digests of the files that it was loaded from, wherever these are. For an encoder that was made in memory, or
+whose files have changed since, they are digests of the files that `save_pretrained` would write.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _bytes_digest(chunks: Iterable[bytes | memoryview]) -> str:
 
 
 def _joined(digests: Iterable[bytes]) -> str:
-    """Return the digest of a file from those of its blocks, which threads can compute at once."""
+    """Return the digest of a file from its blocks' digests, which threads can compute at once."""
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
 

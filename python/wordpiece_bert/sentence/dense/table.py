@@ -104,7 +104,7 @@ class TableBody:
         return replace(engine, reason="a static model adds rows of its table in float32")
 
     def checked_length(self, name: str, value: object) -> int:
-        """Check the longest text in tokens; `name` is that of the argument."""
+        """Check the longest text in tokens; `name` is the argument's."""
         return whole_number(name, cast("int", value), 1)
 
     def longest(self, call: Call) -> int | None:
@@ -114,7 +114,7 @@ class TableBody:
         return None if call.max_length is None else self.checked_length("max_length", call.max_length)
 
     def vectors(self, texts: Any, call: Call) -> tuple[Array, Mask]:
-        """Return the vectors of texts; without a prompt, those of a column are read in place."""
+        """Return the vectors of texts; without a prompt, the texts of a column are read in place."""
         _refuse_windows(call)
         if call.prefix:
             texts = [call.prefix + text for text in check_texts(texts)[1]]

@@ -230,7 +230,7 @@ def read_transformer_settings(
     Raises
     ------
     ConfigError
-        The settings are malformed, or those of a Transformer for another task.
+        The settings are malformed, or belong to a Transformer for another task.
     """
     for name in _TRANSFORMER_CONFIGS:
         file = transformer / name

@@ -1,4 +1,4 @@
-"""The folders of multi-vector encoders: those of sentence-transformers, of PyLate, and of ColBERT's own code.
+"""The folders of multi-vector encoders: from sentence-transformers, from PyLate, and from ColBERT's own code.
 
 - sentence-transformers (``model_type`` MultiVectorEncoder): ``modules.json`` lists a Transformer, whose settings have
   the lengths and the query expansion, then Dense, MultiVectorMask and Normalize for token vectors.

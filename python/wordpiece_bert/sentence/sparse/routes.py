@@ -80,7 +80,7 @@ class SpladeRoute(NamedTuple):
 
     @property
     def engine(self) -> EngineInfo:
-        """That of the model."""
+        """The model's engine."""
         return self.model.engine
 
     def run(

@@ -99,12 +99,12 @@ def write_vectors(
     folder : str or os.PathLike
         The folder to write.
     encoder : str, PathLike or encoder, optional
-        The model: dense, static, sparse or of many vectors for a text; with `update` by default that of the folder.
+        The model: dense, static, sparse or of many vectors for a text; with `update` by default the folder's.
     text_column, id_column : str, optional
         The columns of the texts and the ids: texts or whole numbers, all different. With `update` by default, as the
-        arguments down to `late_chunking`, those of the folder.
+        arguments down to `late_chunking`, the folder's.
     keep : sequence of str, optional
-        Columns that are kept as fields of the hits; that of the texts, too, if cross encoders are to read them.
+        Columns that are kept as fields of the hits; the texts' column, too, if cross encoders are to read them.
     precision : str or sequence of str, optional
         ``"float32"`` (the default), ``"int8"`` or ``"binary"``, for dense vectors, or several of them. The ranges of
         8-bit numbers come from the first 4,096 texts, and stay.

@@ -70,7 +70,7 @@ class Options(NamedTuple):
         return named if named in ("query", "document") else None
 
 
-#: Those of a request that names none.
+#: The options of a request that names none.
 USUAL = Options()
 
 
