@@ -249,7 +249,7 @@ def model_encodings(tokenizer: AnyTokenizer, encodings: Sequence[AnyEncoding]) -
     -------
     sequence of Encoding or SubwordEncoding
         The same, or copies whose token types are 0 where ``model_input_names`` of tokenizer_config.json leaves them
-        out. Encodings of a `SubwordTokenizer` are so already.
+        out. Encodings of a `SubwordTokenizer` are like this already.
     """
     if isinstance(tokenizer, SubwordTokenizer) or "token_type_ids" in input_names(tokenizer):
         return encodings

@@ -116,7 +116,7 @@ def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others
 
 
 def refuse_str(name: str, value: object) -> None:
-    """Raise an `InputError` if an argument that wants several things is a single str, not a list of letters."""
+    """Raise an `InputError` if an argument for several things is a single str: a str is not a list of letters."""
     if isinstance(value, str | bytes):
         raise InputError(f"{name} must be a list, not the single str {value!r:.80}: put it into a list")
 

@@ -189,7 +189,7 @@ class VocabularyCalls(TokenizerBase):
 
     @property
     def is_fast(self) -> bool:
-        """Whether encodings have offsets and word ids, as the tokenizers of transformers in Rust return."""
+        """Whether encodings have offsets and word ids, as with the tokenizers of transformers in Rust."""
         return word_core(self._inner) is None
 
     def __len__(self) -> int:

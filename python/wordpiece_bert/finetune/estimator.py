@@ -63,7 +63,7 @@ class Estimator:
         Parameters
         ----------
         **params : object
-            The arguments by name, an argument's own as ``head__C``.
+            The arguments by name; ``head__C`` is the argument `C` of the argument `head`.
 
         Returns
         -------

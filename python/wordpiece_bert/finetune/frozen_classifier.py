@@ -50,7 +50,7 @@ __all__ = ["FrozenClassifier", "cached_vectors", "read_settings"]
 #: The files of a saved classifier, beside the files of its encoder.
 SETTINGS, WEIGHTS = "frozen_head.json", "frozen_head.safetensors"
 _FORMAT, _VERSION = "wordpiece-bert frozen head", 1
-#: The types of labels in a saved classifier; in files without one they are strings.
+#: The types of labels in a saved classifier; in files that name none, labels are strings.
 _DTYPES = ("str", "object", "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
 _DTYPES += ("float16", "float32", "float64")
 

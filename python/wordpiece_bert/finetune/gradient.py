@@ -175,7 +175,7 @@ def compute(
     """Compute loss and gradients of one batch, for the parameters given; the arguments of `value_and_grad` by name.
 
     Without `engine`, NumPy computes, in the type of the parameters; `RustTraining` needs float32. Without `head`, the
-    loss is the model class's.
+    model's class defines the loss.
     """
     engine = NumpyTraining() if engine is None else engine
     options = PassOptions() if options is None else options

@@ -238,7 +238,7 @@ def _added_tokens(file: dict[str, Any]) -> dict[int, StatedToken]:
 
 
 def _usual_roles(file: dict[str, Any], present: dict[int, StatedToken]) -> dict[str, str]:
-    """Return the roles of BERT's usual special tokens, as far as a tokenizer.json has the tokens."""
+    """Return the roles of BERT's usual special tokens that a tokenizer.json has."""
     model = file.get("model")
     model = model if isinstance(model, dict) else {}
     vocab = model.get("vocab")

@@ -154,7 +154,7 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
 
     if legacy:
         tokens_of_file = _read_added_tokens(folder / ADDED_TOKENS_FILE, special, declared)
-        # The token of a role has the flags that are stated among the added tokens, first in tokenizer.json.
+        # The token of a role has the flags that are stated among the added tokens; tokenizer.json takes precedence.
         flags = {token.content: token for token in [*tokens_of_file, *present.values()]}
         declared.named |= {
             role: flags.get(token.content, token) for role, token in declared.named.items() if role in ROLES
@@ -164,7 +164,7 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
 
 
 def tokens_to_add(present: dict[int, StatedToken], declared: DeclaredTokens) -> list[AddedTokenFields]:
-    """Return the tokens to add to a tokenizer.json's, in order.
+    """Return the tokens to add to the tokens of a tokenizer.json, in order.
 
     First the added tokens by stated id (tokenizer.json's again, because later flags replace earlier ones), then
     the roles, then names that are specific to the model, then additional special tokens.

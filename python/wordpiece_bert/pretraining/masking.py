@@ -193,7 +193,7 @@ class Masking:
     def rows(self, input_ids: npt.ArrayLike, *, seed: int, epoch: int, rows: npt.ArrayLike) -> MaskedTokens:
         """Mask rows of a data set: what becomes of a row depends on `seed`, `epoch` and its number alone.
 
-        Any batch and any worker thus gives a row the same masks, as `PretrainingDataset` does.
+        Any batch and any worker thus gives a row the same masks as `PretrainingDataset` does.
 
         Parameters
         ----------

@@ -94,7 +94,7 @@ def engine_options(loading: Loading) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that were given when an encoder was made; None for the folder's.
+    """The settings that were given when an encoder was made; None for the folder's settings.
 
     The table `wordpiece_bert.sentence.parameters.SETTINGS` describes the fields.
 
@@ -126,7 +126,7 @@ class Settings:
         Parameters
         ----------
         folder : dataclass
-            The folder, with a field for each setting. Prompts replace the folder's that have the same names, and
+            The folder, with a field for each setting. Prompts replace the folder's prompts of the same names, and
             the name of the default prompt is one of all of them.
         similarities : tuple of str
             The measures of this kind of encoder.

@@ -82,7 +82,7 @@ class Telemetry:
                 metric.given_on = _taking_labels(histogram.record)
 
     def request(self, method: str, route: str | None, headers: dict[bytes, bytes]) -> RequestSpan:
-        """Begin the span of a request, which is the current task's until it ends."""
+        """Begin the span of a request, which is the span of the current task until it ends."""
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
         attributes = {"http.request.method": method} | ({} if route is None else {"http.route": route})
         span = self._tracer.start_span(

@@ -207,7 +207,7 @@ def _check_words(texts: Any) -> tuple[bool, list[Any]]:
 def _scored_tokens(
     tokenizer: AnyTokenizer, encoding: AnyEncoding, sentence: str, scores: Array, starts: list[int] | None
 ) -> list[_ScoredToken]:
-    """Return the tokens of a window that are not special; `starts` are the words', if texts are split.
+    """Return the tokens of a window that are not special; `starts` are the words' starts, if texts are split.
 
     A token continues the word of the token before if it has the mark of such tokens, "##", and is in the same word. Of
     a tokenizer without a mark, a token continues a word unless there is white space between it and the token before, or
@@ -244,7 +244,7 @@ def _entities(
     names: Mapping[str, str],
     ignored: set[str],
 ) -> list[dict[str, Any]]:
-    """Label the tokens of one window, and group consecutive ones of one label; `names` are the groups' by label."""
+    """Label the tokens of one window, and group consecutive ones of one label; `names` are group names by label."""
     if strategy in ("none", "simple"):
         labelled = [_labelled(token, token.scores, token.text, token.end, label) for token in tokens]
     else:

@@ -44,7 +44,7 @@ _CHARS_SHOWN = 20
 
 
 class _Normalizing(TypedDict):
-    """The options of the normalizer as `train_vocab` has them: None means the word counts' own."""
+    """The options of the normalizer as `train_vocab` has them: None means the options of the word counts."""
 
     lowercase: bool | None
     strip_accents: bool | None

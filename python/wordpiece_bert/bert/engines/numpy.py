@@ -269,7 +269,7 @@ def layer_heads(
 ) -> tuple[Array, Array, Array]:
     """Return the queries, keys and values of each head of one layer: x [B, S, H] -> q, k, v [B, N, S, d].
 
-    The scores of the layer are q·kᵀ/√d, and in MPNet and Jina-BERT a bias; in DeBERTa see `disentangled_scores`.
+    The scores of the layer are q·kᵀ/√d, and in MPNet and Jina-BERT a bias; in DeBERTa they are `disentangled_scores`.
 
     Parameters
     ----------

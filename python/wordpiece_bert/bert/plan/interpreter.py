@@ -84,7 +84,7 @@ class TrainedRows(Rows, Protocol):
         bias: Array | None,
         add_bias: Callable[[Array], None],
     ) -> tuple[Array, Array, Array, RelativeTerms]:
-        """Return dq, dk and dv, and the terms' gradients; `add_bias` receives the gradients of the distances' table."""
+        """Return dq, dk and dv, and the gradients of the terms; `add_bias` receives the distance table's gradients."""
 
     def convolve_backward(self, part: Convolution, dz: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
         """Return dx, dweight and dbias of `convolve`."""

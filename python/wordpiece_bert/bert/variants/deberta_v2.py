@@ -101,7 +101,7 @@ class DebertaV2Config(BertConfig):
     cls_dropout : float or None
         The dropout rate after it; None for `hidden_dropout_prob`.
     legacy : bool
-        Whether the masked-language head has the names and the form of BERT's; else of the released code's.
+        Whether the masked-language head has the names and the form of BERT's head; else of the released code's.
 
     Examples
     --------
@@ -311,7 +311,7 @@ class DebertaV2Model(BertModel):
 class DebertaV2ForMaskedLM(MaskedLM):
     """DeBERTa that predicts masked tokens: logits [B, S, V].
 
-    The head has the form and names of BERT's, or with ``legacy`` false of the released code's, whose decoder is
+    The head has the form and names of BERT's head, or with ``legacy`` false of the released code's, whose decoder is
     always the word table.
     """
 

@@ -104,7 +104,7 @@ class TableBody:
         return replace(engine, reason="a static model adds rows of its table in float32")
 
     def checked_length(self, name: str, value: object) -> int:
-        """Check the longest text in tokens; `name` is the argument's."""
+        """Check the longest text in tokens; `name` is the name of the argument."""
         return whole_number(name, cast("int", value), 1)
 
     def longest(self, call: Call) -> int | None:

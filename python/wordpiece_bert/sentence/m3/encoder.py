@@ -78,7 +78,7 @@ class M3Encoder(Encoder):
         A folder, or ``"org/name"`` in the local Hugging Face cache, with ``sparse_linear.pt`` and
         ``colbert_linear.pt``.
     max_seq_length : int, optional
-        The longest row in tokens; by default the tokenizer's and the model's.
+        The longest row in tokens; by default the limit of the tokenizer and the model.
 
     Raises
     ------

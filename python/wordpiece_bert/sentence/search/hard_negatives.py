@@ -93,7 +93,7 @@ def mine_hard_negatives(
     max_score, min_score : float, optional
         The highest and the lowest score of a negative: of cosines, from −1 to 1.
     absolute_margin : float, optional
-        How much lower than the lowest positive's the score of a negative must be at least.
+        How much lower than the lowest positive's score the score of a negative must be at least.
     relative_margin : float, optional
         The same, as a share of the positive's score, at most 1: 0.05 for 5 %.
     num_negatives : int, default 3

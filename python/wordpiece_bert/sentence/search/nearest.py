@@ -27,8 +27,8 @@ Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 # A collection that is not float32 in the order of its rows is converted so many bytes at a time.
 _BLOCK_BYTES = 1 << 24
 
-# Each thread keeps up to twice the hits that are asked for; together they keep at most so many, 256 MB, or one
-# query's.
+# Each thread keeps up to twice the hits that are asked for; together they keep at most so many, 256 MB, or the
+# hits of one query.
 _HITS_KEPT = 1 << 20
 
 _OTHER_MODEL = "they are not from the same model"

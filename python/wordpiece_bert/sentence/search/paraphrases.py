@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mined_pairs", "paraphrase_mining", "paraphrase_mining_embeddings"]
 
-#: The most scores that are in memory at once (for one vector at least the collection's), 8 MB of float32.
+#: The most scores that are in memory at once (for one vector at least all its scores), 8 MB of float32.
 _BLOCK = 1 << 21
 
 #: How many candidates are kept for each vector, if neither `top_k` nor `threshold` says it.

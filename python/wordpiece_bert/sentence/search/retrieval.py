@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["retrieve_and_rerank"]
 
-#: The most scores of sparse or many vectors that are in memory at once (for one query at least all documents').
+#: The most scores of sparse or many vectors that are in memory at once (for one query at least all its scores).
 _SCORES = 1 << 22
 
 

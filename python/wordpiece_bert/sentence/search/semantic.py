@@ -43,7 +43,7 @@ class SearchHit(TypedDict):
     score: float
 
 
-#: The most scores of sparse vectors that are in memory at once (for one query the collection's): 8 MB.
+#: The most scores of sparse vectors that are in memory at once (for one query all its scores): 8 MB.
 _BLOCK = 1 << 21
 
 

@@ -131,7 +131,7 @@ class SparseEncoder(VectorEncoder):
 
     @property
     def engine(self) -> EngineInfo:
-        """How the encoder computes on this machine; with several routes, the first that runs a model does."""
+        """How the encoder computes on this machine; with several routes, how the first that runs a model does."""
         routes = [*self._routes.values()]
         route = next((route for route in routes if isinstance(route, SpladeRoute)), routes[0])
         return route.engine.with_threads(self._threads)

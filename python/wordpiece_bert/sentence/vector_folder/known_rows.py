@@ -69,14 +69,14 @@ def compare(
     parts : sequence of MappedPart
         The parts, in the order in which they were written: of rows with equal ids the last one counts.
     finished : sequence of bool
-        Whether each part is listed in the folder; rows of others count only if they are a document's.
+        Whether each part is listed in the folder; rows of others count only if they belong to a document.
     prune : bool
         Whether rows whose id is not among the documents go.
 
     Raises
     ------
     InputError
-        Two documents have the same id, or the types of columns are not as in the parts.
+        Two documents have the same id, or the types of columns differ from the types in the parts.
     """
     pyarrow = import_pyarrow("comparing documents")
     fields, hashes = _read(pyarrow, documents)
