@@ -66,7 +66,7 @@ def finite_number(
 
 
 def finite_or_none(value: Any) -> float | None:
-    """Return a number, or a string of one, as a float; None for what is none, NaN and infinity."""
+    """Return a number, or a string of one, as a float; None for what is not a number, NaN and infinity."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -170,7 +170,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         split_special_tokens, encode_special_tokens : bool, default False
             Two names of one option: encode special tokens that occur in a text as ordinary text.
         max_target_length : int, optional
-            The `max_length` of `text_target`; by default that of `text`.
+            The `max_length` of `text_target`; by default the `max_length` of `text`.
 
         Returns
         -------

@@ -76,5 +76,5 @@ def _changed(core: _core.Tokenizer, normalized: Callable[[str], str]) -> list[st
 
 
 def _decomposed(text: str) -> str:
-    # Hangul is divided into its letters, which are no accents, but then the token is not found either.
+    # Hangul is divided into its letters, which are not accents, but then the token is not found either.
     return text if text.isascii() else unicodedata.normalize("NFD", text)

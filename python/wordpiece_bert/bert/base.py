@@ -280,7 +280,7 @@ class Model:
         Raises
         ------
         ConfigError
-            The configuration is that of another family.
+            The configuration belongs to another family.
 
         Examples
         --------

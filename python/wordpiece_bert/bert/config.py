@@ -46,7 +46,7 @@ _MOST_LABELS = 1_000_000
 # Fields that count layers; the others are lengths.
 _COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
-# The fields that are sizes; that of token types is the last.
+# The fields that are sizes; the number of token types is the last.
 SIZES = (
     "vocab_size",
     "hidden_size",
@@ -157,7 +157,7 @@ class BertConfig:
     _must_be: ClassVar[Mapping[str, object]] = MUST_BE
     #: Whether the base model has a pooler.
     has_pooler: ClassVar[bool] = True
-    #: Whether the table of positions has a row for padding, that of `pad_token_id`.
+    #: Whether the table of positions has a row for padding, row `pad_token_id`.
     pads_positions: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

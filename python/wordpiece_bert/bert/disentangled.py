@@ -113,7 +113,7 @@ def convolution(x: Array, mask: Mask | None, weight: Array, bias: Array, groups:
 
 
 def convolution_as_dense(weight: Array) -> Array:
-    """Return the weight of a convolution as that of a dense layer over neighbours side by side; 0 between groups.
+    """Return the weight of a convolution as the weight of a dense layer over neighbours side by side; 0 between groups.
 
     weight [H, H / groups, width] -> [H, width · H], by neighbour from the first to the last.
     """

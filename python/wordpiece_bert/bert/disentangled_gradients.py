@@ -130,7 +130,7 @@ def _groups(weight: Array, groups: int) -> list[tuple[slice, Array]]:
 
 
 def convolution_of_dense(dweight: Array, groups: int) -> Array:
-    """Return the gradient of a convolution's weight for that of `convolution_as_dense`.
+    """Return the gradient of a convolution's weight for the gradient of `convolution_as_dense`.
 
     dweight [H, width · H] -> [H, H / groups, width].
     """

@@ -25,7 +25,7 @@ NO_TABLES = (".txt", ".text", ".json", ".jsonl", ".ndjson")
 
 
 def suffix_of(name: str) -> str:
-    """Return the last suffix of a file's name in lower case, that of a compression left out."""
+    """Return the last suffix of a file's name in lower case, a compression's left out."""
     suffixes = [suffix for suffix in map(str.lower, Path(name).suffixes[-2:]) if suffix not in COMPRESSED]
     return suffixes[-1] if suffixes else ""
 

@@ -193,7 +193,7 @@ def number_labels(labels: Any) -> npt.NDArray[np.float64]:
 
 
 def class_name(value: Any) -> str:
-    """Return the name of a class: that of 1 and of 1.0 is ``"1"``.
+    """Return the name of a class: 1 and 1.0 have the name ``"1"``.
 
     Parameters
     ----------

@@ -247,7 +247,7 @@ class MultipleNegativesRankingLoss(_Loss):
             else:
                 logits = logits + self._hardness(cosines, 0)
             if direction in ("query_to_query", "doc_to_doc"):
-                logits[own] = -np.inf  # an example's own vectors are no candidates
+                logits[own] = -np.inf  # an example's own vectors are not candidates
             blocks.append(logits.astype(units[0].dtype))
             sources.append((a, b))
         return blocks, sources

@@ -100,7 +100,7 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
     Raises
     ------
     InputError
-        They are no traces, or have no token in common.
+        They are not traces, or have no token in common.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def compare_tokenizers(
     Raises
     ------
     InputError
-        They are no tokenizers.
+        They are not tokenizers.
 
     Examples
     --------

@@ -104,7 +104,7 @@ def json_text(content: object, *, ascii_only: bool = True, separators: tuple[str
     Raises
     ------
     InputError
-        A value is none that JSON has.
+        JSON has no form for a value.
     """
     try:
         text = json.dumps(content, ensure_ascii=ascii_only, allow_nan=False, separators=separators)

@@ -48,7 +48,7 @@ def pack_scores(
     Returns
     -------
     Packed or None
-        None if the weights are no softmax of the products, such as those with a bias for the distance.
+        None if the weights are not a softmax of the products, such as those with a bias for the distance.
     """
     parts = []
     place = 20  # the step of the head before is tried first

@@ -467,7 +467,7 @@ def _of_several_texts(index: int, views: object) -> list[View]:
     Raises
     ------
     InputError
-        They are no views, or of several kinds, or not each of another text.
+        They are not views, or of several kinds, or not each of another text.
     """
     if not isinstance(views, (list, tuple)) or not views:
         raise InputError(f"views[{index}] must be a View or a list of them, not {type(views).__name__}: {views!r:.80}")

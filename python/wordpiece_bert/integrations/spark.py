@@ -183,7 +183,7 @@ def pretraining_examples(
     id_column : str
         The column of the documents' ids: integers or strings, each once.
     partitions : int, optional
-        The number of partitions, by default that of Spark's shuffles (``spark.sql.shuffle.partitions``). Random second
+        The number of partitions, by default as for Spark's shuffles (``spark.sql.shuffle.partitions``). Random second
         segments are of the same partition, so it is part of what determines the rows.
 
     Returns

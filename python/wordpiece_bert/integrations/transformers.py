@@ -43,7 +43,7 @@ def accelerate(tokenizer: Any) -> Any:
     MissingPackageError
         transformers is not installed.
     InputError
-        The tokenizer is none of transformers' fast tokenizers, or pads with another token type than 0.
+        The tokenizer is not one of transformers' fast tokenizers, or pads with another token type than 0.
     TokenizerFormatError, VocabError
         It has a component that this package does not have, such as a BPE model; the message names it.
 

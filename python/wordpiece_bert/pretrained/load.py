@@ -48,7 +48,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
     folder : Path
         The model folder.
     split_words : bool, default False
-        Whether the caller has a function that finds the words of a text. The tokenizer is then that of ``vocab.txt``,
+        Whether the caller has a function that finds the words of a text. The tokenizer is then made from ``vocab.txt``,
         and must be one whose words another program finds.
 
     Returns

@@ -76,7 +76,7 @@ class DeclaredTokens:
     stated_in: str = CONFIG_FILE
 
     def ordered(self) -> list[StatedToken]:
-        """Return the tokens with names: those with a role, then those whose names are specific to the model."""
+        """Return the tokens with names: first with a role, then with names that are specific to the model."""
         names = [role for role in ROLES if role in self.named]
         return [self.named[name] for name in [*names, *(name for name in self.named if name not in ROLES)]]
 
@@ -119,7 +119,7 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
     values = dict(settings.values)
     source = dict.fromkeys(values, settings.path)
     _check_lists(values, source)
-    # Also if the list is empty: it overrides that of special_tokens_map.json.
+    # Also if the list is empty: it overrides the list of special_tokens_map.json.
     if "additional_special_tokens" in values and not values.get("extra_special_tokens"):
         values["extra_special_tokens"] = values.pop("additional_special_tokens")
         source["extra_special_tokens"] = settings.path

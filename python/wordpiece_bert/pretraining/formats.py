@@ -43,7 +43,7 @@ class RowFormat:
         return cast("type[RowSink]", getattr(importlib.import_module(self.module), self.sink))
 
 
-#: The formats by name. The first is that of an output without a known suffix.
+#: The formats by name. The first is for an output without a known suffix.
 FORMATS: dict[str, RowFormat] = {}
 
 

@@ -118,7 +118,7 @@ def ids_dtype(path: Path, index: JsonObject) -> np.dtype[Any]:
     Raises
     ------
     InputError
-        It is none of uint16 and uint32.
+        It is neither uint16 nor uint32.
     """
     name = index.get("dtype")
     if name not in ("uint16", "uint32"):

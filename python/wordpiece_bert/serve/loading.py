@@ -38,7 +38,7 @@ _ENCODERS: dict[str, type[Any]] = {
     "multi-vector": MultiVectorEncoder,
     "m3": M3Encoder,
 }
-# The kind by that of an encoder's folder.
+# The kind by the kind of an encoder's folder.
 _ENCODER_KINDS = {
     SENTENCE: "embedding",
     STATIC: "embedding",
@@ -108,7 +108,7 @@ def _has_static_head(folder: Path) -> bool:
 
 
 def _kind_of(folder: Path) -> str:
-    """Return the kind of a folder: that of its head, of its modules, or of the class that its configuration names."""
+    """Return the kind of a folder: by its head, its modules, or the class that its configuration names."""
     if has_frozen_head(folder) or _has_static_head(folder):
         return _CLASSIFIER
     if (folder / SPARSE_FILE).is_file() and (folder / VECTORS_FILE).is_file():

@@ -31,7 +31,7 @@ _UPTO_LONE_SURROGATE = re.compile(
 
 
 def _no_number(_: str) -> None:
-    """Refuse NaN and the infinities, which are no JSON."""
+    """Refuse NaN and the infinities, which are not JSON."""
     raise ValueError
 
 

@@ -261,7 +261,7 @@ def _characters(encoding: AnyEncoding, first: int, last: int, *, align_to_words:
 
 
 def _add(answers: list[dict[str, Any]], text: str, start: int, end: int, score: float) -> None:
-    """Add an answer, or its score to that of an equal one; case does not count."""
+    """Add an answer, or its score to the score of an equal one; case does not count."""
     for answer in answers:
         if answer["answer"].lower() == text.lower():
             answer["score"] += score

@@ -115,7 +115,7 @@ def ner(
         A text, or a list of texts.
     aggregation_strategy : {"none", "simple", "first", "average", "max"}, default "simple"
         ``"none"``: one result for each token. ``"simple"``: consecutive tokens of one label are grouped. ``"first"``,
-        ``"max"``, ``"average"``: each word first gets one label, that of its first piece, of the piece with the highest
+        ``"max"``, ``"average"``: each word first gets one label: of its first piece, of the piece with the highest
         score, or of the mean over its pieces; then consecutive words of one label are grouped.
     ignore_labels : sequence of str, default ("O",)
         Labels that are not returned, or classes (the label without B- and I-). "O" is the label outside of entities,

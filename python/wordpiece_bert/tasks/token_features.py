@@ -115,7 +115,7 @@ def feature_extraction(
         wᵢ, one for each layer of a sum; 1 by default.
     words : {"first", "mean"}, optional
         None returns a vector for each token, special tokens included. ``"first"`` or ``"mean"`` returns one for each
-        word: that of its first piece, as in the paper, or the mean over its pieces.
+        word: the vector of its first piece, as in the paper, or the mean over its pieces.
     is_split_into_words : bool, default False
         Whether each text is a list of words; offsets then count from the start of each word.
     batch_size : int, default 32
@@ -211,7 +211,7 @@ def _of_tokens(vectors: Array, encoding: Encoding) -> TokenVectors:
 
 
 def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> TokenVectors:
-    """One vector for each word: that of its first piece, or the mean over its pieces that truncation kept."""
+    """One vector for each word: the vector of its first piece, or the mean over its pieces that truncation kept."""
     pieces: dict[int, list[int]] = {}  # by word, the positions of its tokens
     for position, word in enumerate(encoding.word_ids):
         if word is not None:

@@ -256,7 +256,7 @@ class _PaddedRows:
 
 
 def position_bias(part: Attention, length: int, table: Array | None) -> Array:
-    """Return what a bias adds to the scores of all pairs of places, [1, N, S, S]; `table` is that of `Distances`."""
+    """Return what a bias adds to the scores of all pairs of places, [1, N, S, S]; `table` belongs to `Distances`."""
     if isinstance(part.bias, Distances):
         assert table is not None, "given with the part"
         return functional.relative_position_bias(length, table)

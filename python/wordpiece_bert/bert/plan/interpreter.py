@@ -132,7 +132,7 @@ class Interpreter:
     rows
         The tokens; `TrainedRows` in training.
     training
-        Whether the arithmetic is that of training, whose norms keep the standardized rows.
+        Whether the arithmetic is for training, whose norms keep the standardized rows.
     dense_gradients
         Whether backward passes compute the gradients of dense layers, which take half of their time.
     terms

@@ -177,7 +177,7 @@ class Attention:
 
     #: The site of the dropout of its output.
     site: ClassVar[str] = "attention.output"
-    #: Whether it reads the input of its layer, not that of its residual.
+    #: Whether it reads the input of its layer, not the input of its residual.
     reads_first: ClassVar[bool] = False
 
 

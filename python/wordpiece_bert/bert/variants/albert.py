@@ -1,6 +1,6 @@
 """ALBERT: BERT whose layers share their weights, with narrow embedding tables (Lan et al. 2020).
 
-A layer is a group of inner layers, and several layers share a group. The arithmetic is that of BERT: with g groups of n
+A layer is a group of inner layers, and several layers share a group. The arithmetic is BERT's: with g groups of n
 inner layers each, it is an encoder of L·n layers with the weights of g·n.
 """
 

@@ -80,8 +80,8 @@ class DebertaV2Config(BertConfig):
     position_buckets : int
         K, half the rows of the table, if distances share them; less than 1 for a row for each distance.
     pos_att_type : tuple of str
-        The terms of the scores besides that of contents: ``"c2p"``, from the query's content to the key's position, and
-        ``"p2c"``, from the query's position to the key's content. In a file also a string such as ``"p2c|c2p"``.
+        The terms of the scores besides the term of contents: ``"c2p"``, from the query's content to the key's position,
+        and ``"p2c"``, from the query's position to the key's content. In a file also a string such as ``"p2c|c2p"``.
     position_biased_input : bool
         Whether a table of positions is added to the embeddings; without it nothing limits the length of a row.
     share_att_key : bool

@@ -57,7 +57,7 @@ class DistilBertConfig(BertConfig):
     Attributes
     ----------
     seq_classif_dropout, qa_dropout : float
-        The dropout rates of training before the classifier of sequences, and before that of question answering.
+        The dropout rates of training before the classifiers of sequences and of question answering.
 
     Examples
     --------

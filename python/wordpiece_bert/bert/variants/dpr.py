@@ -1,6 +1,6 @@
 """DPR: two BERTs, for questions and for passages, whose vectors are compared, and a reader (Karpukhin et al. 2020).
 
-Source: "Dense Passage Retrieval for Open-Domain Question Answering". The vector of a text is that of its first token in
+Source: "Dense Passage Retrieval for Open-Domain Question Answering". The vector of a text is its first token's in
 the last layer, without a pooler, through a dense layer where the configuration has one.
 """
 

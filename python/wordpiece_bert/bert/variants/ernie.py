@@ -1,7 +1,7 @@
 """ERNIE: BERT with a table of tasks among its embeddings.
 
 Source: Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework for Language Understanding". A row of the table
-is added to the vector of each token before the norm of the embeddings: that of task 0, unless a call gives others.
+is added to the vector of each token before the norm of the embeddings: the row of task 0, unless a call gives others.
 Models without the table (`use_task_id` false) compute what BERT does.
 """
 

@@ -83,7 +83,7 @@ def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str =
 
 def _has_pairs(family: Family) -> bool:
     """Return whether a family has the head for pairs."""
-    found = class_named(family.head_name("PreTraining"))  # that of ELECTRA is its discriminator
+    found = class_named(family.head_name("PreTraining"))  # ELECTRA's is its discriminator
     return found is not None and issubclass(found, BertForPreTraining)
 
 

@@ -38,7 +38,7 @@ def surroundings(tokenizer: AnyTokenizer) -> tuple[list[int], list[int]]:
 
 
 def _kept(tokenizer: SubwordTokenizer) -> tuple[str | None, str | None]:
-    """Return the unknown token and that of padding, the added tokens that a static model keeps."""
+    """Return the unknown token and the padding token, the added tokens that a static model keeps."""
     unknown = tokenizer.unk_token
     if unknown is None and tokenizer.unknown_id is not None:
         unknown = tokenizer.id_to_token(tokenizer.unknown_id)

@@ -417,7 +417,7 @@ class SentenceEncoder(DenseEncoder):
 
 
 def sentence_encoder(model: DenseEncoder | str | os.PathLike[str], argument: str = "encoder") -> SentenceEncoder:
-    """Return the sentence encoder that a function was given, or that of a name.
+    """Return the sentence encoder that a function was given, or the one of a name.
 
     Parameters
     ----------

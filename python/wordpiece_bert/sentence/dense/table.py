@@ -280,7 +280,7 @@ class TableBody:
 
 
 def _unknown(tokenizer: AnyTokenizer) -> int | None:
-    """Return the id of the token that model2vec leaves out: that of what the tokenizer's model does not know."""
+    """Return the id of the token that model2vec leaves out: the id of what the tokenizer's model does not know."""
     return core_of(tokenizer).unk_id if isinstance(tokenizer, Tokenizer) else tokenizer.unknown_id
 
 

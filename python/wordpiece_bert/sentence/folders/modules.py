@@ -104,7 +104,7 @@ class Dense:
     activation: Callable[[Array], Array]
     use_residual: bool = False
     residual: Array | None = None  # [out, in]
-    #: The function that computes x·Wᵀ + b: `functional.linear`, or that of an engine.
+    #: The function that computes x·Wᵀ + b: `functional.linear`, or the function of an engine.
     linear: Callable[[Array, Array, Array], Array] = functional.linear
 
     def __call__(self, x: Array) -> Array:

@@ -385,7 +385,7 @@ class M3Encoder(Encoder):
 
         It has the model, the tokenizer, ``sparse_linear.pt`` and ``colbert_linear.pt`` in the form of torch, which
         FlagEmbedding reads as well, and the modules with which `SentenceEncoder` and sentence-transformers make the
-        dense vectors. `max_seq_length` is that of these two; an `M3Encoder` has that of its tokenizer unless it is
+        dense vectors. `max_seq_length` is for these two; an `M3Encoder` has its tokenizer's unless it is
         given another one. All files appear, or replace older ones, only when they are complete; other files stay.
 
         Parameters

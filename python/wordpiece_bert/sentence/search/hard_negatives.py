@@ -1,4 +1,4 @@
-"""Hard negatives: for each query of a training set, texts that its vectors take for answers and that are none.
+"""Hard negatives: for each query of a training set, texts that its vectors take for answers but that are not.
 
 The selection and its names are as in sentence-transformers; the margins are described in de Souza P. Moreira et al.,
 "NV-Retriever: Improving text embedding models with effective hard-negative mining" (2024).

@@ -122,7 +122,7 @@ def semantic_search(
     Warns
     -----
     VectorsWarning
-        A file has no fingerprint, or, with `allow_stale`, that of something else.
+        A file has no fingerprint, or, with `allow_stale`, the fingerprint of something else.
 
     Examples
     --------

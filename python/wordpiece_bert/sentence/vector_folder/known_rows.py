@@ -188,7 +188,7 @@ def _bytes_of(column: Any) -> npt.NDArray[np.uint8]:
 
 
 def _equal(pyarrow: Any, before: Any, now: Any) -> Flags:
-    """Return where two columns are equal; nulls, and numbers that are none, are equal to each other."""
+    """Return where two columns are equal; nulls and NaN are equal to each other."""
     import pyarrow.compute as compute
 
     try:

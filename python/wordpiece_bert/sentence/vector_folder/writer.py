@@ -128,7 +128,7 @@ def write_vectors(
     prune : bool, default False
         With `update`: whether rows go whose id is not among the documents.
     model : str, optional
-        The name under which the folder's users load the model; by default that of `encoder`.
+        The name under which the folder's users load the model; by default the name of `encoder`.
     normalize_embeddings : bool, optional
         Whether to scale the vectors to length 1; by default no, or with `update` as the folder has them.
     prompt_name, prompt : str, optional

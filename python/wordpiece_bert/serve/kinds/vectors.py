@@ -108,7 +108,7 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
         return await self._embed(texts, options)
 
     async def rank(self, query: str, documents: list[str], options: Options) -> Answer:
-        """Return the score of each document, [n]: that of `MultiVectorEncoder.rank`."""
+        """Return the score of each document, [n], as `MultiVectorEncoder.rank` does."""
         one = await self._embed([query], options._replace(role="query", truncate=True))
         many = await self._embed(documents, options._replace(role="document"))
         scores = (await asyncio.to_thread(self.encoder.similarity, one.values, many.values))[0]
