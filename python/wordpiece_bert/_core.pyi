@@ -818,7 +818,7 @@ class ExampleBuilder:
 
 # Some rows. arrays(): input_ids int32, row_offsets int64, token_type_ids int8, second_starts uint32, document_ids and
 # ordinals uint64 (the identity of each row); for pairs pair_labels int8; with static masks labels int32 (dense, -100);
-# packed: position_ids int32, sequence_offsets int64, cu_seqlens int32 (those of row i from sequence_offsets[i] + i to
+# packed: position_ids int32, sequence_offsets int64, cu_seqlens int32 (of row i from sequence_offsets[i] + i to
 # sequence_offsets[i + 1] + i + 1).
 # stored(): the arrays of an example folder, offsets without the first.
 @final

@@ -56,7 +56,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     [rows, length, 2]; ``length`` and ``overflow_to_sample_mapping`` [rows]), or a list with ``return_tensors=None``.
     Values can be set, deleted and popped, as in a dict.
 
-    ``inputs[0]`` is the `Encoding` of row 0, ``inputs.encodings`` those of all rows, and `tokens`, `word_ids`,
+    ``inputs[0]`` is the `Encoding` of row 0, ``inputs.encodings`` the list for all rows, and `tokens`, `word_ids`,
     `char_to_token` and so on ask one of them. They are computed when the first of these is used, from the texts, which
     the object keeps a reference to until then. A pickle or a copy has the values only.
 
@@ -118,7 +118,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     def __getitem__(self, name: slice) -> list[Encoding]: ...
 
     def __getitem__(self, name: str | int | slice) -> Any:
-        """Return the value of a name, or the `Encoding` of a row, or those of a slice of the rows."""
+        """Return the value of a name, or the `Encoding` of a row, or a list of them for a slice of the rows."""
         if isinstance(name, str):
             return self._data[name]
         return self._all_encodings()[name]
@@ -229,7 +229,7 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         tensor_type : {"np", "pt"}, optional
             ``"np"`` for arrays, ``"pt"`` for tensors of PyTorch; None changes nothing.
         prepend_batch_axis : bool, default False
-            Put a dimension of 1 before those of each value.
+            Put a dimension of 1 before the dimensions of each value.
 
         Returns
         -------

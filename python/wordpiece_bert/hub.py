@@ -269,7 +269,7 @@ def _meant(name: str) -> str:
     known = {_letters(one): one for one in (*ALIASES, *PACKAGED_MODELS)}
     found = known.get(_letters(name))
     if found is None:
-        # One name at a time: the published names of other models differ from those of `ALIASES` in a number.
+        # One name at a time: the published names of other models differ from the names in `ALIASES` in a number.
         close = difflib.get_close_matches(_letters(name), PACKAGED_MODELS, 1, 0.8)
         found = close[0] if close else None
     return "" if found is None else f"; did you mean {found!r}?"

@@ -1,6 +1,6 @@
 """Padding of encoded rows to one length, for a collate function: the work of `Tokenizer.pad`.
 
-The rules are those of `PreTrainedTokenizerBase.pad` of transformers 5.23.
+The rules are as in `PreTrainedTokenizerBase.pad` of transformers 5.23.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 
 @dataclass(frozen=True, eq=False)
 class SubwordEncoding:
-    """The tokens of one text or pair; the names are those of `Encoding`."""
+    """The tokens of one text or pair; the names are as in `Encoding`."""
 
     ids: list[int]
     token_type_ids: list[int]
@@ -249,7 +249,7 @@ def model_encodings(tokenizer: AnyTokenizer, encodings: Sequence[AnyEncoding]) -
     -------
     sequence of Encoding or SubwordEncoding
         The same, or copies whose token types are 0 where ``model_input_names`` of tokenizer_config.json leaves them
-        out. Those of a `SubwordTokenizer` are so already.
+        out. Encodings of a `SubwordTokenizer` are like this already.
     """
     if isinstance(tokenizer, SubwordTokenizer) or "token_type_ids" in input_names(tokenizer):
         return encodings
@@ -275,7 +275,7 @@ class SubwordTokenizer:
     """A byte-level BPE or Unigram tokenizer, with the calls of `Tokenizer` that encoders, rankers and tasks make.
 
     Truncation and padding of the file do not apply. Threads may share it; of their calls, those that truncate alike run
-    side by side. Token types are those of the file's template, or 0 where ``model_input_names`` of
+    side by side. Token types come from the file's template, or are 0 where ``model_input_names`` of
     tokenizer_config.json leaves them out, or the folder's model has a single one. Where the tokens of a word do not
     depend on its neighbours, `encode_batch` without special tokens keeps the ids of words.
 
@@ -288,7 +288,7 @@ class SubwordTokenizer:
     special_tokens : sequence of str, default ()
         Further tokens that are not split.
     definition : dict, optional
-        The content of a ``tokenizer.json`` that was made from that of the folder, whose settings do not apply then.
+        The content of a ``tokenizer.json`` that was made from the folder's, whose settings do not apply then.
 
     Raises
     ------
@@ -608,7 +608,7 @@ class SubwordTokenizer:
             with self._shared.truncating(truncation):
                 rows = self._shared.encode(block, threads, special=special, split=split, offsets=offsets)
             found += map(convert, rows)
-            del rows  # before those of the next block are made
+            del rows  # before the next block's are made
         return found
 
     def _truncation(

@@ -103,8 +103,8 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
     ) -> Self:
         """Create a BERT tokenizer from a vocabulary.
 
-        Those of the five special tokens that the vocabulary has are registered: they are matched in texts as they are,
-        and `decode` omits them. If the vocabulary has both `cls_token` and `sep_token`, rows are ``[CLS] A [SEP]`` and
+        Each of the five special tokens that is in the vocabulary is registered: it is matched in texts as it is, and
+        `decode` omits it. If the vocabulary has both `cls_token` and `sep_token`, rows are ``[CLS] A [SEP]`` and
         ``[CLS] A [SEP] B [SEP]``; otherwise no special tokens are added, and a file gives a warning.
 
         Parameters
@@ -303,7 +303,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         Raises
         ------
         InputError
-            The tokenizer of the folder splits texts itself, and there is a `word_splitter`; or that is no function.
+            The tokenizer of the folder splits texts itself, and there is a `word_splitter`; or that is not a function.
             Calls of the tokenizer also raise it if the function returns something else than a list of str.
         ModelNotFoundError
             There is no such model on this machine, or its folder has neither tokenizer.json nor vocab.txt.

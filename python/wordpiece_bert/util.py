@@ -1,6 +1,6 @@
 """The functions of ``sentence_transformers.util``, under its names and with its arguments.
 
-They are those of `wordpiece_bert.sentence` in other words, for programs that were written for sentence-transformers:
+They compute as `wordpiece_bert.sentence` does, for programs that were written for sentence-transformers:
 ``from wordpiece_bert import util``. Results are arrays of NumPy, or tensors where an argument is a tensor.
 """
 
@@ -500,7 +500,7 @@ def normalize_embeddings(embeddings: Any) -> Any:
     Raises
     ------
     InputError
-        It is no array of numbers, or the length of a vector is beyond the range of float32.
+        It is not an array of numbers, or the length of a vector is beyond the range of float32.
 
     Examples
     --------
@@ -540,7 +540,7 @@ def truncate_embeddings(embeddings: Any, truncate_dim: int | None) -> Any:
     Raises
     ------
     InputError
-        `truncate_dim` is no whole number above 0.
+        `truncate_dim` is not a whole number above 0.
 
     Examples
     --------
@@ -577,8 +577,8 @@ def semantic_search(
     query_embeddings, corpus_embeddings : array_like, tensor, SparseVectors or sparse matrix of scipy
         Vectors [n, d], or one [d], and [m, d].
     query_chunk_size, corpus_chunk_size : int
-        How many queries and vectors a `score_function` that is not one of this module gets at once. Those of this
-        module need bounded memory without it.
+        How many queries and vectors a `score_function` that is not one of this module gets at once. Functions
+        of this module need bounded memory without it.
     score_function : callable, optional
         How vectors are compared: `cos_sim`, the default, `dot_score`, `euclidean_sim`, `manhattan_sim`, or a function
         of queries [n, d] and vectors [m, d] that returns scores [n, m], higher for the more similar.

@@ -81,7 +81,7 @@ def as_vectors(name: str, value: object) -> npt.NDArray[Any]:
     Raises
     ------
     InputError
-        It is no array of numbers, or has another number of dimensions.
+        It is not an array of numbers, or has another number of dimensions.
     """
     what = "vectors [n, d] or one vector [d]"
     array = as_numbers(name, value, what)

@@ -40,7 +40,7 @@ def in_real_folder(path: Path) -> Path:
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that a file that is to be replaced is none that other programs read and write, such as ``/dev/stdout``.
+    """Check that a file to be replaced is not one that other programs read and write, such as ``/dev/stdout``.
 
     Raises
     ------

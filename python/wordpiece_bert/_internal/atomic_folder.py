@@ -192,7 +192,7 @@ class AtomicFolder:
         self._move_staged()
 
     def _move_staged(self) -> None:
-        """Exchange the files of the temporary folder for those of a folder that another process created meanwhile."""
+        """Write the files of the temporary folder into a folder that another process created meanwhile."""
         staging, files = self._staging, list(self._files)
         assert staging is not None
         self._staging = None

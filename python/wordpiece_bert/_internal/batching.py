@@ -1,6 +1,6 @@
 """Rows of tokens as batches of padded arrays for a model.
 
-Rows are sorted by length first, so that those of a batch are about equally long and little of it is padding.
+Rows are sorted by length first, so that the rows of a batch are about equally long and little of it is padding.
 """
 
 from __future__ import annotations

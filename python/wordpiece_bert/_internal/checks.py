@@ -66,7 +66,7 @@ def finite_number(
 
 
 def finite_or_none(value: Any) -> float | None:
-    """Return a number, or a string of one, as a float; None for what is none, NaN and infinity."""
+    """Return a number, or a string of one, as a float; None for what is not a number, NaN and infinity."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -116,7 +116,7 @@ def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others
 
 
 def refuse_str(name: str, value: object) -> None:
-    """Raise an `InputError` if an argument that wants several things is a single str, which is no list of letters."""
+    """Raise an `InputError` if an argument for several things is a single str: a str is not a list of letters."""
     if isinstance(value, str | bytes):
         raise InputError(f"{name} must be a list, not the single str {value!r:.80}: put it into a list")
 

@@ -8,5 +8,5 @@ from typing import Literal, get_args
 SaliencyMethod = Literal["occlusion", "gradient", "input_x_gradient", "integrated_gradients"]
 SALIENCY_METHODS: tuple[SaliencyMethod, ...] = get_args(SaliencyMethod)
 
-#: The views that the command `inspect` makes, in the order of its page: those of `wordpiece_bert.inspect.views`.
+#: The views that the command `inspect` makes, in the order of its page: the views of `wordpiece_bert.inspect.views`.
 VIEWS = ("tokens", "attention", "neurons", "patterns", "predictions", "lens", "saliency", "interventions", "positions")

@@ -94,7 +94,7 @@ class Drawing:
     def to_svg(self, most_cells: int = MOST_CELLS) -> str:
         """Return the picture as SVG, with up to `most_cells` cells as rectangles.
 
-        Pictures of cells are drawn the smallest first, those of one size alike; the others are embedded as PNG.
+        Pictures of cells are drawn the smallest first, all or none of one size; the others are embedded as PNG.
         """
         sizes = Counter(shape.cells for shape in self._shapes if isinstance(shape, _Image))
         left, drawn = most_cells, 0  # pictures up to `drawn` cells are rectangles

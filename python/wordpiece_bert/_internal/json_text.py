@@ -17,7 +17,7 @@ def json_text(value: Any, **options: Any) -> str:
     value : object
         What `json.dumps` takes.
     **options
-        Those of `json.dumps`.
+        Options of `json.dumps`.
     """
     try:
         return json.dumps(value, allow_nan=False, **options)

@@ -64,7 +64,7 @@ def lazy_names(
     submodules
         The public submodules.
     searched
-        Those of them whose names are suggested, with those of the package itself, where any package lacks a name.
+        The submodules whose names are suggested, besides the package's own, where any package lacks a name.
     """
     package = str(namespace["__name__"])
     if searched:

@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     description: str
 
     def of(self, names: list[str]) -> Entry:
-        """Return the description of those of its parameters that are among `names`."""
+        """Return the description of its parameters that are among `names`."""
         return self._replace(names=tuple(name for name in self.names if name.lstrip("*") in names))
 
     def __str__(self) -> str:
@@ -199,7 +199,7 @@ def _completed(text: str, parameters: list[str], tables: list[Parameters]) -> st
         found = next((entry for table in tables if (entry := table.get(name))), None)
         if found:
             described[name] = found.of(missing)
-    # An entry may describe several parameters; those of *args are in no list of names.
+    # An entry may describe several parameters; an entry of *args is in no list of names.
     entries = dict.fromkeys(described[name] for name in [*parameters, *own] if name in described)
     rest = text[end:]
     return (text[:start] + "\n".join(map(str, entries)) + ("\n\n" + rest if rest else "")).rstrip()

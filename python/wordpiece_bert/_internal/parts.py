@@ -57,7 +57,7 @@ def write_files(written: Written, output: AtomicFolder, folder: str = "", **sett
     folder : str, default ""
         A folder in it.
     **settings
-        For a model: fields of its ``config.json`` besides those of its configuration.
+        For a model: fields of its ``config.json`` besides the fields of its configuration.
     """
     sink: Any = Subfolder(output, folder) if folder else output
     written._write_files(sink, **settings)

@@ -190,7 +190,7 @@ class ReadingProgress:
     def __call__(self, tokens: int | None = None, *, of_block: int | None = None, share: float | None = None) -> None:
         """Show that all texts read so far are done, or `of_block` texts of the last block.
 
-        `share` is how much of the work on that block is done; by default that of its texts.
+        `share` is how much of the work on that block is done; by default the share of its texts.
         """
         read, count = self._texts.bytes_read, self._texts.count
         if of_block is None:

@@ -20,7 +20,7 @@ def refuse_input_as_output(outputs: Iterable[Path], inputs: Iterable[str | os.Pa
     outputs
         The files to create or replace.
     inputs
-        The files to read. Names that are no files, such as ``-``, are ignored.
+        The files to read. Names that are not files, such as ``-``, are ignored.
 
     Raises
     ------

@@ -25,7 +25,7 @@ def one_or_many(texts: Any, *kinds: type, name: str = "texts") -> tuple[bool, li
     texts
         An item, an iterable of items, or a column of strings (Arrow or NumPy).
     kinds
-        The types of a single item. Without str among them, a str is refused: it is no list of letters.
+        The types of a single item. Without str among them, a str is refused: it is not a list of letters.
     name
         The name of the argument, for messages.
 
@@ -77,7 +77,7 @@ def text_problem(value: Any) -> str | None:
 
 
 def texts_problem(value: Any) -> str | None:
-    """Return what is wrong with a value as a list of texts, or None; a str is no list of letters."""
+    """Return what is wrong with a value as a list of texts, or None; a str is not a list of letters."""
     if isinstance(value, list | tuple):
         problems = ((place, text_problem(one)) for place, one in enumerate(value))
         return next((f"at {place}: {problem}" for place, problem in problems if problem), None)
@@ -90,7 +90,7 @@ def words_problem(value: Any) -> str | None:
 
 
 def row_texts(name: str, values: object) -> list[str]:
-    """Return a column of texts as a list; an `InputError` with the row if one is no str."""
+    """Return a column of texts as a list; an `InputError` with the row if one is not a str."""
     items = one_or_many(values, name=name)[1]
     for row, item in enumerate(items):
         if problem := text_problem(item):
@@ -99,7 +99,7 @@ def row_texts(name: str, values: object) -> list[str]:
 
 
 def check_texts(texts: object) -> tuple[bool, list[str]]:
-    """Return whether an argument is a single text, and the texts as a list; an `InputError` if one is no str."""
+    """Return whether an argument is a single text, and the texts as a list; an `InputError` if one is not a str."""
     single, items = one_or_many(texts, str)
     for index, item in enumerate(items):
         if not isinstance(item, str):

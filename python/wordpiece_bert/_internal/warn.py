@@ -10,7 +10,7 @@ _PASSED = (__name__.partition(".")[0], "sklearn")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Emit a warning that names the innermost line outside this package, that of its user.
+    """Emit a warning that names the innermost line outside this package, the line of its user.
 
     A fixed ``stacklevel`` is right for one path of calls alone: the same warning arises in `encode`, in `encode_query`
     that calls it, and in an adapter that calls that.

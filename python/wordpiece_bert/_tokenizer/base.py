@@ -47,7 +47,7 @@ class TokenizerBase:
     _inner: _core.Tokenizer
     _settings: FolderSettings
     _defaults: Defaults
-    # Computed on first use: the options of a call without keywords, those of the last call and of other calls, and the
+    # Computed on first use: the options of a call without keywords, of the last call and of other calls, and the
     # fingerprint.
     _plain: _core.Options | None
     _last: tuple[bool, tuple[Any, ...], tuple[bool, _core.Options]] | None
@@ -157,7 +157,7 @@ add_peer_names(TokenizerBase, INSTEAD | INSTEAD_OF_MORE)
 
 
 def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:
-    """Return the settings of a folder, and where it has none, those of its tokenizer.json."""
+    """Return the settings of a folder, and where it has none, the settings of its tokenizer.json."""
     truncation, padding = core.truncation, core.padding
     pad_token = settings.special_tokens.get("pad_token", SPECIAL_TOKEN_ROLES["pad_token"])
     pad_id = core.token_to_id(pad_token)

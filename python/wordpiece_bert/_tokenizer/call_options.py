@@ -122,7 +122,7 @@ def without_unknown_maximum(defaults: Defaults, given: CallOptions) -> tuple[Cal
 
 
 def _check_multiple(truncation: TruncationSettings | None, padding: PaddingSettings | None) -> None:
-    """Refuse a truncation length that is no multiple of the padding's, as a call of transformers does."""
+    """Refuse a truncation length that is not a multiple of the padding's, as a call of transformers does."""
     multiple = padding["pad_to_multiple_of"] if padding else None
     if truncation and multiple and truncation["max_length"] % multiple:
         raise InputError(

@@ -206,7 +206,7 @@ def _checked_cleanup(value: object) -> bool:
 
 
 def _has_rows(ids: object) -> bool:
-    """Whether ids are those of several rows."""
+    """Whether there are several rows of ids."""
     if isinstance(ids, np.ndarray):
         return ids.ndim > 1
     if isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and ids:

@@ -195,7 +195,7 @@ class EncodingCalls(TokenizerBase):
         Warns
         -----
         UserWarning
-            With `return_overflowing_tokens`, one text has more than ten thousand windows. Those of a pair are all
+            With `return_overflowing_tokens`, one text has more than ten thousand windows. A pair's windows are all
             combinations of the windows of both texts, as in `tokenizers`.
         TruncationWarning
             The truncation of the tokenizer's file, which the call does not mention, cut texts.

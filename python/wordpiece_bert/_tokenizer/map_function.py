@@ -68,7 +68,7 @@ class MapFunction:
         Raises
         ------
         InputError
-            There is no such column, or it is no batch.
+            There is no such column, or it is not a batch.
         """
         texts = self._column(examples, self.column)
         pairs = None if self.pair is None else self._column(examples, self.pair)

@@ -170,7 +170,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         split_special_tokens, encode_special_tokens : bool, default False
             Two names of one option: encode special tokens that occur in a text as ordinary text.
         max_target_length : int, optional
-            The `max_length` of `text_target`; by default that of `text`.
+            The `max_length` of `text_target`; by default the `max_length` of `text`.
 
         Returns
         -------
@@ -395,11 +395,11 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         pad_to_multiple_of : int, optional
             Round the length up to a multiple of this.
         padding_side : {"right", "left"}, optional
-            The side of padding; by default that of the tokenizer's files.
+            The side of padding; by default the side in the tokenizer's files.
         return_attention_mask : bool, optional
             Add and pad ``attention_mask``; by default if the model accepts it.
         return_tensors : {"np", "pt"}, optional
-            The type of the result. By default that of the input: lists, arrays or tensors.
+            The type of the result. By default the type of the input: lists, arrays or tensors.
         verbose : bool, default True
             Warn if padding needs a maximum length that is not known.
 
@@ -460,7 +460,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         Parameters
         ----------
         token_ids_0 : ids
-            The ids of a text without special tokens, or with `already_has_special_tokens` those of a row.
+            The ids of a text without special tokens, or with `already_has_special_tokens` the ids of a row.
         token_ids_1 : ids, optional
             The ids of the second text of a pair.
         already_has_special_tokens : bool, default False

@@ -37,7 +37,7 @@ def named_arrays(
     dtype : numpy.dtype or None
         int32 or int64 for arrays of that type; None for lists.
     single : bool
-        The input was one text, not a batch: lists are then those of its row, unless windows are rows.
+        The input was one text, not a batch: lists are then its row's, unless windows are rows.
     return_length : bool
         Include the length of each row, padding included.
     encode : callable

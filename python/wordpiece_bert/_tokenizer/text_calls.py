@@ -125,7 +125,7 @@ class TextCalls(EncodingCalls, VocabularyCalls):
             assert span is not None
             _, token, token_id = first
             place = text[slice(*span)]
-            # The unknown token is an added one, and that of words which are not.
+            # The unknown token is an added token, and stands for words that are not added tokens.
             is_added = not others and token_id in added and (token_id != self.unk_token_id or token in place)
             words.append(TextPart(token if is_added else "".join(self._words(place)[1]), *span))
         return words

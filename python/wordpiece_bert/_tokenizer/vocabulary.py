@@ -81,7 +81,7 @@ class VocabularyCalls(TokenizerBase):
     def convert_tokens_to_ids(self, tokens: list[str] | tuple[str, ...]) -> list[int]: ...
 
     def convert_tokens_to_ids(self, tokens: str | list[str] | tuple[str, ...]) -> int | list[int]:
-        """Return the id of a token, or of each in a list; an unknown one gets that of the unknown token.
+        """Return the id of a token, or of each in a list; an unknown one gets the id of the unknown token.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class VocabularyCalls(TokenizerBase):
 
     @property
     def is_fast(self) -> bool:
-        """Whether encodings have offsets and word ids, as those of the tokenizers of transformers in Rust have."""
+        """Whether encodings have offsets and word ids, as with the tokenizers of transformers in Rust."""
         return word_core(self._inner) is None
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["missing_specials", "unreachable_tokens"]
 
-# Vocabularies of uncased models may have a few odd tokens with capital letters. Of those of cased models, a third has.
+# An uncased model's vocabulary may have a few odd tokens with capital letters; in a cased model's, a third have them.
 _SHARE = 100
 
 # Special and unused tokens, which are found in texts as they are or not at all.
@@ -76,5 +76,5 @@ def _changed(core: _core.Tokenizer, normalized: Callable[[str], str]) -> list[st
 
 
 def _decomposed(text: str) -> str:
-    # Hangul is divided into its letters, which are no accents, but then the token is not found either.
+    # Hangul is divided into its letters, which are not accents, but then the token is not found either.
     return text if text.isascii() else unicodedata.normalize("NFD", text)

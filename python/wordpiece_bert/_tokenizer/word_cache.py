@@ -1,7 +1,7 @@
-"""Ids of texts by those of their words, for pipelines in which the tokens of a word do not depend on its neighbours.
+"""Ids of texts by the ids of their words, for pipelines in which the tokens of a word do not depend on its neighbours.
 
-These are Unigram and BPE models whose pre-tokenizer is ``Metaspace``, alone or after ``WhitespaceSplit``, as that of
-XLM-RoBERTa and of static multilingual models. A word is what a space bounds. Words with characters that may act on
+These are Unigram and BPE models whose pre-tokenizer is ``Metaspace``, alone or after ``WhitespaceSplit``, as in
+XLM-RoBERTa and static multilingual models. A word is what a space bounds. Words with characters that may act on
 what is beside a space, or bring a space themselves, are not kept: a text that has one is tokenized as a whole.
 """
 

@@ -54,7 +54,7 @@ _NO_PLACES = (
 
 
 class WordOptions(NamedTuple):
-    """The options of a call: those of the core, and whether added tokens that occur in a text are ordinary text."""
+    """The options of a call: the core's options, and whether added tokens that occur in a text are ordinary text."""
 
     core: _core.Options
     encode_special_tokens: bool
@@ -114,8 +114,7 @@ class WordCore:
     Parameters
     ----------
     core : _core.Tokenizer
-        A core with a vocabulary, added tokens and a template. Its normalizer and pre-tokenizer are replaced by those of
-        the rules.
+        A core with a vocabulary, added tokens and a template. The rules replace its normalizer and pre-tokenizer.
     splitter : callable
         The function: text -> list of str.
     rules : WordRules

@@ -61,7 +61,7 @@ class AutoModel:
         ------
         ConfigError
             The class, or the type of model, is not supported; the message has its name. The other errors and the
-            warnings are those of `Model.from_pretrained`.
+            warnings are as for `Model.from_pretrained`.
         """
         loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
         return load_any(loading.find(name), loading)
@@ -90,7 +90,7 @@ class AutoModel:
         Raises
         ------
         ConfigError
-            The type of model is not supported. The other errors and the warnings are those of `Model.from_pretrained`.
+            The type of model is not supported. The other errors and the warnings are as for `Model.from_pretrained`.
         """
         loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
         return load_base(loading.find(name), loading)

@@ -84,7 +84,7 @@ class Model:
     Raises
     ------
     CheckpointError
-        A weight is missing, or its shape is not that of the configuration.
+        A weight is missing, or has a shape other than the configuration's.
     ConfigError
         The engine does not compute in this dtype, but another engine does.
     InputError
@@ -279,7 +279,7 @@ class Model:
         Raises
         ------
         ConfigError
-            The configuration is that of another family.
+            The configuration belongs to another family.
 
         Examples
         --------
@@ -305,7 +305,7 @@ class Model:
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder that transformers can load.
 
-        Weights that are in half precision in memory are written in half precision, and those of a model with
+        Weights that are in half precision in memory are written in half precision, and the weights of a model with
         ``dtype="int8"`` as int8 numbers, with scales: about a quarter of the size. Such a folder is loaded with
         ``dtype="int8"``, by this package only, and computes the same bits. The tokenizer is not written:
         `Tokenizer.save_pretrained` does that. Other files of an existing folder stay.

@@ -30,7 +30,7 @@ class _Call(NamedTuple):
 
 #: How an output with one array of scores is shown.
 _SCORED = "output.logits.shape, output.loss.dtype"
-#: The calls, by what follows the name of the family in that of the class.
+#: The calls, by what follows the name of the family in the name of the class.
 _CALLS = {
     "Model": _Call("[[2, 17, 25, 3]]", "output.last_hidden_state.shape", "(1, 4, 128)"),
     "ForMaskedLM": _Call(

@@ -46,7 +46,7 @@ _MOST_LABELS = 1_000_000
 # Fields that count layers; the others are lengths.
 _COUNTS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
-# The fields that are sizes; that of token types is the last.
+# The fields that are sizes; the number of token types is the last.
 SIZES = (
     "vocab_size",
     "hidden_size",
@@ -68,7 +68,7 @@ MUST_BE: Mapping[str, object] = {
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig:
-    """The sizes and settings of a BERT model; the defaults are those of bert-base-uncased.
+    """The sizes and settings of a BERT model; the defaults describe bert-base-uncased.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class BertConfig:
         Names of the labels of a head.
     label2id : dict of str to int, or None
         The labels by name, as a file has them: their order is what `wordpiece_bert.tasks.zero_shot` goes by. None for
-        those of `id2label`.
+        the labels of `id2label`.
     problem_type : str or None
         ``"regression"``, ``"single_label_classification"`` or ``"multi_label_classification"``, which determines the
         loss of a sequence classifier.
@@ -120,7 +120,7 @@ class BertConfig:
 
     Examples
     --------
-    The defaults are those of BERT-base; a smaller one has a quarter of the width and a third of the layers:
+    The defaults describe BERT-base; a smaller model has a quarter of the width and a third of the layers:
 
     >>> from wordpiece_bert.bert import BertConfig
     >>> config = BertConfig(hidden_size=192, num_hidden_layers=4, num_attention_heads=3, intermediate_size=768)
@@ -151,13 +151,13 @@ class BertConfig:
 
     # Configurations of variants override the attributes below.
     _sizes: ClassVar[tuple[str, ...]] = SIZES
-    _may_be_0: ClassVar[tuple[str, ...]] = ()  # those of the sizes that may be 0
+    _may_be_0: ClassVar[tuple[str, ...]] = ()  # the sizes that may be 0
     _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields that have another name in config.json
     _fixed: ClassVar[tuple[str, ...]] = ()  # fields that are not read from config.json
     _must_be: ClassVar[Mapping[str, object]] = MUST_BE
     #: Whether the base model has a pooler.
     has_pooler: ClassVar[bool] = True
-    #: Whether the table of positions has a row for padding, that of `pad_token_id`.
+    #: Whether the table of positions has a row for padding, row `pad_token_id`.
     pads_positions: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -252,12 +252,12 @@ class BertConfig:
         return self._plan()
 
     def _plan(self) -> Plan:
-        """Return what `plan` does; those of BERT, where a family has no others."""
+        """Return what `plan` does; the layers of BERT, where a family has no others."""
         return bert_plan(self)
 
     @property
     def head_activation(self) -> str:
-        """Return the activation of a head's hidden layer: that of the layers, except in ModernBERT and Jina-BERT."""
+        """Return the activation of a head's hidden layer: the layers' own, except in ModernBERT and Jina-BERT."""
         return self.hidden_act
 
     @property

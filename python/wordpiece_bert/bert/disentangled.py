@@ -1,8 +1,8 @@
 """The arithmetic of DeBERTa: attention whose scores have terms for content and for relative positions of their own.
 
 Source: He et al., "DeBERTa: Decoding-enhanced BERT with Disentangled Attention" (2021), section 3.1, equations 2 to 4;
-He et al., "DeBERTaV3" (2023); the buckets and the convolution of version 2 are those of the released code.
-Letters for shapes are those of `wordpiece_bert.bert.functional`; K is half the number of rows of the relative table.
+He et al., "DeBERTaV3" (2023); the buckets and the convolution of version 2 are as in the released code.
+Letters for shapes are as in `wordpiece_bert.bert.functional`; K is half the number of rows of the relative table.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def disentangled_scores(
 ) -> Array:
     """The scores of all pairs, q·k + q·K^r + k·Q^r over √(d·f), q and k [B, N, S, d] -> [B, N, S, S] (equation 4).
 
-    Each term of positions has the row of the distance from query to key. f is `Attention.terms`. positions are those of
-    the tokens in their row, [S]; by default 0 to S − 1.
+    Each term of positions has the row of the distance from query to key. f is `Attention.terms`. positions are the
+    tokens' positions in their row, [S]; by default 0 to S − 1.
     """
     scores: Array = q @ k.swapaxes(-1, -2)  # [B, N, S, S]
     if terms is not None and part.relative is not None:
@@ -113,7 +113,7 @@ def convolution(x: Array, mask: Mask | None, weight: Array, bias: Array, groups:
 
 
 def convolution_as_dense(weight: Array) -> Array:
-    """Return the weight of a convolution as that of a dense layer over neighbours side by side; 0 between groups.
+    """Return the weight of a convolution as the weight of a dense layer over neighbours side by side; 0 between groups.
 
     weight [H, H / groups, width] -> [H, width · H], by neighbour from the first to the last.
     """

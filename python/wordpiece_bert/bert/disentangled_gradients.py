@@ -1,6 +1,6 @@
 """The gradients of DeBERTa's arithmetic: the backward pass of the formulas of `wordpiece_bert.bert.disentangled`.
 
-Notation and layout are those of `wordpiece_bert.bert.gradients`: one row of the batch at a time, its S tokens without
+Notation and layout are as in `wordpiece_bert.bert.gradients`: one row of the batch at a time, its S tokens without
 padding. 2K is the number of rows of the relative table.
 """
 
@@ -130,7 +130,7 @@ def _groups(weight: Array, groups: int) -> list[tuple[slice, Array]]:
 
 
 def convolution_of_dense(dweight: Array, groups: int) -> Array:
-    """Return the gradient of a convolution's weight for that of `convolution_as_dense`.
+    """Return the gradient of a convolution's weight for the gradient of `convolution_as_dense`.
 
     dweight [H, width · H] -> [H, H / groups, width].
     """

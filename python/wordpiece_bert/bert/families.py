@@ -258,7 +258,7 @@ for _family in (
         heads=_USUAL,
         training=Training(),
     ),
-    # Of the three encoders, transformers chooses that of questions.
+    # Of the three encoders, transformers chooses the encoder of questions.
     Family(
         model_type="dpr",
         module=f"{_HERE}.variants.dpr",

@@ -547,7 +547,7 @@ def additive_mask(visible: Mask) -> Array:
 def relative_position_bias(length: int, table: Array) -> Array:
     """MPNet's position bias: one number for each head and bucket of distances, table [32, N] -> [1, N, S, S].
 
-    Source: Song et al. 2020; the buckets are those of `distance_buckets`.
+    Source: Song et al. 2020; the buckets are as in `distance_buckets`.
 
     Parameters
     ----------
@@ -821,8 +821,8 @@ def window_attention(q: Array, k: Array, v: Array, mask: Mask | None, window: in
     """The context of attention with a window, for one block of queries after the other.
 
     q, k and v [B, N, S, d], mask [B, S] or None -> [B, N, S, d]. A block has the scores of its queries with the keys
-    that one of them can see, at most [B, N, c, c + 2·window] for blocks of c queries; those of all pairs are never in
-    memory.
+    that one of them can see, at most [B, N, c, c + 2·window] for blocks of c queries; the scores of all pairs are never
+    in memory.
 
     Parameters
     ----------
@@ -1080,7 +1080,7 @@ def norm_first_layer(
 
         a = x + attention(LN(x))      x' = a + FFN(LN(a))
 
-    Results are those of `encoder_layer`; a last norm follows the last layer. The first layer of ModernBERT has no norm
+    Results are as in `encoder_layer`; a last norm follows the last layer. The first layer of ModernBERT has no norm
     before attention.
 
     Parameters
@@ -1158,7 +1158,7 @@ POOLING_MODES: tuple[PoolingMode, ...] = ("cls", "max", "mean", "mean_sqrt_len_t
 def pool(x: Array, mask: Mask, mode: str, skip: int = 0) -> Array:
     """Pool the vectors of each row's visible tokens, [CLS] and [SEP] among them, to one vector.
 
-    x [B, S, H], mask [B, S] -> [B, H]. The first `skip` positions from the first visible one on, those of a prompt, are
+    x [B, S, H], mask [B, S] -> [B, H]. The first `skip` positions from the first visible one on, a prompt's, are
     skipped. Source: module Pooling of sentence-transformers 6.2, also for a row that has no tokens left: sums are 0,
     the maximum is −∞.
 

@@ -50,7 +50,7 @@ def check_inputs(
     inputs_embeds: npt.ArrayLike | None,
     task_type_ids: npt.ArrayLike | None = None,
 ) -> Inputs:
-    """Check the arguments of a model's call and fill in the defaults of those that are None.
+    """Check the arguments of a model's call and fill in the defaults of arguments that are None.
 
     Raises
     ------

@@ -60,8 +60,8 @@ class Loading:
     Raises
     ------
     InputError, ConfigError
-        There is no such engine or dtype, `calibrate` has no texts or is not for this dtype, or `word_splitter` is no
-        function.
+        There is no such engine or dtype, `calibrate` has no texts or is not for this dtype, or `word_splitter` is not
+        a function.
     """
 
     backend: str = "rust"
@@ -88,7 +88,7 @@ class Loading:
         return calibration_rows(folder, config, self.calibrate, word_splitter=self.word_splitter)
 
     def load(self, kind: type[LoadedModel], folder: Path) -> LoadedModel:
-        """Load the model of a folder as an object of a class; the errors are those of `Model.from_pretrained`."""
+        """Load the model of a folder as an object of a class; the errors are as for `Model.from_pretrained`."""
         config = kind.config_class.from_folder(folder)
         file = find_weights(folder)
         with open_tensors(file) as tensors:

@@ -1,7 +1,7 @@
-"""The results of models; the names of the fields are those of transformers.
+"""The results of models; the names of the fields are the same as in transformers.
 
 All arrays are float32: B sequences, S positions, H hidden size, N heads, L layers. At masked positions (where the mask
-is 0) token vectors and logits are those of a query that attends to the visible tokens: finite and meaningless.
+is 0) token vectors and logits come from a query that attends to the visible tokens: finite and meaningless.
 """
 
 from __future__ import annotations

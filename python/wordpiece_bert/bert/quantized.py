@@ -207,7 +207,7 @@ def split_tensors(weights: Mapping[str, npt.NDArray[Any] | Int8Weight]) -> dict[
 
 
 def joined_tensors(tensors: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Reverse `split_tensors`: return the tensors of a file, those of an int8 weight as one.
+    """Reverse `split_tensors`: return the tensors of a file, the tensors of an int8 weight as one.
 
     It is an `Int8Weight`, or a `StoredInt8Weight` if its numbers are still in the file; then they are checked when they
     are read.

@@ -1,7 +1,7 @@
 """Rotary position embeddings: queries and keys are rotated by angles that grow with their position.
 
 Source: Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding" (2021), section 3.2. The score of a
-query and a key then depends on the distance between their positions. Letters for shapes are those of
+query and a key then depends on the distance between their positions. Letters for shapes are as in
 `wordpiece_bert.bert.functional`.
 
 Transformers rounds frequencies and angles to float32, and so do these functions: at position 8000 an angle in float64
@@ -44,7 +44,7 @@ class LayerPositions(NamedTuple):
 class Rotation(NamedTuple):
     """The cosines and sines of all angles, [B, 1, S, d/2] each, or [1, 1, S, d/2] if all rows have the same positions.
 
-    The second dimension is that of the heads, which share them.
+    The second dimension is for the heads, which share them.
     """
 
     cos: Array

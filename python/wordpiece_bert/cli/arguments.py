@@ -116,7 +116,7 @@ def described(table: Parameters, name: str, default: object = None, more: str = 
     name : str
         The name of the argument. Other arguments in its description become options: ``--vocab-size``.
     default : optional
-        The default of the option, if it is not that of the argument, which is shown unless it is False.
+        The default of the option, if it is not the argument's, which is shown unless it is False.
     more : str, default ""
         What is added to the sentence.
     """

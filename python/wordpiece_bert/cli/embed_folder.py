@@ -206,7 +206,7 @@ def run_folder(options: argparse.Namespace) -> None:
 
 
 def _check_tables(names: list[str]) -> None:
-    """Refuse what is no table by its name, and say what makes it a document."""
+    """Refuse folders, and files with a suffix of plain texts, and say which option reads them as documents."""
     from pathlib import Path
 
     from wordpiece_bert.corpus.columns import suffix_of

@@ -52,7 +52,7 @@ class Output(Protocol):
 
 
 def check_normalize(kind: Kind, *, normalize: bool, outputs: str = "dense") -> None:
-    """Raise an `InputError` if vectors are to be normalized whose lengths matter; `outputs` are those of BGE-M3."""
+    """Raise an `InputError` if vectors are to be normalized whose lengths matter; `outputs` is for BGE-M3."""
     if normalize and outputs == "colbert":
         raise InputError("--normalize is for dense vectors: those of tokens have length 1 already")
     if normalize and (kind is SPARSE or outputs == "sparse"):

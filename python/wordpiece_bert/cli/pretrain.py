@@ -164,7 +164,7 @@ def _rows(options: argparse.Namespace, masking: Masking | None) -> tuple[Pretrai
     train, held_out = held_out_rows(data, options.eval_share)
     if not len(held_out):
         return PretrainingRows(data), None
-    # Another object, so that its masks stay those of epoch 0.
+    # Another object, so that its masks stay the masks of epoch 0.
     return PretrainingRows(data, train), PretrainingRows(
         PretrainingDataset(options.data, masking=masking, seed=options.seed), held_out
     )

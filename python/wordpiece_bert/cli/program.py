@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments after the program's name. Defaults to those of the process.
+        The arguments after the program's name. Defaults to the arguments of the process.
 
     Returns
     -------

@@ -330,7 +330,7 @@ class _Memory:
 def _compare(
     options: argparse.Namespace, stored: StoredVectors, blocks: list[_core.TextBlock], encoder: SentenceEncoder
 ) -> None:
-    """Check that the vectors of a file are those of the texts, by the model."""
+    """Check by the model that the vectors of a file are the vectors of the texts."""
     from wordpiece_bert.corpus.fingerprint import TextsDigest
     from wordpiece_bert.sentence.dense.fingerprint import check_fingerprint, fingerprint_of
 

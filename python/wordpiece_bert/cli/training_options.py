@@ -59,7 +59,7 @@ def add_settings(group: argparse._ArgumentGroup, names: Iterable[str], **default
     names : iterable of str
         Which.
     **defaults
-        Other defaults than those of `TrainingArguments`; None for steps that follow the epochs.
+        Defaults other than in `TrainingArguments`; None for steps that follow the epochs.
     """
     for name in names:
         option, flag = SETTINGS[name], f"--{name.replace('_', '-')}"

@@ -1,7 +1,7 @@
 """The library's messages in the words of a command: arguments become its options, advice for Python code is left out.
 
 A message says what is wrong and often, after ``;``, ``:`` or ``.``, what to do about it. What to do is written for
-callers in Python: ``pass errors='skip'``. A command names its own option instead, and what it has no option for is no
+callers in Python: ``pass errors='skip'``. A command names its own option instead, and what it has no option for is not
 advice to its user.
 """
 

@@ -100,7 +100,7 @@ class ArrowWriter:
         Parameters
         ----------
         metadata : mapping of str to str, optional
-            Metadata that is known only now: in Parquet that of the file, in Arrow that of a last batch without rows.
+            Metadata that is known only now: in Parquet for the file, in Arrow for a last batch without rows.
         """
         with _exceptions_of_handlers_kept():
             if metadata and self._kind == "parquet":

@@ -25,7 +25,7 @@ NO_TABLES = (".txt", ".text", ".json", ".jsonl", ".ndjson")
 
 
 def suffix_of(name: str) -> str:
-    """Return the last suffix of a file's name in lower case, that of a compression left out."""
+    """Return the last suffix of a file's name in lower case, a compression's left out."""
     suffixes = [suffix for suffix in map(str.lower, Path(name).suffixes[-2:]) if suffix not in COMPRESSED]
     return suffixes[-1] if suffixes else ""
 
@@ -60,7 +60,7 @@ def column_blocks(
     Raises
     ------
     InputError
-        A file is no table, pyarrow is needed and not installed, or as for `separated_blocks` and `parquet_blocks`.
+        A file is not a table, pyarrow is needed and not installed, or as for `separated_blocks` and `parquet_blocks`.
     """
     for name, _ in files:
         if suffix_of(name) in NO_TABLES:
@@ -96,7 +96,7 @@ def separated_blocks(
 ) -> Iterator[tuple[_core.TextBlock, int]]:
     """Read columns of CSV files, or of TSV files, as the name of the first says.
 
-    The first record of a file has the names of its columns. The rules are those of Python's `csv` in its strict mode:
+    The first record of a file has the names of its columns. The rules are as in Python's `csv` in its strict mode:
     a field of a CSV file that begins with a quotation mark may hold commas, line breaks and doubled quotation marks; in
     a TSV file a quotation mark is an ordinary character. Empty lines are ignored, and an empty field is an empty text.
 

@@ -111,7 +111,7 @@ class FileEncoder:
     reading : ReadingOptions
         The options of `TextReader`.
     warns : bool, default False
-        Whether to warn about truncated texts, because the truncation is that of the tokenizer's file.
+        Whether to warn about truncated texts, because the truncation comes from the tokenizer's file.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ def listed_files(files: object, *, advice: str = "") -> list[str]:
     Raises
     ------
     InputError
-        One is no path, there is none, standard input is given twice, or a file is in UTF-16 without a mark.
+        One is not a path, there is none, standard input is given twice, or a file is in UTF-16 without a mark.
     """
     given: Any = files
     if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Iterable):

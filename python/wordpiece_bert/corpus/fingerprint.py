@@ -207,7 +207,7 @@ def read_sidecar(path: Path) -> bytes | None:
     Raises
     ------
     InputError
-        The sidecar is no ordinary file, or larger than a fingerprint can be.
+        The sidecar is not an ordinary file, or larger than a fingerprint can be.
     OSError
         It cannot be read.
     """

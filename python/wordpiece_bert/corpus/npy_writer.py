@@ -113,7 +113,7 @@ def _joined(first: int, second: int, length: int) -> int:
 
 
 def _product(first: int, second: int) -> int:
-    """Return the product of two polynomials over GF(2), modulo that of CRC-32."""
+    """Return the product of two polynomials over GF(2), modulo the polynomial of CRC-32."""
     product = 0
     for bit in range(31, -1, -1):
         if first >> bit & 1:

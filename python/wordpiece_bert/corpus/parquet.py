@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["batches", "import_pyarrow", "missing_column", "opened", "parquet_blocks", "strings_of"]
 
-# The size of a block, about as for other files. The sizes in a file's metadata are those of its encodings: a text that
+# The size of a block, about as for other files. The sizes in a file's metadata are its encodings' sizes: a text that
 # is repeated in a million rows is stored once, but decoded a million times. Therefore the rows are limited as well.
 BLOCK_BYTES = 4 << 20
 BLOCK_ROWS = 1 << 14

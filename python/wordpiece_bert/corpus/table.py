@@ -52,7 +52,7 @@ class Table:
         dtype : numpy.dtype
             The type of the column ``ids``.
         first_text : int
-            The number of texts before those of the batch, which is added to ``overflow_to_sample``.
+            The number of texts before the batch, which is added to ``overflow_to_sample``.
         truncated : bool
             Include the column ``truncated``.
 

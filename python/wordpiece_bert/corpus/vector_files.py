@@ -43,8 +43,8 @@ def read_vectors(path: Path) -> npt.NDArray[Any]:
     Raises
     ------
     InputError
-        The file has another format, is damaged, is no ordinary file, or has no vectors of one width; the message has
-        the row, counted from 0, or the line.
+        The file has another format, is damaged, is not an ordinary file, or has no vectors of one width; the message
+        has the row, counted from 0, or the line.
     OSError
         The file cannot be read.
     """

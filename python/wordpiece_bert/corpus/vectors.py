@@ -76,7 +76,7 @@ class VectorWriter(RowWriter):
 
 
 class _WithSidecar(VectorWriter):
-    """Writes a format that has no place for a fingerprint: it is in a file beside that of the vectors.
+    """Writes a format that has no place for a fingerprint: it is in a file beside the vectors' file.
 
     Standard output has none.
     """

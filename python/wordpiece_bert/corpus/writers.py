@@ -38,7 +38,7 @@ class TableWriter(Protocol):
     Attributes
     ----------
     files : list of Path
-        The files, beginning with that of the ids.
+        The files, beginning with the file of the ids.
     """
 
     files: list[Path]
@@ -58,7 +58,7 @@ class TableWriter(Protocol):
 
 
 def written_files(path: Path) -> list[Path]:
-    """Return the files that an output may consist of: itself, and for a .npy those of the other columns."""
+    """Return the files that an output may consist of: itself, and for a .npy the files of the other columns."""
     others = ("row_offsets", "truncated", "offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
     return [path, *(path.with_suffix(f".{name}.npy") for name in others if path.suffix == ".npy")]
 

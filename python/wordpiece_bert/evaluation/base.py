@@ -60,7 +60,7 @@ class BaseEvaluator:
     name : str
         The name of the data.
     primary_metric : str or None
-        The key of the measure by which models are compared; that of some evaluators is known after a call.
+        The key of the measure by which models are compared; some evaluators know it only after a call.
     greater_is_better : bool
         Whether a higher value of it is better.
     csv_file : str

@@ -24,7 +24,7 @@ __all__ = ["checked_names", "distinct", "encoded", "pair_scores"]
 
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
-    """Return the names of measures of similarity, or that of the main one; an empty list leaves them to the model."""
+    """Return the names of measures of similarity, or the main one's; an empty list leaves them to the model."""
     refuse_str("similarity_fn_names", names)
     given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]
     for name in given:

@@ -42,7 +42,7 @@ class RerankingEvaluator(BaseEvaluator):
     batch_size : int, default 64
         The most texts that go through the NumPy engine at once.
     use_batched_encoding : bool, default True
-        Whether all texts are encoded at once, which is faster, or those of one sample after the other.
+        Whether all texts are encoded at once, which is faster, or the texts of one sample after the other.
 
     Raises
     ------

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InformationRetrievalEvaluator"]
 
-#: The most scores that are in memory at once, where all documents have one: 16 MB, or those of one query.
+#: The most scores that are in memory at once, where all documents have one: 16 MB, or the scores of one query.
 _SCORES = 1 << 22
 
 
@@ -62,13 +62,13 @@ class InformationRetrievalEvaluator(BaseEvaluator):
     score_functions : dict of callable, optional
         How vectors are compared, by name: functions of queries [n, d] and documents [m, d] that return scores [n, m].
     main_score_function : str, optional
-        The name of the one by which models are compared; by default that with the highest nDCG.
+        The name of the one by which models are compared; by default the one with the highest nDCG.
     query_prompt, query_prompt_name, corpus_prompt, corpus_prompt_name : str, optional
         The prompts of queries and documents, as text or by name.
     write_predictions : bool, default False
         Whether a call with `output_path` also writes the hits of each query, as JSON lines.
     ignore_identical_ids : bool, default False
-        Whether a document with the id of the query is no hit for it, as in BEIR.
+        Whether a document with the id of the query does not count as a hit for it, as in BEIR.
 
     Raises
     ------
@@ -268,7 +268,7 @@ class InformationRetrievalEvaluator(BaseEvaluator):
 
 
 def _grades(query: Any, relevant: Iterable[Any]) -> dict[Any, float]:
-    """Return the relevant documents of a query with their grades; 1 for those of a set."""
+    """Return the relevant documents of a query with their grades; 1 for the documents of a set."""
     if isinstance(relevant, str | bytes):
         raise InputError(f"relevant_docs[{query!r}] must be a set of ids, or grades by id, not {relevant!r:.80}")
     if isinstance(relevant, Mapping):

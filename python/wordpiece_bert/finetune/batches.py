@@ -163,7 +163,7 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     Raises
     ------
     InputError
-        There are no rows, one is no dict, they have different keys, or a row has no ``input_ids``.
+        There are no rows, one is not a dict, they have different keys, or a row has no ``input_ids``.
 
     Examples
     --------

@@ -85,7 +85,7 @@ def sequence_rows(
     texts, pairs : sequence of str
         The texts, and the second text of each pair.
     labels : sequence
-        One label for each row: those of `names`, or numbers if `names` is None.
+        One label for each row: one of `names`, or a number if `names` is None.
     names : sequence of str
         The names by id; None for regression.
     max_length : int
@@ -165,8 +165,8 @@ def token_rows(
     Raises
     ------
     InputError
-        A text is no list of str, has another number of words than of labels, or a label is missing or none of `names`;
-        the message has the row.
+        A text is not a list of str, has another number of words than of labels, or a label is missing or none of
+        `names`; the message has the row.
 
     Warns
     -----
@@ -211,13 +211,13 @@ def token_rows(
 
 
 def label_ids(ids: Mapping[str, int], labels: Sequence[Any]) -> list[int]:
-    """Return the ids of labels, given those of the names; an `InputError` with the row if one is none of them."""
+    """Return the ids of labels, given the ids of the names; an `InputError` with the row if one is none of them."""
     refuse_str("labels", labels)
     return [_id(ids, label, f"row {number}") for number, label in enumerate(labels)]
 
 
 def _row_list(name: str, row: int, value: Any) -> list[Any]:
-    """Return the words or the tags of a row; a str is no list of letters."""
+    """Return the words or the tags of a row; a str is not a list of letters."""
     refuse_str(f"row {row}, {name}:", value)
     if not isinstance(value, Iterable):
         raise InputError(f"row {row}, {name}: a list is needed, not {type(value).__name__}: {value!r:.80}")

@@ -1,7 +1,7 @@
 """Dropout as a pure function of seed, step and place, so that nothing of it has to be kept or restored.
 
 Each number is kept with probability 1 − P and then scaled by 1/(1 − P) (Srivastava et al. 2014). The random numbers
-are those of the keyed SplitMix64 generator that the pre-training data use: the key is (seed, stream, step, micro-batch,
+come from the keyed SplitMix64 generator that the pre-training data use: the key is (seed, stream, step, micro-batch,
 layer), where the stream denotes the site, and the counter is (row of the batch, place in the row, column), which does
 not depend on padding. The backward pass draws a mask again instead of keeping it.
 """

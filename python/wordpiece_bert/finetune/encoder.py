@@ -1,6 +1,6 @@
 """The encoder's forward pass, keeping what its backward pass needs, and the backward pass, in NumPy.
 
-The layers are those of the model's plan, run by `wordpiece_bert.bert.plan.interpreter`; here is what a pass keeps of
+The layers come from the model's plan, run by `wordpiece_bert.bert.plan.interpreter`; here is what a pass keeps of
 them. Comments denote shapes by their letters: M tokens of the batch, E width of the word table, H hidden size.
 """
 

@@ -51,7 +51,7 @@ class TrainingEngine(Protocol):
         tokens: Tokens,
         options: PassOptions,
     ) -> Encoded:
-        """Run the encoder; the arguments are those of `encoder.EncoderPass`."""
+        """Run the encoder; the arguments are as in `encoder.EncoderPass`."""
 
     def linear(self, x: Array, weight: Array, bias: Array | None) -> Array:
         """Return x·Wᵀ + b: x [M, in], weight [out, in], bias [out] or None for none -> [M, out]."""

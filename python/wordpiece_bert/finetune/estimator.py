@@ -21,7 +21,7 @@ __all__ = ["Estimator", "agreement"]
 class Estimator:
     """Gives a class ``get_params`` and ``set_params``, with which `sklearn.base.clone` and searches work.
 
-    The constructor keeps each argument, as it is, in the attribute of its name, or in that of its name with an
+    The constructor keeps each argument, as it is, in the attribute of its name, or in the attribute of its name with an
     underscore before it.
 
     Examples
@@ -63,7 +63,7 @@ class Estimator:
         Parameters
         ----------
         **params : object
-            The arguments by name, those of an argument as ``head__C``.
+            The arguments by name; ``head__C`` is the argument `C` of the argument `head`.
 
         Returns
         -------

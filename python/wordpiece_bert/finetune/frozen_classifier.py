@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FrozenClassifier", "cached_vectors", "read_settings"]
 
-#: The files of a saved classifier, beside those of its encoder.
+#: The files of a saved classifier, beside the files of its encoder.
 SETTINGS, WEIGHTS = "frozen_head.json", "frozen_head.safetensors"
 _FORMAT, _VERSION = "wordpiece-bert frozen head", 1
-#: The types of labels in a saved classifier; those of files without one are strings.
+#: The types of labels in a saved classifier; in files that name none, labels are strings.
 _DTYPES = ("str", "object", "bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))
 _DTYPES += ("float16", "float32", "float64")
 
@@ -260,7 +260,7 @@ class FrozenClassifier(Estimator):
         ------
         InputError
             It is not fitted, there are not as many labels or weights as texts, or a label is missing or of another
-            type than those of `fit`.
+            type than in `fit`.
 
         Examples
         --------
@@ -323,7 +323,7 @@ class FrozenClassifier(Estimator):
         Returns
         -------
         FrozenClassifier
-            The classifier, whose scores are those of the saved one to the precision of float32.
+            The classifier, whose scores equal the saved one's to the precision of float32.
 
         Raises
         ------

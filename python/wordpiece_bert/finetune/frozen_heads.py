@@ -1,6 +1,6 @@
 """Heads on frozen features: multinomial logistic and ridge regression over vectors that were computed once.
 
-The objectives and names are those of scikit-learn 1.9; everything is computed in double precision.
+The objectives and names are as in scikit-learn 1.9; everything is computed in double precision.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def _conjugate_gradients(product: Any, b: npt.NDArray[np.float64], tolerance: fl
 
 
 def _losses(scores: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the cross entropy of each row, [n]; scores [n, 1] are those of a logistic function."""
+    """Return the cross entropy of each row, [n]; scores [n, 1] are for a logistic function."""
     if scores.shape[1] == 1:
         z = scores[:, 0]
         return np.logaddexp(0, z) - z * targets[:, 0]

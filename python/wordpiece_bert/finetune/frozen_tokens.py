@@ -28,7 +28,7 @@ def fit_token_head(
 ) -> HeadModel:
     """Return a model for token classification whose head is logistic regression on the encoder's vectors.
 
-    Its output is that of the class: transformers and `wordpiece_bert.tasks.ner` load what it saves.
+    It returns what its class returns: transformers and `wordpiece_bert.tasks.ner` load what it saves.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ def value_and_grad(
     dropout_masks : mapping of str to array_like, optional
         Masks of dropout by site, 1 where a number is kept: ``"embeddings"``, ``"layer.0.attention.output"``,
         ``"layer.0.output"`` [B, S, H], ``"layer.0.attention_probs"`` [B, N, S, S], ``"head"`` and ``"head2"`` [B, H],
-        or [B, S, H] for heads that read every token. The rates are those of the configuration. A site without a mask
+        or [B, S, H] for heads that read every token. The rates are the configuration's. A site without a mask
         has no dropout.
     gradient_checkpointing : bool, default False
         Keep only the input of each layer, and compute the rest again: less memory, a third more time, the same numbers.
@@ -105,7 +105,7 @@ def value_and_grad(
     Returns
     -------
     ValueAndGrad
-        The loss, which equals that of the model's call without dropout, and the gradients.
+        The loss, which equals the loss of the model's call without dropout, and the gradients.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def value_and_grad(
 
     Examples
     --------
-    The loss is that of the model's call; a small step against the gradient makes it smaller:
+    The loss is the same as from the model's call; a small step against the gradient makes it smaller:
 
     >>> from wordpiece_bert.bert import BertForSequenceClassification
     >>> from wordpiece_bert.finetune import value_and_grad
@@ -175,7 +175,7 @@ def compute(
     """Compute loss and gradients of one batch, for the parameters given; the arguments of `value_and_grad` by name.
 
     Without `engine`, NumPy computes, in the type of the parameters; `RustTraining` needs float32. Without `head`, the
-    loss is that of the model's class.
+    model's class defines the loss.
     """
     engine = NumpyTraining() if engine is None else engine
     options = PassOptions() if options is None else options

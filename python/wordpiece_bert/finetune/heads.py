@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Back", "Head", "HeadInputs", "HeadLoss", "HeadTraining", "ScoreHead", "Scoring", "first_column"]
 
 
-#: From the gradient of what a head's classifier reads to that of what the head reads.
+#: From the gradient of what a head's classifier reads to the gradient of what the head reads.
 Back = Callable[["Array"], "Array"]
 
 

@@ -1,4 +1,4 @@
-"""Labels as data has them, checked one by one: those of classes, and numbers.
+"""Labels as data has them, checked one by one: class labels, and numbers.
 
 This is the only place that decides what a label is. `FrozenClassifier`, the heads on frozen vectors, the rows of
 `wordpiece_bert.finetune.data`, the trainers and the command ``wordpiece-bert finetune`` all ask it, and add where the
@@ -193,7 +193,7 @@ def number_labels(labels: Any) -> npt.NDArray[np.float64]:
 
 
 def class_name(value: Any) -> str:
-    """Return the name of a class: that of 1 and of 1.0 is ``"1"``.
+    """Return the name of a class: 1 and 1.0 have the name ``"1"``.
 
     Parameters
     ----------

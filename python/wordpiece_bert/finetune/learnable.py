@@ -41,7 +41,7 @@ def columns_of(rows: Sequence[Any], first: int = 0, names: Sequence[str] | None 
     first : int, default 0
         The number of the first of them, for messages.
     names : sequence of str, optional
-        Their columns in order; by default those of the first row.
+        Their columns in order; by default the columns of the first row.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def _check_mapping(row: Any, number: int) -> None:
 
 
 def check_sentence_rows(dataset: Dataset, loss: Loss, args: TrainingArguments | None) -> None:
-    """Check rows of texts, and that a loss can learn from them; those of a data set with a fingerprint are not read.
+    """Check rows of texts, and that a loss can learn from them; a data set with a fingerprint is not read.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def check_sentence_rows(dataset: Dataset, loss: Loss, args: TrainingArguments | 
     Raises
     ------
     InputError
-        A row has other columns than the first, or a value that is no text; a label is out of the range of the loss; or
-        the loss compares the rows of a batch, and there is nothing to compare.
+        A row has other columns than the first, or a value that is not a text; a label is out of the range of the loss;
+        or the loss compares the rows of a batch, and there is nothing to compare.
 
     Warns
     -----
@@ -140,7 +140,7 @@ def _read(dataset: Dataset) -> Iterator[Any]:
 
 
 def warn_of_one_label(dataset: Dataset) -> None:
-    """Warn if all ``labels`` of the rows of a data set are the same; those of one with a fingerprint are not read.
+    """Warn if all ``labels`` of the rows of a data set are the same; one with a fingerprint is not read.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The loop of a training, with evaluation, checkpoints and resumption.
 
-The names and meanings are those of transformers' Trainer where it has them. A trainer owns float32 copies of the
+The names and meanings are as in transformers' Trainer where it has them. A trainer owns float32 copies of the
 parameters; models and encoders never change.
 """
 
@@ -141,7 +141,7 @@ class TrainingLoop(Generic[Trained]):
         Parameters
         ----------
         eval_dataset : sequence of dict, optional
-            The rows; those of the trainer by default.
+            The rows; the trainer's by default.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class TrainingLoop(Generic[Trained]):
         Parameters
         ----------
         micro_batches : sequence
-            Batches; the gradient is that of the mean of their losses, or of all their tokens
+            Batches; the gradient is of the mean of their losses, or of the mean over all their tokens
             (`TrainingArguments.average_tokens_across_batches`).
 
         Returns

@@ -1,6 +1,6 @@
 """Losses of sentence encoders and their gradients, over vectors that have been pooled.
 
-Names, keywords and defaults are those of sentence-transformers 6.2, without the model. A loss takes columns of vectors:
+Names, keywords and defaults are as in sentence-transformers 6.2, without the model. A loss takes columns of vectors:
 column k holds the vectors of the k-th text of each example. Comments denote shapes by B, the examples, and D, the
 dimensions.
 """
@@ -247,7 +247,7 @@ class MultipleNegativesRankingLoss(_Loss):
             else:
                 logits = logits + self._hardness(cosines, 0)
             if direction in ("query_to_query", "doc_to_doc"):
-                logits[own] = -np.inf  # an example's own vectors are no candidates
+                logits[own] = -np.inf  # an example's own vectors are not candidates
             blocks.append(logits.astype(units[0].dtype))
             sources.append((a, b))
         return blocks, sources
@@ -316,7 +316,7 @@ class CosineSimilarityLoss(_Loss):
 class CoSENTLoss(_Loss):
     """ln(1 + Σ exp(scale·(cᵢ − cⱼ))) over all pairs of examples whose labels satisfy yᵢ < yⱼ (Su 2022).
 
-    c is the cosine of an example's two vectors. Examples with equal labels form no pair; the loss is no mean.
+    c is the cosine of an example's two vectors. Examples with equal labels form no pair; the loss is not a mean.
 
     Parameters
     ----------
@@ -686,7 +686,7 @@ class MatryoshkaLoss(_Loss):
         columns : sequence of array_like
             Vectors [B, D] for each column.
         labels : array_like, optional
-            Those of the inner loss.
+            Labels of the inner loss.
 
         Returns
         -------

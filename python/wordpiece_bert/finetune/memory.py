@@ -101,7 +101,7 @@ def needed_memory(
     kept += 10 * H + 4 * F  # the gradients in the backward pass of one layer
     relative = plan.attention(0).relative
     if relative is not None:
-        # Those of the projected relative positions, at most 2K, of every 128 tokens.
+        # The gradients of the projected relative positions, at most 2K, of every 128 tokens.
         terms = sum(term is not None for term in (relative.keys, relative.queries))
         kept += terms * 2 * relative.span * H // 128
     scores = 3 * labelled * config.vocab_size  # logits, their logarithms and their gradient

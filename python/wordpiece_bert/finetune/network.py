@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Gradients", "Network", "Parameters", "affine", "dropout_rate"]
 
-#: Arrays by the names of a checkpoint, those of `Model.named_parameters`.
+#: Arrays by the names of a checkpoint, as `Model.named_parameters` has them.
 Parameters = dict[str, "Array"]
 
 
@@ -42,7 +42,7 @@ class Network:
     ConfigError
         The model's backward pass is not here, or a rate of dropout is not from 0 to below 1.
     InputError
-        It is no model of this package.
+        It is not a model of this package.
 
     Attributes
     ----------

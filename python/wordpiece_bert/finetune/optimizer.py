@@ -143,7 +143,7 @@ class AdamW:
         gradients : mapping of str to ndarray
             Arrays by the names of the parameters, of their shapes.
         lr : float, optional
-            The learning rate of this step; by default that of the optimizer.
+            The learning rate of this step; by default the optimizer's.
         scale : float, default 1.0
             What the gradients are multiplied by first, such as the factor of clipping.
 
@@ -242,7 +242,7 @@ def gradient_norm(gradients: Mapping[str, Array]) -> float:
     Parameters
     ----------
     gradients : mapping of str to ndarray
-        Arrays by name. The order of the sum is that of the names.
+        Arrays by name. The sum is in the order of the names.
 
     Raises
     ------

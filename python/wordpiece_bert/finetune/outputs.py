@@ -44,10 +44,10 @@ class TrainOutput:
     Attributes
     ----------
     global_step : int
-        Steps of the optimizer, those before a resumption among them.
+        Steps of the optimizer, including the ones before a resumption.
     training_loss : float
-        The mean loss of the steps of this call. If there were none left, that of the last steps in the history, or NaN
-        if that is empty too.
+        The mean loss of the steps of this call. If there were none left, the mean of the last steps in the history, or
+        NaN if that is empty too.
     metrics : dict of str to float
         ``train_runtime`` in seconds, ``train_samples_per_second``, ``train_steps_per_second``.
 

@@ -1,8 +1,8 @@
 """The tokens of a training batch, one row after the other without padding, as a plan's interpreter reads them.
 
 The formulas are in `wordpiece_bert.bert.gradients` and, for DeBERTa, in `wordpiece_bert.bert.disentangled_gradients`:
-one row of the batch at a time. Comments denote shapes by their letters; M are the tokens of the batch, S those of a row
-that are computed, and K those of a row that may be attended to.
+one row of the batch at a time. Comments denote shapes by their letters; M are the tokens of the batch, S the tokens of
+a row that are computed, and K the tokens of a row that may be attended to.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUERIES = 64
 
 
 class PackedRows:
-    """The tokens of one pass, [M]; the methods are those of `interpreter.Rows`.
+    """The tokens of one pass, [M]; the methods are as in `interpreter.Rows`.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class PassOptions(NamedTuple):
     #: Keep only the input of each layer and run the layer again in the backward pass: a third more work, a tenth of the
     #: memory, the same numbers.
     gradient_checkpointing: bool = False
-    #: The lowest layer whose parameters are trained; None if those of the embeddings are. Nothing is kept, and no
+    #: The lowest layer whose parameters are trained; None if the embeddings' are. Nothing is kept, and no
     #: backward pass runs, below it.
     trained_from: int | None = None
     #: What each part of the loss is multiplied by: its share of the items of a step, of which it is a mean. None for 1.

@@ -195,7 +195,7 @@ class PretrainingTrainer(Trainer):
         The rows are longer than the model's, have ids that it does not have, or no labels for its head for pairs; or
         there is no such objective.
     ConfigError
-        The model is none for the objective: it has no head for masked tokens, or is no pair.
+        The model does not suit the objective: it has no head for masked tokens, or is not a pair.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class TrainingProblem(Protocol[Trained]):
     averages_tokens: bool
 
     def parameters(self) -> Parameters:
-        """Return the float32 arrays to train, by name: copies of those of `start`."""
+        """Return the float32 arrays to train, by name: copies of the arrays of `start`."""
 
     def freeze(self, frozen: Collection[str]) -> None:
         """Set which parameters are not trained: backward passes may end above them."""
@@ -98,7 +98,7 @@ class ModelProblem:
     collate : function
         From rows to a batch: the arguments of the model by name.
     head : function, optional
-        From the network to the training side of its head, for another loss than that of the model's class.
+        From the network to the training side of its head, for a loss other than the model class's.
 
     Raises
     ------

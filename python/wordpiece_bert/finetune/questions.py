@@ -1,6 +1,6 @@
 """Questions with answers that are spans of a context: windows for a `Trainer`, and answers from its predictions.
 
-Windows and their labels are those of BERT's ``run_squad.py`` and of transformers' example: a window that does not
+Windows and their labels are as in BERT's ``run_squad.py`` and transformers' example: a window that does not
 contain the answer is labelled with [CLS].
 """
 
@@ -109,7 +109,7 @@ class QuestionWindows:
 
         The best span has the largest sum of its first token's start logit and its last token's end logit. If some
         example has no answer, "no answer" is one of the answers, by the rule of SQuAD 2.0: the smallest sum of the
-        windows' [CLS] logits exceeds that of the best span.
+        windows' [CLS] logits exceeds the best span's.
 
         Parameters
         ----------

@@ -104,9 +104,9 @@ def input_gradients(sums: ScoreSums, inputs: Inputs, start: tuple[int, Array] | 
     Returns
     -------
     ndarray
-        [n, S, E] for the word vectors, or [n, S, H] for those of `start`.
+        [n, S, E] for the word vectors, or [n, S, H] for the vectors of `start`.
     ndarray
-        For x_0 to x_L, [L + 1, n, S, H]; with `start` those of lower layers are 0.
+        For x_0 to x_L, [L + 1, n, S, H]; with `start`, 0 for lower layers.
     """
     tokens = lay_out(inputs, np.ones(inputs.shape, np.bool_))
     layers = sums.network.config.encoder_layers

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOSS_PREFIX", "SentenceProblem", "pool_rows", "pool_rows_backward"]
 
-#: The prefix of the names of a loss's own parameters, among those of the encoder.
+#: The prefix of the names of a loss's own parameters, among the encoder's.
 LOSS_PREFIX = "loss."
 
 
@@ -74,7 +74,7 @@ class SentenceProblem:
         self._normalizes, self._modes = len(folder.modules), folder.pooling.modes
         self.config, self.backend = self._model.config, self._model.backend
         self._trained_from: int | None = None
-        #: The columns of rows in order, where they are known; otherwise those of the first row of a batch.
+        #: The columns of rows in order, where they are known; otherwise the columns of the first row of a batch.
         self.columns: list[str] | None = None
 
     def parameters(self) -> Parameters:

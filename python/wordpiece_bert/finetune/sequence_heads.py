@@ -132,7 +132,7 @@ def next_sentence_head(network: Network) -> SequenceHead:
 
 
 def choice_head(model_class: type[MultipleChoice], network: Network) -> SequenceHead:
-    """Return the head that scores choices: the rows of a batch are those of each question, one after the other."""
+    """Return the head that scores choices: the rows of a batch are the choices of each question, in turn."""
 
     def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
         rows = len(as_array("labels", labels))

@@ -56,7 +56,7 @@ def model_for(
         The head: ``"SequenceClassification"``, ``"TokenClassification"``, ``"QuestionAnswering"``,
         ``"MultipleChoice"``, ``"MaskedLM"`` or ``"PreTraining"``.
     labels : sequence of str, optional
-        The names of the labels; None for those of the configuration.
+        The names of the labels; None for the configuration's.
     problem_type : str, optional
         The loss of a head for sequences.
 

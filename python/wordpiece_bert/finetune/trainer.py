@@ -37,7 +37,7 @@ class EvalPrediction:
     Attributes
     ----------
     predictions : array or tuple of arrays
-        The logits of all rows; those of tokens are padded with -100.
+        The logits of all rows; logits of tokens are padded with -100.
     label_ids : array, tuple of arrays or None
         The labels of all rows.
     metrics : dict of str to float

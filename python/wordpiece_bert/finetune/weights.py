@@ -59,7 +59,7 @@ class EncoderWeights:
         return found
 
     def add(self, name: str, weight: Array, bias: Array | None = None) -> None:
-        """Add the gradients of a layer; that of a bias only if the layer has one."""
+        """Add the gradients of a layer; the bias's only if the layer has one."""
         self.add_one(f"{name}.weight", weight)
         if bias is not None and f"{name}.bias" in self._network:
             self.add_one(f"{name}.bias", bias)

@@ -73,7 +73,7 @@ def attention(
     Raises
     ------
     InputError
-        An array has the wrong shape; a weight is negative or not finite, or those of a row do not add up to 1, to 0.01
+        An array has the wrong shape; a weight is negative or not finite, or a row's weights do not add up to 1, to 0.01
         (in torch, weights of a model in training have dropout); or the tokens are not S strings.
 
     Examples
@@ -242,7 +242,7 @@ def checked_weights(value: npt.ArrayLike | None) -> Array:
     Raises
     ------
     InputError
-        The shape is none of those that `attention` accepts, a weight is negative or not finite, or those of a row do
+        The shape is none that `attention` accepts, a weight is negative or not finite, or a row's weights do
         not add up to 1.
     """
     weights = as_finite("attentions", value, (4, 5))

@@ -52,7 +52,7 @@ class Attribution:
 
     #: The name of the model's class, and where it was loaded from.
     model: str
-    #: The tokens, S of them; of two sentences, those of the first, then those of the second.
+    #: The tokens, S of them; of two sentences, the first one's, then the second one's.
     tokens: list[str]
     #: Which text each token is from, 0 or 1; None for special tokens.
     sentence_ids: list[int | None]

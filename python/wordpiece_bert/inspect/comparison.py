@@ -36,7 +36,7 @@ class Comparison:
     """Two traces beside each other.
 
     A and B are the numbers of layers of the two, N heads, U units: groups of tokens that both have, in the order of the
-    first. A unit's vector is the mean of those of its tokens, and its attention weight to another the mean over its
+    first. A unit's vector is the mean of its tokens' vectors, and its attention weight to another the mean over its
     queries of the sum over the keys of the other.
 
     Examples
@@ -100,7 +100,7 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
     Raises
     ------
     InputError
-        They are no traces, or have no token in common.
+        They are not traces, or have no token in common.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def _between(weights: Array, members: list[list[int]]) -> Array:
 
 
 def _gram(x: Array) -> npt.NDArray[np.float64]:
-    """Return XXᵀ [U, U] of centred vectors [U, H]: its sums of squares are those of the widths, which may be larger."""
+    """Return XXᵀ [U, U] of centred vectors [U, H]: its sums of squares equal XᵀX's, [H, H], which may be larger."""
     centred: npt.NDArray[np.float64] = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
     return centred @ centred.T
 
@@ -309,7 +309,7 @@ def compare_tokenizers(
     Raises
     ------
     InputError
-        They are no tokenizers.
+        They are not tokenizers.
 
     Examples
     --------

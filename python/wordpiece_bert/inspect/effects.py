@@ -1,6 +1,6 @@
 """The effect of each token on a score, by occlusion and by gradients, at the word vectors and in each layer.
 
-The gradients are those of logits, not of probabilities: near 1 a probability hardly changes, and its gradient vanishes
+The gradients are of logits, not of probabilities: near 1 a probability hardly changes, and its gradient vanishes
 (Simonyan et al. 2013, section 3).
 """
 

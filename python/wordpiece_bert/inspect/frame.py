@@ -22,7 +22,7 @@ class Frame:
     content : str
         The HTML of the page.
     height : int or None
-        The height in pixels; None for that of the content.
+        The height in pixels; None for the content's.
     """
 
     def __init__(self, content: str, height: int | None) -> None:

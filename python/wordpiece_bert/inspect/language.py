@@ -139,7 +139,7 @@ def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, 
 def _best(
     model: MaskedLM | BertForPreTraining, tokenizer: AnyTokenizer, vectors: Array, ids: list[int], top_k: int
 ) -> tuple[list[list[str]], Array, Array]:
-    """Return the best tokens [S][k], their probabilities [S, k] and those of the tokens that are there, [S]."""
+    """Return the best tokens [S][k], their probabilities [S, k], and the actual tokens' probabilities, [S]."""
     words, values, own = [], [], []
     for start in range(0, len(vectors), DECODED):
         with np.errstate(under="ignore"):

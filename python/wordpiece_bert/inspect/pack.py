@@ -79,7 +79,7 @@ def as_finite(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ..
     Raises
     ------
     InputError
-        It is no array of numbers, has another number of dimensions, or has a value that is not finite.
+        It is not an array of numbers, has another number of dimensions, or has a value that is not finite.
     """
     array = as_numbers(name, values)
     if array.ndim not in dimensions:

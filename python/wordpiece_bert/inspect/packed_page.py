@@ -17,7 +17,7 @@ from wordpiece_bert.inspect.kinds import KINDS
 
 __all__ = ["PackedPage", "escaped", "json_text", "page_file", "page_script", "readable_json"]
 
-#: The scripts of the page before and after those of the kinds of views. Each is readable by itself.
+#: The scripts of the page before and after the scripts of the kinds of views. Each is readable by itself.
 FIRST_SCRIPTS = (
     *("core.js", "selection.js", "keyboard.js", "colours.js", "arrays.js", "widgets.js"),
     *("svg_context.js", "svg.js", "take.js"),
@@ -88,7 +88,7 @@ def page_file(name: str) -> str:
 
 
 def page_script() -> str:
-    """Return the script of a page: those of all kinds, in one function."""
+    """Return the script of a page: the scripts of all kinds, in one function."""
     kinds = dict.fromkeys(kind.script for kind in KINDS.values() if kind.script)  # some have one in common
     parts = [*map(page_file, FIRST_SCRIPTS), *kinds, page_file(LAST_SCRIPT)]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
@@ -104,7 +104,7 @@ def json_text(content: object, *, ascii_only: bool = True, separators: tuple[str
     Raises
     ------
     InputError
-        A value is none that JSON has.
+        JSON has no form for a value.
     """
     try:
         text = json.dumps(content, ensure_ascii=ascii_only, allow_nan=False, separators=separators)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["HABITS", "patterns"]
 
 #: What is measured for each head: the mean share of a token's weight that goes to these tokens, and for ``broad`` the
-#: mean entropy of the weights, divided by that of equal weights.
+#: mean entropy of the weights, divided by the entropy of equal weights.
 HABITS = ("previous", "next", "itself", "first", "separator", "same word", "same sentence", "broad")
 
 #: A head has the first of these habits whose measure is at least as large as the threshold.
@@ -51,8 +51,8 @@ def patterns(
 
     For each head the mean, over query tokens, of the weight that goes to the previous token, the next token, the token
     itself, the first token (``[CLS]``), the separators (``[SEP]``), the same word (other pieces of the word, and the
-    same token elsewhere) and the same text of a pair; and how broad the weights are, their entropy over that of equal
-    weights. A head is labelled by the first habit of `THRESHOLDS` that it reaches, or as mixed.
+    same token elsewhere) and the same text of a pair; and how broad the weights are, their entropy over the entropy of
+    equal weights. A head is labelled by the first habit of `THRESHOLDS` that it reaches, or as mixed.
 
     Parameters
     ----------

@@ -100,10 +100,10 @@ def _large_tsne() -> Projection:
 
 
 def tsne(x: Array) -> Array:
-    """Return points whose neighbours are those of the vectors, as far as the plane has room.
+    """Return points whose neighbours are the vectors' neighbours, as far as the plane has room.
 
     t-SNE (van der Maaten and Hinton 2008) with all pairs, from the principal components on, so that it is the same
-    every time; the step size is that of Belkina et al. (2019). Vectors are compared by their cosine.
+    every time; the step size is as in Belkina et al. (2019). Vectors are compared by their cosine.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def saliency(
     Raises
     ------
     InputError
-        An `Attribution` beside a text, or one of several that is none; otherwise as `attribute`.
+        An `Attribution` beside a text, or one of several is not an `Attribution`; otherwise as `attribute`.
 
     Examples
     --------

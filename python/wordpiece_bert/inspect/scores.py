@@ -6,7 +6,7 @@ are written as multiples of one step, so that columns of small numbers take few 
 are Golomb-Rice codes: of a number u = 2·n or −2·n − 1, u >> r ones, a zero, and the low r bits, with an r for each
 column.
 
-A head is, little-endian: the step as float32; for each of the 2·d columns, those of A first, its mean as float32; for
+A head is, little-endian: the step as float32; for each of the 2·d columns, A's columns first, its mean as float32; for
 each its r as one byte; then the bits, the highest of a byte first, column by column.
 """
 
@@ -48,7 +48,7 @@ def pack_scores(
     Returns
     -------
     Packed or None
-        None if the weights are no softmax of the products, such as those with a bias for the distance.
+        None if the weights are not a softmax of the products, such as those with a bias for the distance.
     """
     parts = []
     place = 20  # the step of the head before is tried first

@@ -44,7 +44,7 @@ class Sentences:
         self._prefix = prompt_of(encoder)
         self.model: BertModel = body.model
         self.tokenizer: AnyTokenizer = body.tokenizer
-        #: The first tokens, those of the prompt, that are not pooled.
+        #: How many first tokens, the prompt's, are not pooled.
         self._skipped = self._unpooled()
 
     @property

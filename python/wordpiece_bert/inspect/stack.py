@@ -30,8 +30,8 @@ TOKENS = 2048
 class Stack:
     """The layers of an encoder.
 
-    L layers, n rows of S tokens without padding, H hidden size. x_0 is the output of the embeddings, and x_L that of
-    the encoder, after its last norm.
+    L layers, n rows of S tokens without padding, H hidden size. x_0 is the output of the embeddings, and x_L the
+    output of the encoder, after its last norm.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Stack:
         self._plan = encoder.config.plan()
         stored = weights_of(encoder)
         named = {name: name_in_checkpoint(type(encoder), name, encoder.config) for name in self._plan.shapes()}
-        # A weight with several names, as those of layers that share theirs, is read once.
+        # A weight with several names, as layers that share theirs have, is read once.
         arrays = {own: widen(read(stored[own])) for own in set(named.values()) if own in stored}
         self._encoder = NumpyEncoder(
             encoder.config, {name: arrays[own] for name, own in named.items() if own in arrays}

@@ -1,6 +1,6 @@
 """How a text became ids, step by step: clean-up, accents, ideographs, words, the longest match, special tokens.
 
-All steps are those of the tokenizer's core: it normalizes a text, and each character by each step alone, it splits the
+The tokenizer's core does all steps: it normalizes a text, and each character by each step alone, it splits the
 result into words, and the pieces of a word are the tokens of the encoding. Only of a word that is unknown are the
 pieces found here, up to the one that the vocabulary does not have.
 """

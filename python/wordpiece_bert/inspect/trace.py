@@ -115,7 +115,7 @@ def trace(source: Source, text: str, pair: str | None = None, *, max_length: int
     Raises
     ------
     InputError
-        The source is not a model with a tokenizer, the model is no encoder that is known here, or the text has no
+        The source is not a model with a tokenizer, the model is not an encoder that is known here, or the text has no
         token.
 
     Examples
@@ -137,7 +137,7 @@ def encode(model: Model, tokenizer: AnyTokenizer, text: str, pair: str | None, m
     Raises
     ------
     InputError
-        The text has no token, or `max_length` is no whole number, or too small for the special tokens.
+        The text has no token, or `max_length` is not a whole number, or too small for the special tokens.
     """
     limit = longest_row(model, tokenizer)
     if max_length is not None:
@@ -176,7 +176,7 @@ def run_trace(model: Model, encoding: AnyEncoding, texts: tuple[str, ...] = ()) 
     assert out.attentions is not None
     assert out.hidden_states is not None
     states = [state[0] for state in out.hidden_states]
-    if len(states) == len(out.attentions):  # of NeoBERT, those of the layers alone, before the last norm
+    if len(states) == len(out.attentions):  # NeoBERT's are of the layers alone, before the last norm
         words = stored_weight(encoder, "embeddings.word_embeddings.weight")
         states = [words[np.array(encoding.ids)], *states[:-1], out.last_hidden_state[0]]
     hidden = np.stack(states)  # [L + 1, S, H]

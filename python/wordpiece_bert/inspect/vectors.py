@@ -42,7 +42,7 @@ def similarity(
     labels : sequence of str
         A texts.
     others, other_labels : array_like and sequence of str, optional
-        The vectors [B, H] and texts of the columns; by default those of the rows.
+        The vectors [B, H] and texts of the columns; by default the rows'.
     title : str, default "Similarity"
         A line above the view.
 
@@ -76,7 +76,7 @@ def similarity(
 
 
 def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token similarity") -> View:
-    """Show the cosine similarities of the tokens of one text to those of another.
+    """Show the cosine similarities of the tokens of one text to the tokens of another.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
 def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "Positions") -> View:
     """Show position embeddings as the literature plots them: their values and cosine similarities, beside sinusoids.
 
-    Wang and Chen (2020), "What Do Position Embeddings Learn?"; the sinusoids are those of Vaswani et al. (2017),
+    Wang and Chen (2020), "What Do Position Embeddings Learn?"; the sinusoids are as in Vaswani et al. (2017),
     section 3.5.
 
     Parameters

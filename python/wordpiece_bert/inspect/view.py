@@ -246,7 +246,7 @@ class View:
         Parameters
         ----------
         height : int, optional
-            The height in pixels. By default that of the content; 640 where the notebook lets no script measure it.
+            The height in pixels. By default the content's; 640 where the notebook lets no script measure it.
 
         Returns
         -------
@@ -447,7 +447,7 @@ def page(*views: View | Sequence[View], title: str = "Looking inside") -> Page:
     Raises
     ------
     InputError
-        There is no view, or those of a sequence are of several kinds, or not each of another text.
+        There is no view, or the views of a sequence are of several kinds, or not each of another text.
 
     Examples
     --------
@@ -467,7 +467,7 @@ def _of_several_texts(index: int, views: object) -> list[View]:
     Raises
     ------
     InputError
-        They are no views, or of several kinds, or not each of another text.
+        They are not views, or of several kinds, or not each of another text.
     """
     if not isinstance(views, (list, tuple)) or not views:
         raise InputError(f"views[{index}] must be a View or a list of them, not {type(views).__name__}: {views!r:.80}")

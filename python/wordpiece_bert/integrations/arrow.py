@@ -154,7 +154,7 @@ def encoded_columns(ids_column: str) -> tuple[str, str, str]:
     Raises
     ------
     InputError
-        It is no str, or the name of another of the columns.
+        It is not a str, or it is the name of another of the columns.
     """
     check_ids_column(ids_column, ["length", "truncated"])
     return ids_column, "length", "truncated"

@@ -68,7 +68,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
 
     @staticmethod
     def name() -> str:
-        """Return the name under which Chroma stores the function: that of the module which a program must import."""
+        """Return the name under which Chroma stores the function: the name of the module that a program must import."""
         return __name__
 
     def default_space(self) -> str:

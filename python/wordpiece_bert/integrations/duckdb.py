@@ -37,7 +37,7 @@ def register(
     truncate_dim: int | None = None,
     prefix: str = "wordpiece_",
 ) -> None:
-    """Register SQL functions in a connection; those of the same names are replaced.
+    """Register SQL functions in a connection; functions of the same names are replaced.
 
     With a tokenizer, ``wordpiece_encode(text)`` is the ids, INTEGER[], and ``wordpiece_length(text)`` their number,
     INTEGER. With a model, ``wordpiece_embed(text)`` is the sentence vector, FLOAT[d]. The result of NULL is NULL.

@@ -137,7 +137,7 @@ class WordPieceTextEmbedder(_Embedder):
         Raises
         ------
         InputError
-            It is no text.
+            It is not a text.
         """
         if not isinstance(text, str):
             raise InputError(
@@ -219,7 +219,7 @@ class WordPieceDocumentEmbedder(_Embedder):
         Raises
         ------
         InputError
-            It is no list of documents.
+            It is not a list of documents.
         """
         given: Any = documents
         if not isinstance(given, list) or not all(isinstance(one, _haystack.Document) for one in given):

@@ -1,6 +1,6 @@
 """Models and tokenizers by name, loaded once in a process, and the error of a library that is not installed.
 
-A name is that of a folder, whose files may be exchanged, and a relative path is another folder after a change of the
+A name names a folder, whose files may be exchanged, and a relative path is another folder after a change of the
 working directory. So what is kept is found by the absolute path, and loaded again if the files are no longer the same.
 What another program stores of a model is its absolute path with the digests of its contents.
 """
@@ -76,7 +76,7 @@ def given_model(
 
 
 def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
-    """Return a tokenizer, or that of a name, which is loaded once, and again if its files have changed."""
+    """Return a tokenizer, or the one of a name, which is loaded once, and again if its files have changed."""
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
     if not isinstance(tokenizer, str | os.PathLike):
@@ -86,7 +86,7 @@ def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
 
 
 def encoder_of(model: DenseEncoder | str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
-    """Return a sentence encoder, or that of a name, which is loaded once, and again if its files have changed.
+    """Return a sentence encoder, or the one of a name, which is loaded once, and again if its files have changed.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class WordPieceAccessor:
         Raises
         ------
         InputError
-            The series has values that are no texts, or an option is wrong.
+            The series has values that are not texts, or an option is wrong.
         """
         names = encoded_columns(ids_column)
         options = EncodingOptions(max_length, truncation, add_special_tokens, threads)

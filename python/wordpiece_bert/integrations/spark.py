@@ -171,9 +171,9 @@ def pretraining_examples(
 ) -> DataFrame:
     """Make pre-training examples of a column of documents, deterministically by the ids of the documents.
 
-    The frame is divided by id, and each partition is sorted by it and is one shard: its rows and masks are those of
-    `wordpiece_bert.pretraining.build_examples` for a store whose shard has the same documents, also after a task was
-    killed and retried.
+    The frame is divided by id, and each partition is sorted by it and is one shard: its rows and masks are the same
+    as from `wordpiece_bert.pretraining.build_examples` for a store whose shard has the same documents, also after a
+    task was killed and retried.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def pretraining_examples(
     id_column : str
         The column of the documents' ids: integers or strings, each once.
     partitions : int, optional
-        The number of partitions, by default that of Spark's shuffles (``spark.sql.shuffle.partitions``). Random second
+        The number of partitions, by default as for Spark's shuffles (``spark.sql.shuffle.partitions``). Random second
         segments are of the same partition, so it is part of what determines the rows.
 
     Returns

@@ -24,9 +24,9 @@ def accelerate(tokenizer: Any) -> Any:
     """Return a copy of a tokenizer of transformers that encodes with this package.
 
     The copy is an instance of the class of `tokenizer` and has all its methods. Calls, ``tokenizer(texts, ...)``,
-    return what transformers returns, with the `Encoding` objects of this package; its other methods are those of
-    transformers. Token ids are those of `tokenizers` but for the differences that the documentation lists. Tokens may
-    be added later.
+    return what transformers returns, with the `Encoding` objects of this package; its other methods are
+    transformers' own. Token ids are the same as from `tokenizers` but for the differences that the documentation lists.
+    Tokens may be added later.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def accelerate(tokenizer: Any) -> Any:
     MissingPackageError
         transformers is not installed.
     InputError
-        The tokenizer is none of transformers' fast tokenizers, or pads with another token type than 0.
+        The tokenizer is not one of transformers' fast tokenizers, or pads with another token type than 0.
     TokenizerFormatError, VocabError
         It has a component that this package does not have, such as a BPE model; the message names it.
 
@@ -112,7 +112,7 @@ def _accelerated_class(cls: Any) -> Any:
 
 def _convert(tokenizer: Any) -> Tokenizer:
     """Return a tokenizer of transformers as one of this package."""
-    # What the last call of theirs has set is no part of the tokenizer.
+    # What the last call of theirs has set is not part of the tokenizer.
     content = json.loads(tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
     roles = {role: getattr(tokenizer, role, None) for role in SPECIAL_TOKEN_ROLES}
     limit = tokenizer.model_max_length

@@ -8,7 +8,7 @@
   the texts of a cased tokenizer.) If ``tokenizer_config.json`` contradicts it, there is a warning.
 - If there is no ``tokenizer.json``, ``vocab.txt`` is used with the options of ``tokenizer_config.json``, as
   ``BertTokenizer`` does.
-- Special and added tokens are those of ``tokenizer_config.json``. If that has no ``added_tokens_decoder``, those of
+- Special and added tokens come from ``tokenizer_config.json``. If it has no ``added_tokens_decoder``, the tokens of
   ``special_tokens_map.json`` and ``added_tokens.json`` are added, with the precedence of transformers 5.23.
 """
 

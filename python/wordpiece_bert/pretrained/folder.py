@@ -103,7 +103,7 @@ class FolderSettings:
 
     #: Maximum length of a row in tokens, special tokens included; None for no limit.
     model_max_length: int | None = None
-    #: None if the folder has no setting; then that of tokenizer.json applies, or else "right".
+    #: None if the folder has no setting; then the setting of tokenizer.json applies, or else "right".
     padding_side: Side | None = None
     truncation_side: Side | None = None
     #: Role (a key of SPECIAL_TOKEN_ROLES) -> token, for the roles that the folder has.

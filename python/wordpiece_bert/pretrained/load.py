@@ -40,7 +40,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
 
     ``tokenizer.json`` is used as it is, or else ``vocab.txt`` with the options of ``tokenizer_config.json``. Special
     and added tokens of ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json`` are added. The
-    ids are those of transformers 5.23: of ``PreTrainedTokenizerFast`` for a tokenizer.json, of ``BertTokenizer`` for a
+    ids are as in transformers 5.23: of ``PreTrainedTokenizerFast`` for a tokenizer.json, of ``BertTokenizer`` for a
     vocab.txt.
 
     Parameters
@@ -48,7 +48,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
     folder : Path
         The model folder.
     split_words : bool, default False
-        Whether the caller has a function that finds the words of a text. The tokenizer is then that of ``vocab.txt``,
+        Whether the caller has a function that finds the words of a text. The tokenizer is then made from ``vocab.txt``,
         and must be one whose words another program finds.
 
     Returns
@@ -238,7 +238,7 @@ def _added_tokens(file: dict[str, Any]) -> dict[int, StatedToken]:
 
 
 def _usual_roles(file: dict[str, Any], present: dict[int, StatedToken]) -> dict[str, str]:
-    """Return the roles of those of BERT's usual special tokens that a tokenizer.json has."""
+    """Return the roles of BERT's usual special tokens that a tokenizer.json has."""
     model = file.get("model")
     model = model if isinstance(model, dict) else {}
     vocab = model.get("vocab")

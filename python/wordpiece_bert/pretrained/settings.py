@@ -104,7 +104,7 @@ class Settings:
         return self.class_name() in _WITHOUT_MODEL
 
     def input_names(self) -> tuple[str, ...]:
-        """Return the inputs of the model, by default those of the class."""
+        """Return the inputs of the model, by default the class's."""
         names = self.values.get("model_input_names")
         if names is not None:
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

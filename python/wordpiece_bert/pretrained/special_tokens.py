@@ -1,7 +1,7 @@
 """The special and added tokens of a folder, from the three files that may state them.
 
 The precedence of the files, the order in which new tokens are added (which determines their ids) and their flags are
-exactly those of transformers 5.23, including its corner cases. For example, a token that is stated as an object in the
+exactly as in transformers 5.23, including its corner cases. For example, a token that is stated as an object in the
 list of additional special tokens does not get the special flag.
 """
 
@@ -76,7 +76,7 @@ class DeclaredTokens:
     stated_in: str = CONFIG_FILE
 
     def ordered(self) -> list[StatedToken]:
-        """Return the tokens with names: those with a role, then those whose names are specific to the model."""
+        """Return the tokens with names: first with a role, then with names that are specific to the model."""
         names = [role for role in ROLES if role in self.named]
         return [self.named[name] for name in [*names, *(name for name in self.named if name not in ROLES)]]
 
@@ -119,7 +119,7 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
     values = dict(settings.values)
     source = dict.fromkeys(values, settings.path)
     _check_lists(values, source)
-    # Also if the list is empty: it overrides that of special_tokens_map.json.
+    # Also if the list is empty: it overrides the list of special_tokens_map.json.
     if "additional_special_tokens" in values and not values.get("extra_special_tokens"):
         values["extra_special_tokens"] = values.pop("additional_special_tokens")
         source["extra_special_tokens"] = settings.path
@@ -154,7 +154,7 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
 
     if legacy:
         tokens_of_file = _read_added_tokens(folder / ADDED_TOKENS_FILE, special, declared)
-        # The token of a role has the flags that are stated among the added tokens, those of tokenizer.json first.
+        # The token of a role has the flags that are stated among the added tokens; tokenizer.json takes precedence.
         flags = {token.content: token for token in [*tokens_of_file, *present.values()]}
         declared.named |= {
             role: flags.get(token.content, token) for role, token in declared.named.items() if role in ROLES
@@ -164,9 +164,9 @@ def declared_tokens(folder: Path, settings: Settings, present: dict[int, StatedT
 
 
 def tokens_to_add(present: dict[int, StatedToken], declared: DeclaredTokens) -> list[AddedTokenFields]:
-    """Return the tokens to add to those of a tokenizer.json, in order.
+    """Return the tokens to add to the tokens of a tokenizer.json, in order.
 
-    First the added tokens by stated id (those of tokenizer.json again, because later flags replace earlier ones), then
+    First the added tokens by stated id (tokenizer.json's again, because later flags replace earlier ones), then
     the roles, then names that are specific to the model, then additional special tokens.
     """
     adding = [token for _, token in sorted(declared.by_id.items())]

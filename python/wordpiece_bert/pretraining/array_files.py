@@ -31,8 +31,8 @@ class ArrayFiles:
     prefix : str
         What the names of the files begin with.
     dtypes : mapping of str to dtype
-        The types of the arrays by name. Those named ``…_offsets`` begin with a 0 that is no offset of what `append`
-        gets.
+        The types of the arrays by name. Arrays named ``…_offsets`` begin with a 0 that is not an offset of what
+        `append` gets.
     """
 
     def __init__(self, folder: Path, prefix: str, dtypes: Mapping[str, npt.DTypeLike]) -> None:

@@ -189,7 +189,7 @@ def example_batches(
 ) -> ExampleBatches:
     """Return a function that makes examples of documents in Arrow record batches, for ``DataFrame.mapInArrow``.
 
-    A partition is a shard: the rows and masks are those of `build_examples` for a store whose shard has the same
+    A partition is a shard: the rows and masks are as from `build_examples` for a store whose shard has the same
     documents in the same order. Repartition by id and sort within partitions, so that a retried task gives the same.
     Masks depend on the ids alone, random second segments on the partition, too.
 

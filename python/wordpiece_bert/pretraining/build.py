@@ -68,8 +68,8 @@ def build_token_store(
 
     Files become documents, documents sentences, sentences ids. The store is written shard by shard, and ``index.json``
     last. A run that was killed resumes after its last complete shard when the same call is made again, and the bytes
-    are those of an unbroken run; a finished store is returned as it is. A shard that is no longer as it was written is
-    made again.
+    are the same as from an unbroken run; a finished store is returned as it is. A shard that is no longer as it was
+    written is made again.
 
     Parameters
     ----------

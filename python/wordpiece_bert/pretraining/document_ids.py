@@ -81,7 +81,7 @@ def column_ids(
     share : float
         How much of the file has been read.
     ids : ndarray of uint64
-        The ids of the texts; those of skipped ones are left out.
+        The ids of the texts, without the ids of skipped ones.
 
     Raises
     ------

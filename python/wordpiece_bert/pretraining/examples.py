@@ -71,8 +71,8 @@ def build_examples(
     tokenizer : Tokenizer
         The tokenizer of the store.
     format : {"npy", "arrow", "parquet", "jsonl", "mds", "tfrecord"}, optional
-        By default that of the suffix of `output`, or ``"npy"``. TFRecord files have the features of BERT's own script,
-        and need `masking` with `Masking.max_predictions`.
+        By default the format of the suffix of `output`, or ``"npy"``. TFRecord files have the features of BERT's own
+        script, and need `masking` with `Masking.max_predictions`.
 
     Returns
     -------

@@ -43,7 +43,7 @@ class RowFormat:
         return cast("type[RowSink]", getattr(importlib.import_module(self.module), self.sink))
 
 
-#: The formats by name. The first is that of an output without a known suffix.
+#: The formats by name. The first is for an output without a known suffix.
 FORMATS: dict[str, RowFormat] = {}
 
 
@@ -60,7 +60,7 @@ def format_of(path: Path, given: object = None) -> RowFormat:
     path : Path
         The output.
     given : str, optional
-        The name of the format; by default that of the suffix of `path`, or ``"npy"``.
+        The name of the format; by default the format of the suffix of `path`, or ``"npy"``.
 
     Raises
     ------

@@ -118,7 +118,7 @@ def ids_dtype(path: Path, index: JsonObject) -> np.dtype[Any]:
     Raises
     ------
     InputError
-        It is none of uint16 and uint32.
+        It is neither uint16 nor uint32.
     """
     name = index.get("dtype")
     if name not in ("uint16", "uint32"):
@@ -184,7 +184,7 @@ def verify_file(folder: Path, file: JsonObject) -> None:
     Raises
     ------
     InputError
-        They are not those of the index.
+        They are not as the index says.
     """
     check_file(folder, file)
     path = path_of(folder, file)

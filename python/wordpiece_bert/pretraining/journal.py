@@ -39,7 +39,7 @@ class Journal:
         self.path = path
         #: The header as a journal returns it.
         self.header: JsonObject = json.loads(json.dumps(header))
-        # Where each line ends, that of the header first.
+        # Where each line ends, the header's first.
         self._ends: list[int] = []
 
     def read(self) -> tuple[JsonObject | None, list[JsonObject]]:

@@ -1,6 +1,6 @@
 """Masked tokens for masked-language-model training: `Masking` chooses them, the core does the work.
 
-The procedure is that of Devlin et al., "BERT" (2019), appendix A.1; spans are those of Joshi et al., "SpanBERT" (2020).
+The procedure is as in Devlin et al., "BERT" (2019), appendix A.1; spans are as in Joshi et al., "SpanBERT" (2020).
 All random choices of a row are a function of (seed, epoch, number of the row).
 """
 
@@ -161,7 +161,7 @@ class Masking:
 
     @property
     def pad_id(self) -> int:
-        """The id that rows are padded with: that of the tokenizer's padding token, or 0 if it has none."""
+        """The id that rows are padded with: the id of the tokenizer's padding token, or 0 if it has none."""
         return self._pad_id
 
     def __call__(self, input_ids: npt.ArrayLike, seed: Seed) -> MaskedTokens:
@@ -193,7 +193,7 @@ class Masking:
     def rows(self, input_ids: npt.ArrayLike, *, seed: int, epoch: int, rows: npt.ArrayLike) -> MaskedTokens:
         """Mask rows of a data set: what becomes of a row depends on `seed`, `epoch` and its number alone.
 
-        Any batch and any worker thus gives a row the same masks, which are those of `PretrainingDataset`.
+        Any batch and any worker thus gives a row the same masks as `PretrainingDataset` does.
 
         Parameters
         ----------

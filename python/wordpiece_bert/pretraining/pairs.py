@@ -1,6 +1,6 @@
 """Pairs of segments from documents in memory, and batches of them.
 
-The procedure is that of Devlin et al., "BERT" (2019), section 3.1 and appendix A.2. Where the paper leaves a detail
+The procedure is as in Devlin et al., "BERT" (2019), section 3.1 and appendix A.2. Where the paper leaves a detail
 open, ``create_pretraining_data.py`` from the authors' code release decides.
 """
 

@@ -35,7 +35,7 @@ StoredIds: TypeAlias = Literal["uint16", "uint32"]
 
 #: What rows are made for.
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-#: The name of the label of each objective that has one: those of pairs.
+#: The name of the label of each objective that has one: the objectives with pairs.
 PAIR_LABELS = {"nsp": "next_sentence_label", "sop": "sentence_order_label"}
 DOCUMENTS: tuple[DocumentRule, ...] = get_args(DocumentRule)
 SENTENCES: tuple[SentenceRule, ...] = get_args(SentenceRule)

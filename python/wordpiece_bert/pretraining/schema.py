@@ -57,7 +57,7 @@ class RowSchema:
         return self.ids.itemsize == 2
 
     def flat(self, rows: _core.ExampleBlock) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]]:
-        """Return each column as the entries of all rows, one after the other, and where those of each row begin.
+        """Return each column as the entries of all rows, one after the other, and where each row's entries begin.
 
         The offsets [rows + 1] are None for a column with one value a row.
         """

@@ -163,7 +163,7 @@ class TokenStore:
     Raises
     ------
     InputError
-        The folder is no token store, was not finished, or a file is missing or cut.
+        The folder is not a token store, was not finished, or a file is missing or cut.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The activations that a configuration of sentence-transformers may name.
 
-Names are those of torch's classes, compared as entire strings; a name is never imported.
+Names are the names of torch's classes, compared as entire strings; a name is never imported.
 """
 
 from __future__ import annotations

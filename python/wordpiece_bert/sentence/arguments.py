@@ -59,7 +59,7 @@ def one_of(**arguments: Any) -> Any:
 def role_prompt_name(
     role: Literal["query", "document"], prompt: str | None, name: str | None, prompts: Mapping[str, str]
 ) -> str | None:
-    """Return the name of the prompt for queries or documents: `name`, or without it and `prompt` that of the role."""
+    """Return the name of the prompt for queries or documents: `name`, or without it and `prompt` the role's."""
     if prompt is not None or name is not None:
         return name
     return next((known for known in ROLE_PROMPTS[role] if known in prompts), None)

@@ -93,7 +93,7 @@ def engine_options(loading: Loading) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that were given when an encoder was made; None for those of the folder.
+    """The settings that were given when an encoder was made; None for the folder's settings.
 
     The table `wordpiece_bert.sentence.parameters.SETTINGS` describes the fields.
 
@@ -120,12 +120,12 @@ class Settings:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def of(self, folder: AnyFolder, similarities: tuple[str, ...] = METRICS) -> AnyFolder:
-        """Return a folder with these settings; the others are those of the folder.
+        """Return a folder with these settings; the others do not change.
 
         Parameters
         ----------
         folder : dataclass
-            The folder, with a field for each setting. Prompts replace those of the folder that have the same names, and
+            The folder, with a field for each setting. Prompts replace the folder's prompts of the same names, and
             the name of the default prompt is one of all of them.
         similarities : tuple of str
             The measures of this kind of encoder.
@@ -167,7 +167,7 @@ class FromPretrained(Generic[Arguments]):
     Parameters
     ----------
     init : callable
-        The ``__init__`` of the class, from which type checkers take the arguments. At run time they are those of the
+        The ``__init__`` of the class, from which type checkers take the arguments. At run time they come from the
         class that is called, which may be a subclass with others.
     """
 

@@ -93,7 +93,7 @@ class ModuleModel:
 
 @completed_by(LOADING, SPLITTING, SETTINGS)
 class CrossEncoder(Encoder):
-    """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to those of the other.
+    """A model that scores pairs of texts: both are in one row, so that the tokens of each attend to the other's.
 
     It is slower and more accurate than comparing the vectors of a `SentenceEncoder`, and is mostly used to rank the
     results of one. Threads may share it. A copy is the object itself, and its pickle has the path of its folder instead
@@ -224,7 +224,7 @@ class CrossEncoder(Encoder):
         batch_size : int, default 32
             The most pairs that go through the model at once.
         activation_fn : callable, optional
-            The function from logits [B, labels] to scores; by default that of the encoder.
+            The function from logits [B, labels] to scores; by default the encoder's.
         apply_softmax : bool, default False
             Whether to apply the softmax to the scores of several labels, which makes them probabilities.
         convert_to_numpy : bool, default True
@@ -325,7 +325,7 @@ class CrossEncoder(Encoder):
         batch_size : int, default 32
             The most pairs that go through the model at once.
         activation_fn : callable, optional
-            The function from logits [B, 1] to scores; by default that of the encoder.
+            The function from logits [B, 1] to scores; by default the encoder's.
         prompt_name : str, optional
             The name of the model's prompt to put before the query; by default the model's default prompt, if any.
         apply_softmax, convert_to_numpy : bool, default False and True

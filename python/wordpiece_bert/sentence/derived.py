@@ -56,7 +56,7 @@ def encode_for(role: Literal["query", "document"], encode: Encode, **fixed: obje
 
 
 def _documentation(role: str, docstring: str, fixed: dict[str, object]) -> str:
-    """Return the docstring of `encode`, changed to that of a role."""
+    """Return the docstring of `encode`, changed to a role's docstring."""
     first, *others = (f"``{name}``" for name in ROLE_PROMPTS[role])
     which = f"the first of {first}, {' and '.join(others)} that the model has" if others else f"{first}, if it has that"
     entry = (

@@ -92,7 +92,7 @@ def similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Ar
 def pairwise_similarity(a: npt.ArrayLike, b: npt.ArrayLike, metric: str = "cosine") -> Array:
     """Compare the vectors of `a` and `b` pair by pair, [n, d] and [n, d] -> float32 [n].
 
-    Metrics and errors are those of `similarity`.
+    Metrics and errors are as for `similarity`.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def similarity_limit(name: str, value: object, metric: str) -> float:
     Raises
     ------
     InputError
-        It is no finite number, or no similarity can have it: a percentage as a limit of cosines finds nothing.
+        It is not a finite number, or no similarity can have it: a percentage as a limit of cosines finds nothing.
     """
     number = finite_number(name, value)
     lowest, highest = _LIMITS[metric]

@@ -29,7 +29,7 @@ def quantize_embeddings(
     Parameters
     ----------
     embeddings : array_like, MultiVectors, or list of array_like
-        Vectors, floats [n, d] or one [d]; or those of the tokens of texts, an array [tokens, d] for each.
+        Vectors, floats [n, d] or one [d]; or the vectors of texts' tokens, an array [tokens, d] for each.
     precision : str
         ``"uint8"``, ``"int8"``: 256 steps between the lowest and the highest value of each dimension; int8 is uint8
         − 128. ``"ubinary"``: one bit for each number, 1 if it is above 0, the first dimension in the highest bit of a

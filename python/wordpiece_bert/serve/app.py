@@ -47,7 +47,7 @@ class App:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or start and end with the server."""
         if scope["type"] == "http":
-            # Inside another application, its paths begin with that of this one.
+            # Inside another application, its paths begin with the path of this one.
             path = scope["path"].removeprefix(scope.get("root_path", ""))
             endpoint = self._endpoints.get(path)
             if endpoint is not None:

@@ -254,7 +254,7 @@ class _Exchange:
         self._service = service
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.header(b"x-request-id")
-        #: The id of the request: that of its client, or a new one.
+        #: The id of the request: its client's, or a new one.
         self.id = given if _REQUEST_ID.fullmatch(given) else os.urandom(16).hex().encode()
         trace = self.header(b"traceparent")
         self._trace = trace if trace and _TRACE.fullmatch(trace) else b""

@@ -38,7 +38,7 @@ _ENCODERS: dict[str, type[Any]] = {
     "multi-vector": MultiVectorEncoder,
     "m3": M3Encoder,
 }
-# The kind by that of an encoder's folder.
+# The kind by the kind of an encoder's folder.
 _ENCODER_KINDS = {
     SENTENCE: "embedding",
     STATIC: "embedding",
@@ -46,7 +46,7 @@ _ENCODER_KINDS = {
     MULTI_VECTOR: "multi-vector",
     CROSS: _CLASSIFIER,
 }
-# The kind by the ending of the class that a configuration names, of a folder that is no sentence encoder.
+# The kind by the ending of the class that a configuration names, of a folder that is not a sentence encoder.
 _HEADS = {
     "ForSequenceClassification": _CLASSIFIER,
     "ForTokenClassification": "token-classifier",
@@ -108,7 +108,7 @@ def _has_static_head(folder: Path) -> bool:
 
 
 def _kind_of(folder: Path) -> str:
-    """Return the kind of a folder: that of its head, of its modules, or of the class that its configuration names."""
+    """Return the kind of a folder: by its head, its modules, or the class that its configuration names."""
     if has_frozen_head(folder) or _has_static_head(folder):
         return _CLASSIFIER
     if (folder / SPARSE_FILE).is_file() and (folder / VECTORS_FILE).is_file():

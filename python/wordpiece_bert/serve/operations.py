@@ -103,7 +103,7 @@ class Route:
     path : str
         The path; ``{model:path}`` stands for a name.
     dialect : Dialect
-        That of errors that come before a body is read.
+        The dialect of errors that come before a body is read.
     operations : tuple of Operation
         What POST does; where there are several, the fields of a body say which.
     page : Page, optional

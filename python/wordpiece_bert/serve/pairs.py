@@ -33,7 +33,7 @@ class PairRow:
 
 
 class PairRows:
-    """The rows of queries with documents, made when they are taken; a single query is that of every document.
+    """The rows of queries with documents, made when they are taken; a single query is the query of every document.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ _UPTO_LONE_SURROGATE = re.compile(
 
 
 def _no_number(_: str) -> None:
-    """Refuse NaN and the infinities, which are no JSON."""
+    """Refuse NaN and the infinities, which are not JSON."""
     raise ValueError
 
 
@@ -65,7 +65,7 @@ def parse_object(body: bytes, max_items: int, max_numbers: int = 1 << 17) -> dic
     Raises
     ------
     RequestError
-        With status 400: the body is no JSON object in UTF-8, has a lone surrogate, a key twice, or too many values.
+        With status 400: the body is not a JSON object in UTF-8, has a lone surrogate, a key twice, or too many values.
     """
     most = max(_VALUES, _VALUES_PER_TEXT * max_items)
     if _has_more_values(body, most, most + max_numbers):

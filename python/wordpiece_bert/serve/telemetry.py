@@ -1,7 +1,7 @@
 """Traces and metrics for OpenTelemetry: a span for each request, in it its waiting and its batches, and no text.
 
 Nothing of OpenTelemetry is imported before a `Telemetry` is made. Names of attributes and of the duration of requests
-are those of its semantic conventions for HTTP, https://opentelemetry.io/docs/specs/semconv/http/.
+follow its semantic conventions for HTTP, https://opentelemetry.io/docs/specs/semconv/http/.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["RequestSpan", "Telemetry", "exported"]
 _NAME = "wordpiece_bert.serve"
 _INSTALL = "OpenTelemetry is not installed: pip install 'wordpiece-bert[otel]'"
 # The metrics of the server by their names here, with their names and units there. Counts and times of requests are
-# those of one histogram of the conventions.
+# one histogram of the conventions.
 _METRICS = {
     "texts": ("wordpiece_bert.texts", "{text}"),
     "tokens": ("wordpiece_bert.tokens", "{token}"),
@@ -82,7 +82,7 @@ class Telemetry:
                 metric.given_on = _taking_labels(histogram.record)
 
     def request(self, method: str, route: str | None, headers: dict[bytes, bytes]) -> RequestSpan:
-        """Begin the span of a request, which is that of the current task until it ends."""
+        """Begin the span of a request, which is the span of the current task until it ends."""
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
         attributes = {"http.request.method": method} | ({} if route is None else {"http.route": route})
         span = self._tracer.start_span(

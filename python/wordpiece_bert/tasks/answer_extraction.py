@@ -1,6 +1,6 @@
 """`question_answering`: the span of a text that answers a question.
 
-Spans, their scores and the treatment of windows are those of the question-answering pipeline of transformers 4; version
+Spans, their scores and the treatment of windows are as in the question-answering pipeline of transformers 4; version
 5 has none.
 """
 
@@ -112,7 +112,7 @@ def question_answering(
     handle_impossible_answer : bool, default False
         Whether "no answer" (an empty string) is one of the answers, with the probability of [CLS] as its score.
     null_score_diff_threshold : float, optional
-        The rule of SQuAD 2.0 instead: "no answer" comes first if the sum of its logits exceeds that of the best answer
+        The rule of SQuAD 2.0 instead: "no answer" comes first if the sum of its logits exceeds the best answer's
         by more than this, else it is not returned at all.
     batch_size : int, default 32
         The most windows that go through the model at once.
@@ -240,7 +240,7 @@ def _spans(window: _Window, count: int, longest_answer: int) -> tuple[float, lis
 
 
 def _null_lead(windows: Sequence[_Window], longest_answer: int) -> float:
-    """Return by how much the logits of no answer exceed those of the best answer, as SQuAD's evaluation does."""
+    """Return by how much the logits of no answer exceed the best answer's, as SQuAD's evaluation does."""
     null_sum = min(float(window.start[0] + window.end[0]) for window in windows)
     best = -np.inf
     for window in windows:
@@ -261,7 +261,7 @@ def _characters(encoding: AnyEncoding, first: int, last: int, *, align_to_words:
 
 
 def _add(answers: list[dict[str, Any]], text: str, start: int, end: int, score: float) -> None:
-    """Add an answer, or its score to that of an equal one; case does not count."""
+    """Add an answer, or its score to the score of an equal one; case does not count."""
     for answer in answers:
         if answer["answer"].lower() == text.lower():
             answer["score"] += score

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fill_mask", "target_id", "token_logits"]
 
-#: The most scores of masks that are in memory at once, 32 MB of float32, or those of one mask.
+#: The most scores of masks that are in memory at once, 32 MB of float32, or the scores of one mask.
 _MOST_SCORES = 1 << 23
 
 

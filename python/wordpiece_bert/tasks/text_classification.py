@@ -78,7 +78,7 @@ def classify(
     top_k : int, default 1
         How many labels to return for each text; None for all.
     function_to_apply : {"sigmoid", "softmax", "none"}, optional
-        The function from logits to scores: ``"softmax"``, ``"sigmoid"`` or ``"none"``. By default that of transformers:
+        The function from logits to scores: ``"softmax"``, ``"sigmoid"`` or ``"none"``. By default as in transformers:
         none for regression, sigmoid for a single label and for multi-label classification, else softmax.
     batch_size : int, default 32
         The most texts that go through the model at once.

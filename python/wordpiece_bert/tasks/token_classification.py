@@ -1,7 +1,7 @@
 """`ner`: labels for tokens, and the named entities that consecutive labels form.
 
-The aggregation strategies are those of the token-classification pipeline of transformers, but words are those of the
-tokenizer, and classes may have hyphens.
+The aggregation strategies are as in the token-classification pipeline of transformers, but words are the
+tokenizer's, and classes may have hyphens.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def ner(
         A text, or a list of texts.
     aggregation_strategy : {"none", "simple", "first", "average", "max"}, default "simple"
         ``"none"``: one result for each token. ``"simple"``: consecutive tokens of one label are grouped. ``"first"``,
-        ``"max"``, ``"average"``: each word first gets one label, that of its first piece, of the piece with the highest
+        ``"max"``, ``"average"``: each word first gets one label: of its first piece, of the piece with the highest
         score, or of the mean over its pieces; then consecutive words of one label are grouped.
     ignore_labels : sequence of str, default ("O",)
         Labels that are not returned, or classes (the label without B- and I-). "O" is the label outside of entities,
@@ -207,7 +207,7 @@ def _check_words(texts: Any) -> tuple[bool, list[Any]]:
 def _scored_tokens(
     tokenizer: AnyTokenizer, encoding: AnyEncoding, sentence: str, scores: Array, starts: list[int] | None
 ) -> list[_ScoredToken]:
-    """Return the tokens of a window that are not special; `starts` are those of the words, if texts are split.
+    """Return the tokens of a window that are not special; `starts` are the words' starts, if texts are split.
 
     A token continues the word of the token before if it has the mark of such tokens, "##", and is in the same word. Of
     a tokenizer without a mark, a token continues a word unless there is white space between it and the token before, or
@@ -244,7 +244,7 @@ def _entities(
     names: Mapping[str, str],
     ignored: set[str],
 ) -> list[dict[str, Any]]:
-    """Label the tokens of one window, and group consecutive ones of one label; `names` are those of groups by label."""
+    """Label the tokens of one window, and group consecutive ones of one label; `names` are group names by label."""
     if strategy in ("none", "simple"):
         labelled = [_labelled(token, token.scores, token.text, token.end, label) for token in tokens]
     else:

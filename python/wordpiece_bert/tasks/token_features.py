@@ -115,7 +115,7 @@ def feature_extraction(
         wᵢ, one for each layer of a sum; 1 by default.
     words : {"first", "mean"}, optional
         None returns a vector for each token, special tokens included. ``"first"`` or ``"mean"`` returns one for each
-        word: that of its first piece, as in the paper, or the mean over its pieces.
+        word: the vector of its first piece, as in the paper, or the mean over its pieces.
     is_split_into_words : bool, default False
         Whether each text is a list of words; offsets then count from the start of each word.
     batch_size : int, default 32
@@ -176,7 +176,7 @@ def _check_texts(texts: Any, *, split: bool) -> tuple[bool, list[Any]]:
 
 
 def _factors(choice: Choice, weights: Sequence[float] | None, layers: int) -> Array | None:
-    """Return the factor of each layer of a sum, that of the last layer last; None for choices that are not a sum."""
+    """Return the factor of each layer of a sum, the last layer's last; None for choices that are not a sum."""
     checked_choice("choice", choice, tuple(FEATURE_CHOICES))
     if choice.endswith("last_four") and layers < 4:
         raise InputError(f"{choice} needs 4 layers, and the model has {layers}")
@@ -211,7 +211,7 @@ def _of_tokens(vectors: Array, encoding: Encoding) -> TokenVectors:
 
 
 def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> TokenVectors:
-    """One vector for each word: that of its first piece, or the mean over its pieces that truncation kept."""
+    """One vector for each word: the vector of its first piece, or the mean over its pieces that truncation kept."""
     pieces: dict[int, list[int]] = {}  # by word, the positions of its tokens
     for position, word in enumerate(encoding.word_ids):
         if word is not None:

@@ -1,7 +1,7 @@
 """`zero_shot`: labels that a model has not been trained for, by entailment (Yin et al. 2019).
 
 A model for natural language inference reads a text and a sentence about it with the label, and says whether the first
-entails the second. Scores are those of the zero-shot-classification pipeline of transformers.
+entails the second. Scores are as from the zero-shot-classification pipeline of transformers.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class VocabContents:
     last_whole_word: TokenAndId | None
     first_continuation: TokenAndId | None
     last_continuation: TokenAndId | None
-    #: Script -> number of tokens, the most frequent first. The script of a token is that of its first letter, by the
+    #: Script -> number of tokens, the most frequent first. The script of a token is its first letter's, by the
     #: first word of its Unicode name; tokens without a letter count as ``DIGIT`` or ``SYMBOL``. Special and unused
     #: tokens are not counted.
     scripts: dict[str, int]

@@ -45,7 +45,7 @@ def count_words(
     """Count the words of a column of texts on Spark.
 
     Each task counts its partition (``mapInArrow``), Spark adds the counts up (``groupBy("word")``), and the driver
-    collects the distinct words. The result is that of `WordCounts.from_texts` for all texts on one machine.
+    collects the distinct words. The result is the same as from `WordCounts.from_texts` for all texts on one machine.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ _CHARS_SHOWN = 20
 
 
 class _Normalizing(TypedDict):
-    """The options of the normalizer as `train_vocab` has them: None means those of the word counts."""
+    """The options of the normalizer as `train_vocab` has them: None means the options of the word counts."""
 
     lowercase: bool | None
     strip_accents: bool | None
@@ -127,7 +127,7 @@ def train_vocab(
 
     Notes
     -----
-    The defaults are those of `BertWordPieceTokenizer.train` in tokenizers, and for ``"top_down"`` those of TensorFlow
+    The defaults are as in `BertWordPieceTokenizer.train` of tokenizers, and for ``"top_down"`` as in TensorFlow
     Text. ``bpe`` produces the ids of tokenizers 0.23.3, except that continuation characters, whose ids are random
     there, are sorted by code point. Ctrl-C stops within a second.
 

@@ -40,7 +40,7 @@ _CONVERT = (
     '    python -c "from transformers import AutoModel as M; M.from_pretrained({folder!r}).save_pretrained({folder!r})"'
 )
 
-#: Largest index file, in bytes. That of a thousand tensors has about 100 kB.
+#: Largest index file, in bytes. For a thousand tensors it has about 100 kB.
 _LARGEST_INDEX = 10_000_000
 
 
@@ -98,7 +98,7 @@ def open_tensors(file: str | os.PathLike[str]) -> Iterator[dict[str, StoredTenso
     ----------
     file : str or PathLike
         A ``.safetensors`` file, a file that ``torch.save`` wrote (``.bin``, ``.pt``, ``.pth``), the index of several
-        (``.json``), or that of a TensorFlow checkpoint (``.index``). The files that an index names are opened, too.
+        (``.json``), or a TensorFlow checkpoint's index (``.index``). The files that an index names are opened, too.
 
     Yields
     ------

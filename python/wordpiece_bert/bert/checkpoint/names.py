@@ -1,7 +1,7 @@
 """Finds the weights of a model among the tensors of a checkpoint.
 
 Checkpoints of different ages and classes have different names for the same tensor. `resolve` maps them to one set of
-names, those of a `Layout`, and compares every shape with the configuration.
+names, defined by a `Layout`, and compares every shape with the configuration.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
     head: Mapping[str, Shape] = {}
     #: Weights of the head that equal another weight, by name; a file needs only one of each pair.
     tied: Mapping[str, str] = {}
-    #: Prefixes of tensors that a model without a head ignores silently: those of pre-training heads.
+    #: Prefixes of tensors that a model without a head ignores silently: the tensors of pre-training heads.
     dropped: tuple[str, ...] = ()
     #: Whether the base model's weights have the prefix even in a checkpoint without a head's.
     prefixed: bool = False
@@ -173,12 +173,12 @@ def resolve(
     Raises
     ------
     CheckpointError
-        Weights are missing, have a shape that is not that of the configuration, or are not floating-point numbers; or
+        Weights are missing, have a shape other than the configuration's, or are not floating-point numbers; or
         layers have tensors that are not known.
 
     Examples
     --------
-    The name in the file has a prefix, and that of the layout has none:
+    The name in the file has a prefix, and the name in the layout has none:
 
     >>> import numpy as np
     >>> from wordpiece_bert.bert import BertConfig

@@ -21,7 +21,7 @@ from wordpiece_bert.errors import CheckpointError
 
 __all__ = ["STORAGES", "Storage", "View", "read_pickle"]
 
-#: Longest pickle, in bytes. That of a state dict of a thousand tensors has about 100 kB.
+#: Longest pickle, in bytes. A state dict of a thousand tensors has about 100 kB.
 _LONGEST = 16_000_000
 
 #: Longest integer, in bytes: the magic number of old files has 10.

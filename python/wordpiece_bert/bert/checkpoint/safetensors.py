@@ -35,7 +35,7 @@ AnyArray = npt.NDArray[np.generic]
 #: Longest header that the format allows, in bytes.
 _LONGEST_HEADER = 100_000_000
 
-#: Most dimensions of a tensor. Those of BERT have one or two.
+#: Most dimensions of a tensor. BERT's tensors have one or two.
 _MOST_DIMENSIONS = 8
 
 # Little-endian, as the format requires.

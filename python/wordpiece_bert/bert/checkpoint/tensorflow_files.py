@@ -37,7 +37,7 @@ _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48
 _TRAILER = 5  # bytes after each block: its kind, and a checksum
 
-#: Largest index, in bytes. That of BERT-large with its training state has about 50 kB.
+#: Largest index, in bytes. For BERT-large with its training state it has about 50 kB.
 _LARGEST_INDEX = 10_000_000
 _MOST_SHARDS = 1000
 _MOST_DIMENSIONS = 8

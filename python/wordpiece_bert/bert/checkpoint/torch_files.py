@@ -47,7 +47,7 @@ _MOST_GROWTH = 8
 
 _BadZip = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, KeyError, OverflowError)
 
-#: Bytes at the beginning of an old file that are read to find its pickles: those of a thousand tensors have 100 kB.
+#: Bytes at the beginning of an old file that are read to find its pickles; for a thousand tensors they have 100 kB.
 _PICKLES = 1 << 22
 
 #: Bytes whose checksum is computed at once.

@@ -170,7 +170,7 @@ class VocabularyHead(Protocol):
         twice
             Whether the logarithm is taken twice: ln(1 + ln(1 + max(logits, 0))).
         max_values
-            How many values of a row are kept, the greatest, of equal ones those of lower ids; None for all.
+            How many values of a row are kept, the greatest, and of equal values the lower ids; None for all.
         threads
             Number of threads; None for the default.
 

@@ -41,7 +41,7 @@ class EngineInfo:
     instructions : str
         The instructions that multiply, such as ``"avx512-bf16"``; ``"blas"`` for the library that NumPy was built with.
     threads : int or None
-        How many threads a call uses unless it gives another number; None for those of NumPy's library.
+        How many threads a call uses unless it gives another number; None for the number that NumPy's library uses.
     reason : str
         Why this dtype: that it was requested, or the rule that took it; and what the CPU does with it.
     """

@@ -29,7 +29,7 @@ class LayerInputs:
     """Runs rows of ids through groups of layers, from the first on, and observes the inputs of their dense layers.
 
     A group is packed in float32, run over all rows, and dropped; what is kept is its output, float32 [tokens, H]. The
-    observations are those of a run of the whole model, bit for bit.
+    observations are the same as in a run of the whole model, bit for bit.
 
     Parameters
     ----------

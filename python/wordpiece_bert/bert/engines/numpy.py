@@ -1,7 +1,7 @@
 """The NumPy engine: the steps of a model's plan, over padded rows and the weights of a checkpoint.
 
 Weights are used as they are; those in half precision are widened when they are used, one layer at a time. Threads are
-those of the BLAS library that NumPy was built with, so the argument `threads` of a call has no effect.
+started by the BLAS library that NumPy was built with, so the argument `threads` of a call has no effect.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class NumpyEncoder:
         attentions
             Whether to return the attention weights.
         replaced
-            Weights by their names, in place of those of the model.
+            Weights by their names, in place of the model's own.
 
         Returns
         -------
@@ -256,7 +256,7 @@ class _PaddedRows:
 
 
 def position_bias(part: Attention, length: int, table: Array | None) -> Array:
-    """Return what a bias adds to the scores of all pairs of places, [1, N, S, S]; `table` is that of `Distances`."""
+    """Return what a bias adds to the scores of all pairs of places, [1, N, S, S]; `table` belongs to `Distances`."""
     if isinstance(part.bias, Distances):
         assert table is not None, "given with the part"
         return functional.relative_position_bias(length, table)
@@ -269,7 +269,7 @@ def layer_heads(
 ) -> tuple[Array, Array, Array]:
     """Return the queries, keys and values of each head of one layer: x [B, S, H] -> q, k, v [B, N, S, d].
 
-    The scores of the layer are q·kᵀ/√d, and in MPNet and Jina-BERT a bias; in DeBERTa those of `disentangled_scores`.
+    The scores of the layer are q·kᵀ/√d, and in MPNet and Jina-BERT a bias; in DeBERTa they are `disentangled_scores`.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def layer_heads(
 def added_scores(layer: int, q: Array, k: Array, weights: Mapping[str, AnyArray], config: BertConfig) -> Array | None:
     """Return what the scores of a layer are more than q·kᵀ/√d, [N or 1, S, S]; None for nothing.
 
-    q and k are those of `layer_heads`, [N, S, d] each; `weights` as there. Keys beyond a window have −∞.
+    q and k are as `layer_heads` returns them, [N, S, d] each; `weights` as there. Keys beyond a window have −∞.
     """
     part, length = config.plan().attention(layer), q.shape[1]
     if part.masked_sees_all:

@@ -87,7 +87,7 @@ class DensePacker:
         return layer
 
     def observed(self) -> Observations:
-        """Return what the layers had as inputs since they were packed; those of float layers that observe."""
+        """Return what the float layers that observe had as inputs since they were packed."""
         found = {key: layer.observations() for key, layer in self.dense.items()}
         return {key: seen for key, seen in found.items() if seen is not None}
 

@@ -257,7 +257,7 @@ class PackedRustDense:
 
 
 class RustEngine:
-    """The kernels in Rust, with `threads` threads of a call or those of `wordpiece_bert.set_num_threads`."""
+    """The kernels in Rust, with `threads` threads of a call or the number from `wordpiece_bert.set_num_threads`."""
 
     def __init__(self, dtype: str = "float32") -> None:
         self._dtype = dtype
@@ -269,7 +269,7 @@ class RustEngine:
         return RustEncoder(config, weights, dtype=self._dtype, calibration=calibration)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> PackedRustDense:
-        """Return a dense layer in float32, whichever the dtype: those of heads are a small part of the work."""
+        """Return a dense layer in float32, whichever the dtype: the layers of heads are a small part of the work."""
         return PackedRustDense(weight, bias, "float32")
 
     def decoder(self, weight: AnyArray, bias: AnyArray) -> RustDense | PackedRustDense:

@@ -58,7 +58,7 @@ class KernelWeights:
     tables
         The tables of embeddings, by what tokens read them by.
     frequencies
-        Those of rotary positions, in the order in which layers have them.
+        Frequencies of rotary positions, in the order in which layers have them.
     """
 
     dense: Mapping[str, _core.PackedDense]
@@ -227,7 +227,7 @@ def _widened(weight: Any) -> Array:
 
 
 def _types_of_tasks(types: AnyArray, tasks: AnyArray) -> AnyArray:
-    """Return a table of token types for the kernels: those of task 0, then those of task 1, and so on (ERNIE)."""
+    """Return a table of token types for the kernels: the types of task 0, then of task 1, and so on (ERNIE)."""
     sums: Array = widen(tasks)[:, None] + widen(types)  # [tasks, T, H]
     return np.ascontiguousarray(sums.reshape(-1, sums.shape[-1]))
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.stored_tensor import Scratch
 
-    #: Numbers as the kernels accept them, and the name of their dtype; those of 16 bits as uint16, int8 with scales and
-    #: columns.
+    #: Numbers as the kernels accept them, and the name of their dtype; numbers of 16 bits as uint16, int8 with scales
+    #: and columns.
     Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array, Array], str]
 
 __all__ = ["PackedLayerWeight", "stored", "stored_dense", "stored_norm"]

@@ -194,8 +194,8 @@ class LogitsModel(HeadModel):
     True
     """
 
-    #: Whether the head scores each token; otherwise it scores rows, and reads no position but the first and those of
-    #: tokens.
+    #: Whether the head scores each token; otherwise it scores rows, and reads only the first position and the positions
+    #: of tokens.
     _reads_tokens: ClassVar[bool] = True
 
     def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
@@ -274,7 +274,7 @@ class LabelledModel(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> HeadOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and `labels` as the class documents them.
+        """Run encoder and head; the arguments are as in `BertModel`, and `labels` as the class documents them.
 
         Returns
         -------

@@ -154,7 +154,7 @@ class BertForPreTraining(HeadModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> PreTrainingOutput:
-        """Run encoder and heads; the arguments are those of `BertModel`, and the labels as the class documents them.
+        """Run encoder and heads; the arguments are as in `BertModel`, and the labels as the class documents them.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class BertForPreTraining(HeadModel):
 
         Examples
         --------
-        The scores of the vocabulary at one masked position, without those of all others:
+        The scores of the vocabulary at one masked position, without the scores at all others:
 
         >>> from wordpiece_bert.bert import BertConfig, BertForPreTraining
         >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)

@@ -283,7 +283,7 @@ class SequenceClassification(_FirstTokenModel):
 
     Examples
     --------
-    The loss is that of the configuration's problem_type, here of any number of labels for each text:
+    The configuration's problem_type determines the loss, here of any number of labels for each text:
 
     >>> from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
     >>> config = BertConfig(
@@ -419,7 +419,7 @@ class MultipleChoice(_FirstTokenModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> HeadOutput:
-        """Run encoder and head; the arguments are those of `BertModel` with a dimension of choices, [B, C, S].
+        """Run encoder and head; the arguments are as in `BertModel` with a dimension of choices, [B, C, S].
 
         Parameters
         ----------
@@ -531,7 +531,7 @@ class QuestionAnswering(LogitsModel):
         output_hidden_states: bool = False,
         output_attentions: bool = False,
     ) -> QuestionAnsweringOutput:
-        """Run encoder and head; the arguments are those of `BertModel`, and positions as the class documents them.
+        """Run encoder and head; the arguments are as in `BertModel`, and positions as the class documents them.
 
         Parameters
         ----------

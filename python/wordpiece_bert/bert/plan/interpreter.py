@@ -84,7 +84,7 @@ class TrainedRows(Rows, Protocol):
         bias: Array | None,
         add_bias: Callable[[Array], None],
     ) -> tuple[Array, Array, Array, RelativeTerms]:
-        """Return dq, dk and dv, and the gradients of the terms; `add_bias` receives those of the table of distances."""
+        """Return dq, dk and dv, and the gradients of the terms; `add_bias` receives the distance table's gradients."""
 
     def convolve_backward(self, part: Convolution, dz: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
         """Return dx, dweight and dbias of `convolve`."""
@@ -132,7 +132,7 @@ class Interpreter:
     rows
         The tokens; `TrainedRows` in training.
     training
-        Whether the arithmetic is that of training, whose norms keep the standardized rows.
+        Whether the arithmetic is for training, whose norms keep the standardized rows.
     dense_gradients
         Whether backward passes compute the gradients of dense layers, which take half of their time.
     terms

@@ -88,7 +88,7 @@ class Table:
     #: What a token has the number of its row from; "" for a table that tokens do not read.
     reads: Literal["ids", "types", "positions", "tasks", ""] = ""
     columns: str | int = _HIDDEN
-    #: The row that training leaves as it is, that of the padding; None for no such row.
+    #: The padding's row, which training leaves as it is; None for no such row.
     fixed: int | None = None
 
     def shapes(self) -> dict[str, Shape]:
@@ -142,7 +142,7 @@ class Relative:
     span: int
     #: M, the distance from which on all pairs have the outermost bucket; 0 if every distance has its own row.
     longest: int
-    #: What projects the rows to keys, for the term of the query's content, and to queries, for that of the key's.
+    #: What projects the rows to keys, for the term of the query's content, and to queries, for the term of the key's.
     keys: Dense | None
     queries: Dense | None
     #: The dropout of the rows, for each layer by itself.
@@ -177,7 +177,7 @@ class Attention:
 
     #: The site of the dropout of its output.
     site: ClassVar[str] = "attention.output"
-    #: Whether it reads the input of its layer, not that of its residual.
+    #: Whether it reads the input of its layer, not the input of its residual.
     reads_first: ClassVar[bool] = False
 
 
@@ -326,7 +326,7 @@ def _problem(body: Body, *, masked_are_0: bool) -> str:
     return ""
 
 
-#: Where the weights of a part stand among the others; those of the parts within it stand there too.
+#: Where the weights of a part stand among the others; the weights of the parts within it stand there too.
 _RANKS: dict[type, int] = {Embeddings: 0, Distances: 0, Relative: 2, Convolution: 2}
 
 

@@ -1,6 +1,6 @@
 """ALBERT: BERT whose layers share their weights, with narrow embedding tables (Lan et al. 2020).
 
-A layer is a group of inner layers, and several layers share a group. The arithmetic is that of BERT: with g groups of n
+A layer is a group of inner layers, and several layers share a group. The arithmetic is BERT's: with g groups of n
 inner layers each, it is an encoder of L·n layers with the weights of g·n.
 """
 
@@ -100,7 +100,7 @@ class AlbertConfig(BertConfig):
             )
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, over embeddings with a dense layer from E to H."""
+        """Return the layers of the model: the layers of BERT, over embeddings with a dense layer from E to H."""
         columns = "hidden_size" if self.embedding_size == self.hidden_size else "embedding_size"
         return bert_plan(self, embeddings(self, columns, projected=True))
 
@@ -111,7 +111,7 @@ class AlbertConfig(BertConfig):
 
 
 class AlbertModel(BertModel):
-    """The ALBERT encoder; hidden_states and attentions are those of every inner layer."""
+    """The ALBERT encoder; hidden_states and attentions have an array for every inner layer."""
 
     config_class = AlbertConfig
     _prefix = "albert."

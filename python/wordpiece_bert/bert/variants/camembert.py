@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class CamembertConfig(RobertaConfig):
-    """Sizes and settings of a CamemBERT model: those of `RobertaConfig`.
+    """Sizes and settings of a CamemBERT model: the fields of `RobertaConfig`.
 
     Examples
     --------

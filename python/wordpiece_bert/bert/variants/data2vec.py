@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Data2VecTextConfig(RobertaConfig):
-    """Sizes and settings of a data2vec model of texts: those of `RobertaConfig`.
+    """Sizes and settings of a data2vec model of texts: the fields of `RobertaConfig`.
 
     Examples
     --------

@@ -80,8 +80,8 @@ class DebertaV2Config(BertConfig):
     position_buckets : int
         K, half the rows of the table, if distances share them; less than 1 for a row for each distance.
     pos_att_type : tuple of str
-        The terms of the scores besides that of contents: ``"c2p"``, from the query's content to the key's position, and
-        ``"p2c"``, from the query's position to the key's content. In a file also a string such as ``"p2c|c2p"``.
+        The terms of the scores besides the term of contents: ``"c2p"``, from the query's content to the key's position,
+        and ``"p2c"``, from the query's position to the key's content. In a file also a string such as ``"p2c|c2p"``.
     position_biased_input : bool
         Whether a table of positions is added to the embeddings; without it nothing limits the length of a row.
     share_att_key : bool
@@ -101,7 +101,7 @@ class DebertaV2Config(BertConfig):
     cls_dropout : float or None
         The dropout rate after it; None for `hidden_dropout_prob`.
     legacy : bool
-        Whether the masked-language head has the names and the form of BERT's; else those of the released code.
+        Whether the masked-language head has the names and the form of BERT's head; else of the released code's.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class DebertaV2Config(BertConfig):
         return self.max_relative_positions if self.max_relative_positions >= 1 else self.max_position_embeddings
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, whose scores have terms of relative positions."""
+        """Return the layers of the model: the layers of BERT, whose scores have terms of relative positions."""
         columns = "hidden_size" if self.embedding_size == self.hidden_size else "embedding_size"
         project = [] if columns == "hidden_size" else [Dense("embeddings.projection", columns, bias=False)]
         norm = Norm("embeddings.LayerNorm", self.layer_norm_eps)
@@ -311,7 +311,7 @@ class DebertaV2Model(BertModel):
 class DebertaV2ForMaskedLM(MaskedLM):
     """DeBERTa that predicts masked tokens: logits [B, S, V].
 
-    The head has the form and names of BERT's, or with ``legacy`` false those of the released code, whose decoder is
+    The head has the form and names of BERT's head, or with ``legacy`` false of the released code's, whose decoder is
     always the word table.
     """
 
@@ -350,7 +350,7 @@ class DebertaV2ForSequenceClassification(SequenceClassification):
 
     labels without a problem_type: numbers [B, labels] are the probabilities of several labels, for which the loss is
     −Σ labels·log softmax(logits); integers [B] are labels, of which those below 0 are left out. With a problem_type, or
-    a single label, labels and losses are those of the other families.
+    a single label, labels and losses are as in the other families.
     """
 
     _base_model_class = DebertaV2Model

@@ -57,7 +57,7 @@ class DistilBertConfig(BertConfig):
     Attributes
     ----------
     seq_classif_dropout, qa_dropout : float
-        The dropout rates of training before the classifier of sequences, and before that of question answering.
+        The dropout rates of training before the classifiers of sequences and of question answering.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class DistilBertConfig(BertConfig):
     has_pooler: ClassVar[bool] = False
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, without dropout after the attention."""
+        """Return the layers of the model: the layers of BERT, without dropout after the attention."""
         layers = [
             norm_last(self, layer, attention(self, layer), mlp(self, layer), dropout="")
             for layer in range(self.encoder_layers)

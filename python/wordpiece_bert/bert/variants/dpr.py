@@ -1,6 +1,6 @@
 """DPR: two BERTs, for questions and for passages, whose vectors are compared, and a reader (Karpukhin et al. 2020).
 
-Source: "Dense Passage Retrieval for Open-Domain Question Answering". The vector of a text is that of its first token in
+Source: "Dense Passage Retrieval for Open-Domain Question Answering". The vector of a text is its first token's in
 the last layer, without a pooler, through a dense layer where the configuration has one.
 """
 
@@ -171,7 +171,7 @@ class DPRContextEncoder(_DPREncoder):
 
     Examples
     --------
-    Vectors of passages, of the width that those of `DPRQuestionEncoder` have; weights are drawn here:
+    Vectors of passages, as wide as the vectors of `DPRQuestionEncoder`; weights are drawn here:
 
     >>> from wordpiece_bert.bert import DPRConfig, DPRContextEncoder
     >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)

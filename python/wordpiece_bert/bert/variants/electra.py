@@ -73,7 +73,7 @@ class ElectraConfig(BertConfig):
     has_pooler: ClassVar[bool] = False
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, with a dense layer after embeddings whose width is not H."""
+        """Return the layers of the model: BERT's layers, with a dense layer after embeddings whose width is not H."""
         if self.embedding_size == self.hidden_size:
             return super()._plan()
         return bert_plan(self, embeddings(self, "embedding_size", projected=True))

@@ -1,7 +1,7 @@
 """ERNIE: BERT with a table of tasks among its embeddings.
 
 Source: Sun et al. 2019, "ERNIE 2.0: A Continual Pre-training Framework for Language Understanding". A row of the table
-is added to the vector of each token before the norm of the embeddings: that of task 0, unless a call gives others.
+is added to the vector of each token before the norm of the embeddings: the row of task 0, unless a call gives others.
 Models without the table (`use_task_id` false) compute what BERT does.
 """
 
@@ -88,7 +88,7 @@ class ErnieConfig(BertConfig):
             refuse("use_task_id", self.use_task_id, "it must be true or false")
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, with a table of tasks."""
+        """Return the layers of the model: the layers of BERT, with a table of tasks."""
         if not self.use_task_id:
             return super()._plan()
         first = embeddings(self)
@@ -154,7 +154,7 @@ class _EncoderWithTasks:
 
     def __call__(self, *inputs: Any, **options: Any) -> BertOutput:
         tasks = as_array("task_type_ids", self._tasks)
-        if tasks.ndim == 3:  # those of choices, [B, C, S], whose other inputs the head has flattened
+        if tasks.ndim == 3:  # the tasks of choices, [B, C, S], whose other inputs the head has flattened
             tasks = tasks.reshape(-1, tasks.shape[-1])
         return self._encoder(*inputs, task_type_ids=tasks, **options)
 

@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class GteConfig(RotaryConfig):
-    """Sizes and settings of a GTE model: the fields of `BertConfig`, and those of the rotary positions.
+    """Sizes and settings of a GTE model: the fields of `BertConfig`, and fields for the rotary positions.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ __all__ = [
 # The activation of the gate, by the name of the network in config.json.
 _GATES = {"geglu": "gelu", "reglu": "relu"}
 
-# BERT's names of weights, as the engines use them, and those of both forms. The first that occurs in a name counts.
+# BERT's names of weights, as the engines use them, and the names in both forms. The first that occurs in a name counts.
 _PLAIN = {
     ".attention.output.dense.": ".attention.output.dense.",
     ".attention.output.LayerNorm.": ".attention.output.LayerNorm.",
@@ -209,7 +209,7 @@ class JinaBertModel(BertModel):
     def _renamed(
         cls, weights: Mapping[str, npt.NDArray[np.generic]], config: BertConfig, source: str
     ) -> Mapping[str, npt.NDArray[np.generic]]:
-        """Split the tensors that hold two weights; refuse those of forms that are not known here."""
+        """Split the tensors that hold two weights; refuse tensors of forms that are not known here."""
         known = {cls._name_in_checkpoint(name, config) for name in config.plan().shapes()}
         split = super()._renamed(weights, config, source)
         for name in split:

@@ -44,7 +44,7 @@ class MegatronBertConfig(BertConfig):
     model_type: str = "megatron-bert"
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, with norms before the sub-layers and after the last layer."""
+        """Return the layers of the model: BERT's layers, with norms before the sub-layers and after the last layer."""
         return norm_first_plan(self)
 
 

@@ -54,7 +54,7 @@ __all__ = [
     "ModernBertModel",
 ]
 
-# BERT's names of weights, as the engines use them, and those of the checkpoints, where queries, keys and values are one
+# BERT's names of weights, as the engines use them, and the checkpoints' names, where queries, keys and values are one
 # tensor, and so are the two halves of a gated network.
 _NAMES = {
     "encoder.layer.": "layers.",
@@ -83,9 +83,9 @@ class ModernBertConfig(RotatedConfig):
     Attributes
     ----------
     norm_bias, attention_bias, mlp_bias : bool
-        Whether layer norms, the dense layers of attention, and those of feed-forward networks have biases.
+        Whether layer norms, the dense layers of attention, and the dense layers of feed-forward networks have biases.
     embedding_dropout : float
-        The dropout rate of training after the embeddings; `hidden_dropout_prob` is that within feed-forward networks.
+        The dropout rate of training after the embeddings; `hidden_dropout_prob` is used in feed-forward networks.
     classifier_bias, decoder_bias : bool
         Whether the hidden layer of a head and the decoder of the vocabulary have biases.
     classifier_activation : str

@@ -85,7 +85,7 @@ class MPNetConfig(BertConfig):
         return max(self.max_position_embeddings - _PAD - 1, 0)
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, with a bias of the scores by distance."""
+        """Return the layers of the model: the layers of BERT, with a bias of the scores by distance."""
         buckets, heads = "relative_attention_num_buckets", "num_attention_heads"
         bias = Distances(Table("encoder.relative_attention_bias", buckets, columns=heads))
         return bert_plan(self, bias=bias)

@@ -1,4 +1,4 @@
-"""Translation of BERT's names of weights into those of a variant."""
+"""Translation of BERT's names of weights into a variant's names."""
 
 from __future__ import annotations
 

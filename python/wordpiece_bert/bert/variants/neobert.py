@@ -3,7 +3,7 @@
 Source: Le Breton et al. 2025, "NeoBERT: A Next-Generation BERT"; Zhang and Sennrich 2019, "Root Mean Square Layer
 Normalization". The models have remote code, which is never run. In their files the queries, keys and values of each
 head lie side by side, and the rotation takes neighbouring columns as pairs. Here queries and keys have the first
-columns of all pairs before the second ones, so that the rotation is that of other models: their products are the same.
+columns of all pairs before the second ones, so that the rotation is as in other models: their products are the same.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _GATES = {"swiglu": "silu", "geglu": "gelu"}
 
 @dataclass(frozen=True, kw_only=True)
 class NomicBertConfig(RotaryConfig):
-    """Sizes and settings of a NomicBERT model: the fields of `BertConfig`, and those of the rotary positions.
+    """Sizes and settings of a NomicBERT model: the fields of `BertConfig`, and fields for the rotary positions.
 
     The fields of older configurations (``n_embd``, ``rotary_emb_base``, …) are read where the present ones are absent.
 

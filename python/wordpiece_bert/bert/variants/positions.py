@@ -17,7 +17,7 @@ __all__ = ["counted_positions", "packed_positions"]
 
 
 def counted_positions(input_ids: Ids | None, length: int, pad: int) -> Ids:
-    """Return the positions of padded rows of ids, [B, S], or those of `length` word vectors, pad + 1 and on, [1, S]."""
+    """Return the positions of padded rows of ids, [B, S], or of `length` word vectors, pad + 1 and on, [1, S]."""
     if input_ids is None:
         return np.arange(pad + 1, pad + 1 + length, dtype=np.int64)[None, :]
     tokens = (input_ids != pad).astype(np.int64)  # [B, S]

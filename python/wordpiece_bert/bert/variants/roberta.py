@@ -48,7 +48,7 @@ class RobertaConfig(BertConfig):
 
     Examples
     --------
-    The first two rows of the table of positions are never those of a token:
+    The first two rows of the table of positions are never used for a token:
 
     >>> from wordpiece_bert.bert import RobertaConfig
     >>> RobertaConfig(max_position_embeddings=514).longest_row
@@ -74,7 +74,7 @@ class RobertaConfig(BertConfig):
 
     @property
     def longest_row(self) -> int:
-        """Return the longest row in tokens: P less the positions up to that of the padding."""
+        """Return the longest row in tokens: P less the positions up to the padding's position."""
         return self.max_position_embeddings - self._pad - 1
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
@@ -131,7 +131,7 @@ class RobertaConfig(BertConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class XLMRobertaConfig(RobertaConfig):
-    """Sizes and settings of an XLM-RoBERTa model: those of `RobertaConfig`.
+    """Sizes and settings of an XLM-RoBERTa model: the fields of `RobertaConfig`.
 
     Examples
     --------

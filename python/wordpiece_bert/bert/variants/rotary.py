@@ -100,7 +100,7 @@ class RotaryConfig(RotatedConfig):
         return self.hidden_size // self.num_attention_heads if self.head_dim is None else self.head_dim
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of BERT, with rotary positions and gated networks."""
+        """Return the layers of the model: the layers of BERT, with rotary positions and gated networks."""
         bias, rotary = self.has_biases, Rotary(self.head_size, self.rope_theta, self.rope_factor)
         layers = [
             norm_last(

@@ -42,7 +42,7 @@ _NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class XLMRobertaXLConfig(RobertaConfig):
-    """Sizes and settings of an XLM-RoBERTa-XL model: those of `RobertaConfig`.
+    """Sizes and settings of an XLM-RoBERTa-XL model: the fields of `RobertaConfig`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class XLMRobertaXLConfig(RobertaConfig):
     model_type: str = "xlm-roberta-xl"
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: those of MegatronBERT, without dropout after the feed-forward networks."""
+        """Return the layers of the model: MegatronBERT's layers, without dropout after the feed-forward networks."""
         return norm_first_plan(self, output_dropout="")
 
 

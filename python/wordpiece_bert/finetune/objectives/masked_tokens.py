@@ -1,7 +1,7 @@
 """Masked tokens, with the label of pairs where rows are pairs: the objectives of BERT.
 
 Source: Devlin et al., "BERT" (2019), section 3.1. The loss is the mean cross entropy of the masked tokens plus, where
-rows are pairs, that of the next sentence (or, for pairs of ALBERT, of the sentences' order).
+rows are pairs, the cross entropy of the next sentence (or, for pairs of ALBERT, of the sentences' order).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str =
 
 def _has_pairs(family: Family) -> bool:
     """Return whether a family has the head for pairs."""
-    found = class_named(family.head_name("PreTraining"))  # that of ELECTRA is its discriminator
+    found = class_named(family.head_name("PreTraining"))  # ELECTRA's is its discriminator
     return found is not None and issubclass(found, BertForPreTraining)
 
 

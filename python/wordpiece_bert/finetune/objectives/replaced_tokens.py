@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DISCRIMINATOR_WEIGHT", "ElectraPair", "ReplacedTokens", "generator_config", "new_pair", "sampled"]
 
-#: λ of the paper: the weight of the discriminator's loss beside that of the generator.
+#: λ of the paper: the weight of the discriminator's loss beside the generator's.
 DISCRIMINATOR_WEIGHT = 50.0
-#: The generator's folder in that of the discriminator, and the prefix of its parameters beside the discriminator's.
+#: The generator's folder in the discriminator's, and the prefix of its parameters beside the discriminator's.
 _GENERATOR = "generator"
 #: Tokens whose probabilities are computed at once: 63 MB for a vocabulary of 30,522.
 _BLOCK = 256
@@ -73,7 +73,7 @@ class ElectraPair:
     Attributes
     ----------
     generator : ElectraForMaskedLM
-        Predicts masked tokens. Its embeddings are those of the discriminator as soon as both are trained.
+        Predicts masked tokens. Its embeddings are the discriminator's as soon as both are trained.
     discriminator : ElectraForPreTraining
         Detects replaced tokens.
 
@@ -117,7 +117,7 @@ class ElectraPair:
         Raises
         ------
         ConfigError
-            It is no ELECTRA.
+            It is not an ELECTRA model.
 
         Examples
         --------
@@ -177,7 +177,7 @@ def new_pair(
     config : ElectraConfig
         The sizes of the discriminator.
     generator : ElectraConfig, optional
-        Those of the generator; by default a quarter of the width and the heads.
+        The sizes of the generator; by default a quarter of the width and the heads.
 
     Returns
     -------
@@ -312,7 +312,7 @@ class PairProblem:
         self.start, self._weight = pair, weight
         self._generator, self._discriminator = Network(pair.generator), Network(pair.discriminator)
         self.config, self.backend = pair.discriminator.config, pair.discriminator.backend
-        #: The name of each of the generator's parameters among those of both.
+        #: The name of each of the generator's parameters among the parameters of both.
         self._names = {
             name: name if _is_shared(name) else f"{_GENERATOR}.{name}"
             for name in self._generator.parameters(pair.generator)

@@ -259,7 +259,7 @@ class HeadObjective(TableObjective):
     problem_type: ClassVar[ProblemType | None] = None
 
     def label_names(self) -> list[str] | None:
-        """Return the names of the labels by id; None for those of the model's configuration."""
+        """Return the names of the labels by id; None for the names in the model's configuration."""
         return None
 
     def rows(
@@ -295,7 +295,7 @@ class HeadObjective(TableObjective):
         raise NotImplementedError
 
     def loss_head(self, network: Network) -> Head:
-        """Return the training side of the head, for another loss than that of the model's class.
+        """Return the training side of the head, for a loss other than the model class's.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class HeadObjective(TableObjective):
 
         Examples
         --------
-        An objective with a loss of its own overrides it; the others keep that of the model's class.
+        An objective with a loss of its own overrides it; the others keep the model class's.
 
         >>> from wordpiece_bert.finetune.objectives import HeadObjective, objective_class
         >>> objective_class("classify", "tables").loss_head is HeadObjective.loss_head

@@ -82,7 +82,7 @@ class ArrayFolder(FolderSink):
         self._files = ArrayFiles(self.path, _prefix(*self.step), dtypes)
 
     def write(self, rows: _core.ExampleBlock) -> list[JsonObject]:
-        """Write rows; they are no part before `commit`."""
+        """Write rows; they are not a part before `commit`."""
         assert self._files is not None
         arrays = rows.stored(narrow_ids=self.schema.narrow_ids, narrow_places=self.schema.row_length < 1 << 16)
         for name, counted in _COUNTED.items():

@@ -92,8 +92,8 @@ class DenseEncoder(VectorEncoder):
         """Write a folder that ``from_pretrained`` and sentence-transformers load, with the same vectors.
 
         It has the model, the tokenizer, the modules after it (pooling, normalization, dense layers), the prompts and
-        `max_seq_length`. A static model has the layout from which it was loaded, so that it keeps its rules: that of
-        model2vec leaves out unknown tokens, reads as many characters as `max_seq_length` usually needs, and has no
+        `max_seq_length`. A static model has the layout from which it was loaded, so that it keeps its rules: the layout
+        of model2vec leaves out unknown tokens, reads as many characters as `max_seq_length` usually needs, and has no
         place for prompts. All files appear, or replace older ones, only when they are complete; other files stay.
 
         Parameters

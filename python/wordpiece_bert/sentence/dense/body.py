@@ -94,7 +94,7 @@ class Body(Protocol):
         """How the body computes on this machine."""
 
     def checked_length(self, name: str, value: object) -> int:
-        """Check the longest text in tokens; `name` is that of the argument."""
+        """Check the longest text in tokens; `name` is the name of the argument."""
 
     def longest(self, call: Call) -> int | None:
         """Return the longest text in tokens of a call; None for no limit."""

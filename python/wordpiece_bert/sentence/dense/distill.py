@@ -1,6 +1,6 @@
 """`distill_static`: a static model from an encoder, by running every token of its vocabulary through it.
 
-The method is that of model2vec: a token's vector is that of the text that consists of it, reduced by a principal
+The method is model2vec's: a token's vector is the vector of the text that consists of it, reduced by a principal
 component analysis, and scaled down the more frequent the token is, for which its place in the vocabulary stands.
 """
 
@@ -44,7 +44,7 @@ __all__ = ["distill_static"]
 
 PoolingName = Literal["mean", "first", "last", "pooler"]
 
-# The names of model2vec, and those of `functional.POOLING_MODES`.
+# The names of model2vec, and the names in `functional.POOLING_MODES`.
 _MODES: dict[str, PoolingMode] = {"mean": "mean", "first": "cls", "last": "lasttoken"}
 # Rows of a call for `pooler`, and in the order of their length.
 _ROWS = 256
@@ -81,8 +81,8 @@ def distill_static(
     token_remove_pattern : str or None, optional
         Tokens that begin with a match of this regular expression are left out; None keeps all.
     pooling : {"mean", "first", "last", "pooler"}, default "mean"
-        The vector of a token: the mean of those of [CLS], the token and [SEP], that of the ``"first"``, that of the
-        ``"last"``, or ``"pooler"``, the model's own pooler.
+        The vector of a token: the mean of the vectors of [CLS], the token and [SEP], the ``"first"`` or the
+        ``"last"`` of them, or ``"pooler"``, the model's own pooler.
     show_progress_bar : bool, optional
         Whether to show a progress bar.
 
@@ -107,8 +107,8 @@ def distill_static(
 
     Notes
     -----
-    The numbers are those of model2vec 0.10.0 (`model2vec.distill.distill_from_model`), in float32. Those of byte-level
-    BPE and Unigram tokenizers are of ``tokenizer.json`` as it stands, which transformers changes for some classes
+    The numbers are as from model2vec 0.10.0 (`model2vec.distill.distill_from_model`), in float32. For byte-level BPE
+    and Unigram tokenizers they are as from ``tokenizer.json`` as it stands, which transformers changes for some classes
     before model2vec sees it.
 
     Examples
@@ -185,7 +185,7 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
 
 
 def _tokens(tokenizer: Tokenizer, words: list[str], pattern: re.Pattern[str] | None) -> list[Token]:
-    """Return the tokens of the static model: those of the encoder, then new words, then added tokens."""
+    """Return the tokens of the static model: the encoder's, then new words, then added tokens."""
     before, after = surroundings(tokenizer)
     kept = {tokenizer.unk_token, tokenizer.pad_token}
     added = {token.content for token in tokenizer.added_tokens.values()}

@@ -38,7 +38,7 @@ def surroundings(tokenizer: AnyTokenizer) -> tuple[list[int], list[int]]:
 
 
 def _kept(tokenizer: SubwordTokenizer) -> tuple[str | None, str | None]:
-    """Return the unknown token and that of padding, the added tokens that a static model keeps."""
+    """Return the unknown token and the padding token, the added tokens that a static model keeps."""
     unknown = tokenizer.unk_token
     if unknown is None and tokenizer.unknown_id is not None:
         unknown = tokenizer.id_to_token(tokenizer.unknown_id)
@@ -115,7 +115,7 @@ def new_subword_tokenizer(tokenizer: SubwordTokenizer, tokens: list[Token], max_
 
 
 def _add_prefix_space(pre_tokenizer: dict[str, Any] | None) -> None:
-    """Let a byte-level pre-tokenizer put a space before the first word, so that its tokens are those of a word."""
+    """Let a byte-level pre-tokenizer put a space before the first word, so that its tokens are a word's."""
     for part in [] if pre_tokenizer is None else pre_tokenizer.get("pretokenizers", [pre_tokenizer]):
         if part["type"] == "ByteLevel":
             part["add_prefix_space"] = True

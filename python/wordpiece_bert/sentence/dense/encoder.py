@@ -207,7 +207,7 @@ class SentenceEncoder(DenseEncoder):
             for both and the ids: for each text a dict of ``input_ids`` and ``attention_mask`` [tokens],
             ``token_embeddings`` [tokens, H] and ``sentence_embedding`` [d].
         precision : {"float32", "int8", "uint8", "binary", "ubinary"}, default "float32"
-            The numbers of the result, as in `sentence.quantize_embeddings`; 8-bit ranges are those of the returned
+            The numbers of the result, as in `sentence.quantize_embeddings`; 8-bit ranges come from the returned
             vectors.
         windows : {"mean", "max"}, optional
             None truncates texts that are too long. ``"mean"`` and ``"max"`` split them into windows instead, each with
@@ -414,7 +414,7 @@ class SentenceEncoder(DenseEncoder):
 
 
 def sentence_encoder(model: DenseEncoder | str | os.PathLike[str], argument: str = "encoder") -> SentenceEncoder:
-    """Return the sentence encoder that a function was given, or that of a name.
+    """Return the sentence encoder that a function was given, or the one of a name.
 
     Parameters
     ----------

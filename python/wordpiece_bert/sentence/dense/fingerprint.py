@@ -1,4 +1,4 @@
-"""The fingerprint of an encoder's vectors, and its comparison with that of a file."""
+"""The fingerprint of an encoder's vectors, and its comparison with a file's fingerprint."""
 
 from __future__ import annotations
 

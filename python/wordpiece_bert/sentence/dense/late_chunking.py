@@ -33,7 +33,7 @@ class TextTokens:
     """The tokens of entire texts, and where in its text each begins."""
 
     rows: RaggedBatch
-    #: For each text, the character at which each token begins, [tokens]; −1 for special tokens and those of the prompt.
+    #: For each text, the character at which each token begins, [tokens]; −1 for special tokens and the prompt's tokens.
     starts: list[npt.NDArray[np.int64]]
 
 

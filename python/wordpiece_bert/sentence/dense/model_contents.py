@@ -1,7 +1,7 @@
 """Digests of what a sentence encoder consists of: weights, configuration, modules and tokenizer.
 
-They are those of the files that it was loaded from, wherever these are. An encoder that was made in memory, or whose
-files have changed since, has those of the files that `save_pretrained` would write.
+They are digests of the files that it was loaded from, wherever these are. For an encoder made in memory, or loaded from
+files that have changed since, they are digests of the files that `save_pretrained` would write.
 """
 
 from __future__ import annotations

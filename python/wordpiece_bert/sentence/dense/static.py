@@ -33,7 +33,7 @@ __all__ = ["StaticEncoder"]
 class StaticEncoder(DenseEncoder):
     """A static model: the vector of a text is the mean of its tokens' vectors, which do not depend on each other.
 
-    It has the options that such a model has. `SentenceEncoder` loads the same folders, those of model2vec and those
+    It has the options that such a model has. `SentenceEncoder` loads the same folders, model2vec's and folders
     with a StaticEmbedding of sentence-transformers, with the same vectors and the arguments of sentence-transformers.
     Texts become vectors in one call of Rust code; Arrow columns are read in place. Threads may share it.
 

@@ -1,6 +1,6 @@
 """`StaticClassifier`: the heads that model2vec trains on static models, read and run.
 
-A head is linear layers with ReLU between them. Its folder is that of the static model with ``head.safetensors`` and an
+A head is linear layers with ReLU between them. Its folder is the static model's with ``head.safetensors`` and an
 entry ``head_config`` in ``config.json`` (model2vec 0.10). Older folders have a scikit-learn pipeline in an archive of
 skops, ``pipeline.skops``, which names classes to construct: it is refused, and nothing of it is read.
 """

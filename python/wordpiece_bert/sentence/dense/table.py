@@ -103,7 +103,7 @@ class TableBody:
         return replace(engine, reason="a static model adds rows of its table in float32")
 
     def checked_length(self, name: str, value: object) -> int:
-        """Check the longest text in tokens; `name` is that of the argument."""
+        """Check the longest text in tokens; `name` is the name of the argument."""
         return whole_number(name, cast("int", value), 1)
 
     def longest(self, call: Call) -> int | None:
@@ -113,7 +113,7 @@ class TableBody:
         return None if call.max_length is None else self.checked_length("max_length", call.max_length)
 
     def vectors(self, texts: Any, call: Call) -> tuple[Array, Mask]:
-        """Return the vectors of texts; without a prompt, those of a column are read in place."""
+        """Return the vectors of texts; without a prompt, the texts of a column are read in place."""
         _refuse_windows(call)
         if call.prefix:
             texts = [call.prefix + text for text in check_texts(texts)[1]]
@@ -279,7 +279,7 @@ class TableBody:
 
 
 def _unknown(tokenizer: AnyTokenizer) -> int | None:
-    """Return the id of the token that model2vec leaves out: that of what the tokenizer's model does not know."""
+    """Return the id of the token that model2vec leaves out: the id of what the tokenizer's model does not know."""
     return core_of(tokenizer).unk_id if isinstance(tokenizer, Tokenizer) else tokenizer.unknown_id
 
 

@@ -85,7 +85,7 @@ class TransformerBody:
         return self.model.engine.with_threads(self.threads)
 
     def checked_length(self, name: str, value: object) -> int:
-        """Check the longest text in tokens; `name` is that of the argument."""
+        """Check the longest text in tokens; `name` is the name of the argument."""
         limit = self.model.config.longest_row
         return whole_number(name, cast("int", value), 1, limit, meaning="the model's longest row")
 

@@ -1,4 +1,4 @@
-"""The files of a model's folder that decide about its vectors, except those of the tokenizer."""
+"""The files of a model's folder that decide about its vectors, except the tokenizer's."""
 
 from __future__ import annotations
 

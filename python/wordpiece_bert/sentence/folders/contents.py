@@ -102,5 +102,5 @@ def file_digest(state: FileState) -> str:
 
 
 def joined(digests: Iterable[bytes]) -> str:
-    """Return the digest of a file from those of its blocks, which threads can compute at once."""
+    """Return the digest of a file from its blocks' digests, which threads can compute at once."""
     return hashlib.sha256(b"".join(digests)).hexdigest()

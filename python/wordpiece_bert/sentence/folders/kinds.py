@@ -45,7 +45,7 @@ class Kind:
 
 
 def _is_colbert(folder: Path) -> bool:
-    """Return whether a folder is that of ColBERT's own code, which has no modules."""
+    """Return whether a folder is from ColBERT's own code, which has no modules."""
     return not (folder / "modules.json").is_file() and "HF_ColBERT" in _architectures(folder / "config.json")
 
 
@@ -59,7 +59,7 @@ def _is_static(folder: Path) -> bool:
 
 
 def is_model2vec(config: JsonObject) -> bool:
-    """Return whether a ``config.json`` is that of a model of model2vec."""
+    """Return whether a ``config.json`` belongs to a model of model2vec."""
     return config.get("model_type") == "model2vec" or config.get("architectures") == ["StaticModel"]
 
 
@@ -95,7 +95,7 @@ SENTENCE = Kind(
     vectors="vectors",
     is_kind=lambda _: True,
 )
-#: All kinds, in the order in which they are tried; the last one is that of any other folder.
+#: All kinds, in the order in which they are tried; the last one is for any other folder.
 KINDS = (SPARSE, CROSS, MULTI_VECTOR, STATIC, SENTENCE)
 
 

@@ -104,7 +104,7 @@ class Dense:
     activation: Callable[[Array], Array]
     use_residual: bool = False
     residual: Array | None = None  # [out, in]
-    #: The function that computes x·Wᵀ + b: `functional.linear`, or that of an engine.
+    #: The function that computes x·Wᵀ + b: `functional.linear`, or the function of an engine.
     linear: Callable[[Array, Array, Array], Array] = functional.linear
 
     def __call__(self, x: Array) -> Array:
@@ -230,7 +230,7 @@ def read_transformer_settings(
     Raises
     ------
     ConfigError
-        The settings are malformed, or those of a Transformer for another task.
+        The settings are malformed, or belong to a Transformer for another task.
     """
     for name in _TRANSFORMER_CONFIGS:
         file = transformer / name

@@ -1,4 +1,4 @@
-"""The folders of multi-vector encoders: those of sentence-transformers, of PyLate, and of ColBERT's own code.
+"""The folders of multi-vector encoders: from sentence-transformers, from PyLate, and from ColBERT's own code.
 
 - sentence-transformers (``model_type`` MultiVectorEncoder): ``modules.json`` lists a Transformer, whose settings have
   the lengths and the query expansion, then Dense, MultiVectorMask and Normalize for token vectors.
@@ -72,7 +72,7 @@ class TokenMask:
     skiplist_words: tuple[str, ...] = ()
     #: Of which texts they are left out; texts of no task count as documents.
     skiplist_tasks: tuple[str, ...] = ("document",)
-    #: The ids that are kept in texts that are no queries; None for all.
+    #: The ids that are kept in texts that are not queries; None for all.
     keep_only: tuple[int, ...] | None = None
 
 
@@ -113,7 +113,7 @@ def read_multi_vector_folder(folder: Path) -> MultiVectorFolder:
     Raises
     ------
     ConfigError
-        A file is malformed, names a module or a setting that is not supported, or the folder is that of another kind of
+        A file is malformed, names a module or a setting that is not supported, or the folder is for another kind of
         model; the message has the file and the name.
     CheckpointError
         The weights of a module are malformed or do not fit its configuration.

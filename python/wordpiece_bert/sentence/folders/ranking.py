@@ -1,6 +1,6 @@
 """The folders of cross encoders: a model for sequence classification, or modules that end in scores.
 
-The first is a folder without ``modules.json``, or one that lists a single Transformer. The modules are those of a
+The first is a folder without ``modules.json``, or one that lists a single Transformer. The modules are as in a
 sentence encoder, a Transformer without a head, a Pooling, and any of Dense, LayerNorm and Normalize, but the last one
 is a Dense that returns ``scores``. Names of Python classes are compared with names; they are never imported.
 """
@@ -73,7 +73,7 @@ def read_ranking_folder(folder: Path) -> RankingFolder:
     Raises
     ------
     ConfigError
-        A file is malformed, the modules are not those of a ranker, or a setting is not supported; the message has the
+        A file is malformed, the modules are not a ranker's, or a setting is not supported; the message has the
         file and the name.
     CheckpointError
         The weights of a module are malformed or do not fit its configuration.

@@ -25,7 +25,7 @@ def write_modules(output: AtomicFolder, folder: SentenceFolder, *, hidden_size: 
     Parameters
     ----------
     output
-        The folder, which is that of the Transformer as well.
+        The folder, which is the Transformer's as well.
     folder
         The modules and settings.
     hidden_size
@@ -55,7 +55,7 @@ def write_modules_after_static(output: AtomicFolder, folder: SentenceFolder, *, 
     Parameters
     ----------
     output
-        The folder, which is that of the table as well.
+        The folder, which is the table's as well.
     folder
         The modules and settings.
     normalized

@@ -122,7 +122,7 @@ def _router(folder: Path, word_splitter: WordSplitter | None) -> tuple[dict[str,
     """Read the routes of a router by name, and the name of the default one."""
     file = folder / "router_config.json"
     if not file.is_file():
-        file = folder / "config.json"  # that of Asym
+        file = folder / "config.json"  # the file of Asym
     config = read_object(file, ConfigError)
     types = setting(config, "types", dict, file) or {}
     routes: dict[str, Route] = {}
@@ -212,7 +212,7 @@ def _static(folder: Path, word_splitter: WordSplitter | None) -> StaticWeights:
 
 
 def _named_weights(file: Path, tokenizer: Tokenizer) -> Array:
-    """Read the weights of tokens by name, 0 for the others; names that are no tokens count as the unknown token's."""
+    """Read the weights of tokens by name, 0 for the others; names that are not tokens count as the unknown token's."""
     ids, unknown = tokenizer.get_vocab(), tokenizer.unk_token_id
     weights = np.zeros(len(ids), np.float32)
     for token, weight in read_object(file, ConfigError, max_bytes=_LARGEST_WEIGHTS).items():

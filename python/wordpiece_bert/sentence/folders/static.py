@@ -1,4 +1,4 @@
-"""The folders of static models: those of model2vec, and sentence-transformers' StaticEmbedding.
+"""The folders of static models: model2vec's, and sentence-transformers' StaticEmbedding.
 
 Both have a ``tokenizer.json`` and a table of token vectors. The name of the tensor decides which rules apply:
 ``embeddings`` is model2vec's, ``embedding.weight`` sentence-transformers'. A folder of model2vec also has a

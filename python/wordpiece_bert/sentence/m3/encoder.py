@@ -68,7 +68,7 @@ class _Folder:
 class M3Encoder(Encoder):
     """BGE-M3: one pass of an encoder gives a dense vector, weights of tokens and a vector for each token.
 
-    The vectors are those of FlagEmbedding; a score does not depend on what else is scored. `SentenceEncoder` loads the
+    The vectors equal FlagEmbedding's; a score does not depend on what else is scored. `SentenceEncoder` loads the
     same folder for dense vectors alone. Threads may share an encoder. A copy is the object itself, and its pickle has
     the path of its folder instead of the weights.
 
@@ -78,7 +78,7 @@ class M3Encoder(Encoder):
         A folder, or ``"org/name"`` in the local Hugging Face cache, with ``sparse_linear.pt`` and
         ``colbert_linear.pt``.
     max_seq_length : int, optional
-        The longest row in tokens; by default that of the tokenizer and the model.
+        The longest row in tokens; by default the limit of the tokenizer and the model.
 
     Raises
     ------
@@ -178,7 +178,7 @@ class M3Encoder(Encoder):
         Returns
         -------
         M3Vectors
-            ``dense``, ``sparse`` and ``colbert`` in the order of the texts, or those of a single text.
+            ``dense``, ``sparse`` and ``colbert`` in the order of the texts, or of a single text.
         array
             Only with `return_truncated`: bool [n], or one bool for a single text.
 
@@ -307,7 +307,7 @@ class M3Encoder(Encoder):
     ) -> SearchResults[Any]:
         """Find the documents with the highest weighted mean of the dense, the sparse and the multi-vector score.
 
-        The scores are those of `score`. ``(1, 0, 0)`` ranks by dense vectors alone, ``(0, 1, 0)`` by weights of tokens,
+        The scores are as from `score`. ``(1, 0, 0)`` ranks by dense vectors alone, ``(0, 1, 0)`` by weights of tokens,
         ``(0, 0, 1)`` by vectors of tokens.
 
         Parameters
@@ -321,7 +321,7 @@ class M3Encoder(Encoder):
         top_k : int, default 10
             How many documents to return for each query.
         retrieve_top_k : int, optional
-            Of how many documents the vectors of tokens are compared with those of a query: the best by the weighted
+            Of how many documents the vectors of tokens are compared with the query's: the best by the weighted
             mean of the other two scores. By default of all, so that the result is exact.
         return_documents : bool, default False
             Whether to return the texts, too, as ``text``; the documents must be texts.
@@ -337,7 +337,7 @@ class M3Encoder(Encoder):
         Raises
         ------
         InputError
-            A text is not a str, outputs are not those of this model, the weights are not three numbers of at least 0
+            A text is not a str, outputs are not this model's, the weights are not three numbers of at least 0
             that do not sum to 0, or another argument is wrong.
 
         Warns
@@ -382,7 +382,7 @@ class M3Encoder(Encoder):
 
         It has the model, the tokenizer, ``sparse_linear.pt`` and ``colbert_linear.pt`` in the form of torch, which
         FlagEmbedding reads as well, and the modules with which `SentenceEncoder` and sentence-transformers make the
-        dense vectors. `max_seq_length` is that of these two; an `M3Encoder` has that of its tokenizer unless it is
+        dense vectors. `max_seq_length` is for these two; an `M3Encoder` has its tokenizer's unless it is
         given another one. All files appear, or replace older ones, only when they are complete; other files stay.
 
         Parameters

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Hits", "Weights", "best_documents", "checked_weights", "scores_of_pairs"]
 
-#: The most dense scores, and as many sparse ones, that are in memory at once (for one query at least those of all
-#: documents).
+#: The most dense scores, and as many sparse ones, that are in memory at once (for one query at least all
+#: its scores).
 _SCORES = 1 << 22
 
 

@@ -50,7 +50,7 @@ class M3Rows(NamedTuple):
 
 
 def rows_of_vectors(name: str, vectors: M3Vectors, widths: tuple[int, int, int]) -> tuple[bool, M3Rows]:
-    """Return whether outputs are those of one text, and the outputs as those of n texts.
+    """Return whether outputs are of one text, and the outputs as for n texts.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def maxsim(
     length_normalize : bool, default False
         Divide each score by the number of vectors of the query.
     threads : int, optional
-        How many threads to use; by default those of `set_num_threads`.
+        How many threads to use; by default the number of `set_num_threads`.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def maxsim(
     Raises
     ------
     InputError
-        The vectors differ in width, those of a query, or of a document in a list or an array, have NaN or infinity, or
-        an argument is wrong.
+        The vectors differ in width, a query, or a document in a list or an array, has NaN or infinity, or an argument
+        is wrong.
 
     Examples
     --------

@@ -41,8 +41,8 @@ _BLOCK = 1 << 24
 class MultiVectors(Sequence["Array"]):
     """The vectors of the tokens of texts: a sequence of arrays [tokens, d] that share one array.
 
-    A whole number as index gives the vectors of one text; a slice, an array of numbers or of booleans gives those of as
-    many. It never changes.
+    A whole number as index gives the vectors of one text; a slice, an array of numbers or of booleans gives the vectors
+    of as many. It never changes.
 
     Parameters
     ----------

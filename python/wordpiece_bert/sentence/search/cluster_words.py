@@ -65,7 +65,7 @@ def cluster_words(
     Raises
     ------
     InputError
-        A group has a row that is no text's, or an argument is wrong.
+        A group has a row that is not a text's, or an argument is wrong.
 
     Examples
     --------

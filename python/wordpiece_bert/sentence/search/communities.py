@@ -34,9 +34,9 @@ def community_detection(
 ) -> list[list[int]]:
     """Find groups of similar vectors: the fast clustering of sentence-transformers, with its result.
 
-    The candidates are all vectors with at least `min_community_size` vectors whose cosine to it reaches `threshold`,
-    itself among them, those with the most first. Each that is not yet in a community makes one of those near it that
-    are not either, if they are enough. Vectors in no community are left out.
+    A vector is near another if their cosine reaches `threshold`, and near itself. The candidates are all vectors with
+    at least `min_community_size` near vectors, the largest number first. A candidate that is not yet in a community
+    makes one of its near vectors that are not in one either, if they are enough. Vectors in no community are left out.
 
     Parameters
     ----------

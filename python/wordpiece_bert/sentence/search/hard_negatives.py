@@ -1,6 +1,6 @@
-"""Hard negatives: for each query of a training set, texts that its vectors take for answers and that are none.
+"""Hard negatives: for each query of a training set, texts that its vectors take for answers but that are not.
 
-The selection and its names are those of sentence-transformers; the margins are described in de Souza P. Moreira et al.,
+The selection and its names are as in sentence-transformers; the margins are described in de Souza P. Moreira et al.,
 "NV-Retriever: Improving text embedding models with effective hard-negative mining" (2024).
 """
 
@@ -93,7 +93,7 @@ def mine_hard_negatives(
     max_score, min_score : float, optional
         The highest and the lowest score of a negative: of cosines, from −1 to 1.
     absolute_margin : float, optional
-        How much lower than that of the lowest positive the score of a negative must be at least.
+        How much lower than the lowest positive's score the score of a negative must be at least.
     relative_margin : float, optional
         The same, as a share of the positive's score, at most 1: 0.05 for 5 %.
     num_negatives : int, default 3
@@ -111,7 +111,7 @@ def mine_hard_negatives(
         The columns: query, positive, ``negative``, a row for each negative; query, positive, ``negative_1`` and so on,
         without the queries that have fewer; query, text, ``label`` 1 or 0; query, list of texts, ``labels``.
     output_scores : bool, default False
-        Whether the scores are returned: in a column ``scores`` with that of the positive first, in place of ``labels``
+        Whether the scores are returned: in a column ``scores`` with the positive's first, in place of ``labels``
         where there are labels, and as ``score`` for pairs.
     faiss_batch_size, use_faiss, verbose : int, bool, bool
         Arguments of sentence-transformers that change nothing here: the search compares with all texts in bounded

@@ -39,8 +39,8 @@ class KeywordHit(TypedDict):
 class BM25Index:
     """Documents by their tokens, for search with BM25; needs the package bm25s.
 
-    The tokens are those of a model's tokenizer, so that words of any language and unknown ones count by their pieces,
-    and upper case and accents as for the model. The scores are those of bm25s's method ``"lucene"``.
+    The tokens come from a model's tokenizer, so that words of any language and unknown ones count by their pieces,
+    and upper case and accents as for the model. The scores are as from bm25s's method ``"lucene"``.
 
     Parameters
     ----------

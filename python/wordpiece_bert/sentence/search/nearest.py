@@ -27,8 +27,8 @@ Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 # A collection that is not float32 in the order of its rows is converted so many bytes at a time.
 _BLOCK_BYTES = 1 << 24
 
-# Each thread keeps up to twice the hits that are asked for; together they keep at most so many, 256 MB, or those of one
-# query.
+# Each thread keeps up to twice the hits that are asked for; together they keep at most so many, 256 MB, or the
+# hits of one query.
 _HITS_KEPT = 1 << 20
 
 _OTHER_MODEL = "they are not from the same model"
@@ -113,7 +113,7 @@ def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:
 
 
 def merged(first: Found, second: Found, top_k: int) -> Found:
-    """Merge two results into the best `top_k`; the rows of `second` come after those of `first`."""
+    """Merge two results into the best `top_k`; the rows of `second` come after the rows of `first`."""
     rows, scores = (np.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
     return best_first(rows, scores, top_k)
 

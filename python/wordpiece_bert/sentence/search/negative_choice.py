@@ -74,7 +74,7 @@ def checked_limits(
     Raises
     ------
     InputError
-        A limit is no finite number, or no score can be within the limits.
+        A limit is not a finite number, or no score can be within the limits.
     """
 
     def limit(name: str, value: float | None) -> float | None:
@@ -124,7 +124,7 @@ class Choice:
         if self.draw is not None and len(chosen) > self.number:
             chosen = chosen[sorted(self.draw.sample(range(len(chosen)), self.number))]
         chosen = chosen[: self.number]
-        if self.with_positives:  # limits and skipped places are those of negatives alone
+        if self.with_positives:  # limits and skipped places are for negatives alone
             ranked = positive.copy()
             ranked[chosen] = True
             chosen = order[ranked[order]][: self.number]

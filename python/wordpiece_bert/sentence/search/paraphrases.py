@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mined_pairs", "paraphrase_mining", "paraphrase_mining_embeddings"]
 
-#: The most scores that are in memory at once (for one vector at least those of the collection), 8 MB of float32.
+#: The most scores that are in memory at once (for one vector at least all its scores), 8 MB of float32.
 _BLOCK = 1 << 21
 
 #: How many candidates are kept for each vector, if neither `top_k` nor `threshold` says it.
@@ -174,7 +174,7 @@ def _blocks(count: int, columns: int) -> Iterator[slice]:
 
 
 def _without_nan(scores: Array, top: int, left: int) -> Array:
-    """Return scores whose first one is that of the rows `top` and `left`; an `InputError` if there is NaN."""
+    """Return scores, of which the first is for the rows `top` and `left`; an `InputError` if there is NaN."""
     if scores.size and np.isnan(scores.max()):
         row, column = np.argwhere(np.isnan(scores))[0]
         raise InputError(

@@ -34,7 +34,7 @@ def quantized_search(
 ) -> Found:
     """Return the rows and scores of the vectors nearest to each query, [n, k] each, the nearest first.
 
-    The arguments are those of `semantic_search`; the precision is not ``"float32"``.
+    The arguments are as for `semantic_search`; the precision is not ``"float32"``.
     """
     check_queries(queries)
     require_whole(corpus)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["retrieve_and_rerank"]
 
-#: The most scores of sparse or many vectors that are in memory at once (for one query at least those of all documents).
+#: The most scores of sparse or many vectors that are in memory at once (for one query at least all its scores).
 _SCORES = 1 << 22
 
 
@@ -76,7 +76,7 @@ def retrieve_and_rerank(
         and `MultiVectors` for the other encoders.
     keywords : BM25Index, optional
         An index of the tokens of the documents, besides a model as `retriever`: the `retrieve_top_k` candidates of each
-        are joined by `reciprocal_rank_fusion`, whose score is then that of the first stage.
+        are joined by `reciprocal_rank_fusion`, whose score is then the first stage's.
     retrieve_top_k : int, default 100
         How many candidates the first stage finds for each query, at least `top_k`.
     top_k : int, default 10

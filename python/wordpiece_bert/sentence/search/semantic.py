@@ -43,7 +43,7 @@ class SearchHit(TypedDict):
     score: float
 
 
-#: The most scores of sparse vectors that are in memory at once (for one query those of the collection): 8 MB.
+#: The most scores of sparse vectors that are in memory at once (for one query all its scores): 8 MB.
 _BLOCK = 1 << 21
 
 
@@ -83,8 +83,8 @@ def semantic_search(
     corpus_precision : str, optional
         The precision of `corpus_embeddings`, which `sentence.quantize_embeddings` made: ``"ubinary"``, ``"binary"``,
         ``"uint8"`` or ``"int8"``; ``"float32"`` for inner products. Queries are float32. Inner products of int8 are
-        near those of the vectors; those of uint8, which FAISS computes, also grow with the sum of a vector's numbers,
-        and find fewer of its neighbours.
+        near the vectors' own; inner products of uint8, which FAISS computes, also grow with the sum of a
+        vector's numbers, and find fewer of its neighbours.
     rescore : bool, default True
         Whether the candidates, found by Hamming distance or by the inner product of 8-bit numbers, are compared with
         the float32 query and sorted again. Without it the scores of binary precisions are Hamming distances, the
@@ -115,14 +115,14 @@ def semantic_search(
     ------
     InputError
         The vectors differ in length, a query is not finite, an argument is wrong, or a file has no vectors or, by its
-        fingerprint, those of something else; the message says what differs.
+        fingerprint, vectors of something else; the message says what differs.
     OSError
         The file cannot be read.
 
     Warns
     -----
     VectorsWarning
-        A file has no fingerprint, or, with `allow_stale`, that of something else.
+        A file has no fingerprint, or, with `allow_stale`, the fingerprint of something else.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def _read(
     scale_counts: bool,
     allow_stale: bool,
 ) -> npt.NDArray[Any]:
-    """Read a file of vectors that must be those of an encoder, and of texts unless these are None."""
+    """Read a file of vectors that must come from an encoder, and from texts unless these are None."""
     if encoder is None:
         raise InputError(f"{file}: pass encoder, the model of the queries, which is compared with that of the file")
     checked_flag("allow_stale", allow_stale)

@@ -50,7 +50,7 @@ def read_pairs(
     dataset : datasets.Dataset, sequence of dict, or mapping of columns
         The data.
     anchor, positive : str, optional
-        The names of the two columns; by default those of the first two.
+        The names of the two columns; by default the names of the first two.
     corpus : iterable of str, optional
         Further texts for the pool.
 
@@ -112,7 +112,7 @@ class Row(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The rows of a query and the columns after those of the pairs."""
+    """The rows of a query and the columns after the pairs' columns."""
 
     rows: Callable[[Mined, list[str], int], Iterator[Row]]
     negatives: Callable[[int], list[str]]

@@ -128,7 +128,7 @@ class SparseEncoder(VectorEncoder):
 
     @property
     def engine(self) -> EngineInfo:
-        """How the encoder computes on this machine; with several routes, that of the first that runs a model."""
+        """How the encoder computes on this machine; with several routes, how the first that runs a model does."""
         routes = [*self._routes.values()]
         route = next((route for route in routes if isinstance(route, SpladeRoute)), routes[0])
         return route.engine.with_threads(self._threads)
@@ -145,12 +145,12 @@ class SparseEncoder(VectorEncoder):
 
     @property
     def tokenizer(self) -> AnyTokenizer:
-        """The tokenizer, with several routes that of the default one."""
+        """The tokenizer, with several routes the default route's."""
         return self._default_route.tokenizer
 
     @property
     def max_seq_length(self) -> int | None:
-        """The longest row in tokens, with several routes that of the default one; None for no limit."""
+        """The longest row in tokens, with several routes the default route's; None for no limit."""
         return self._default_route.max_seq_length
 
     def similarity(self, a: Any, b: Any) -> Array:
@@ -222,8 +222,8 @@ class SparseEncoder(VectorEncoder):
         Parameters
         ----------
         max_active_dims : int, optional
-            How many values of a vector to keep, the greatest, of equal ones those of lower columns; by default those of
-            the encoder.
+            How many values of a vector to keep, the greatest, and of equal values the lower columns; by default the
+            encoder's number.
         task : str, optional
             The route of a model with several: ``"query"``, ``"document"``; by default the model's default route.
 

@@ -80,7 +80,7 @@ class SpladeRoute(NamedTuple):
 
     @property
     def engine(self) -> EngineInfo:
-        """That of the model."""
+        """The model's engine."""
         return self.model.engine
 
     def run(
@@ -128,7 +128,7 @@ class StaticRoute(NamedTuple):
 
     @property
     def engine(self) -> EngineInfo:
-        """That of a table of weights, which are copied and not multiplied."""
+        """The engine of a table of weights, which are copied and not multiplied."""
         engine = describe_engine("rust", "float32", requested="float32")
         return replace(engine, reason="the weights of tokens are read from a table in float32")
 

@@ -223,7 +223,7 @@ class SparseVectors:
         return csr_array((self.values, self.indices, self.indptr), shape=shape)
 
     def top(self, count: int) -> SparseVectors:
-        """Return the vectors with only the `count` values farthest from 0, of equal ones those of lower columns.
+        """Return the vectors with only the `count` values farthest from 0, and of equal values the lower columns.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ def as_sparse(name: str, vectors: object) -> SparseVectors:
 def sparse_similarity(a: object, b: object, metric: str = "dot") -> Array:
     """Compare every vector of `a` with every vector of `b`.
 
-    The numbers are those of the dense vectors, whose zeros count; they are computed from the others alone, in float64.
+    The numbers are as for the dense vectors, whose zeros count; they are computed from the others alone, in float64.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def spans_of(
 
 
 def _sentences(text: str, tokens: Borders, size: int) -> Units:
-    """Return the sentences of a text as units, [units, 2]; those of more than `size` tokens in pieces."""
+    """Return the sentences of a text as units, [units, 2]; sentences of more than `size` tokens in pieces."""
     ends = [found.end() for found in _SENTENCE_END.finditer(text)]
     borders = np.searchsorted(tokens[:, 0], ends)  # the first token that begins at the end of each or after it
     borders = np.unique(np.concatenate([[0], borders, [len(tokens)]]))

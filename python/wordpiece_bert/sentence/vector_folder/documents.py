@@ -38,7 +38,7 @@ class Documents:
     Raises
     ------
     InputError
-        pyarrow is not installed, a file is no table, or a column is missing, or has another type.
+        pyarrow is not installed, a file is not a table, or a column is missing, or has another type.
     """
 
     def __init__(self, given: Any, text_column: str, id_column: str, keep: Sequence[str]) -> None:

@@ -105,7 +105,7 @@ def _settings(encoder: Encoder, *, normalize: bool) -> dict[str, Any]:
 
 
 def contents_of(encoder: Encoder, prompt: str, *, normalize: bool | None) -> Fingerprint:
-    """Return the fingerprint of an encoder's vectors, without that of texts."""
+    """Return the fingerprint of an encoder's vectors, without the fingerprint of texts."""
     if isinstance(encoder, SentenceEncoder):
         return fingerprint_of(encoder, None, prompt=prompt, normalize=normalize)
     source = source_of(encoder)

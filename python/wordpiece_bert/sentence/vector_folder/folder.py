@@ -166,7 +166,7 @@ class VectorFolder:
         return self._encoder
 
     def _checked(self, encoder: Any) -> Encoder:
-        """Check that an encoder is that of the vectors."""
+        """Check that an encoder is the model of the vectors."""
         if isinstance(encoder, str | os.PathLike):
             encoder = load_encoder(encoder)
         elif isinstance(encoder, DenseEncoder):
@@ -224,7 +224,7 @@ class VectorFolder:
         fields : sequence of str, optional
             The fields of a hit, of `columns`; by default all.
         encoder : str, PathLike or encoder, optional
-            The model of the queries; by default `encoder`, loaded once. It must be that of the vectors.
+            The model of the queries; by default `encoder`, loaded once. It must be the model of the vectors.
         prompt_name, prompt : str, optional
             What is put before each query; by default the model's prompt for queries.
 
@@ -232,12 +232,12 @@ class VectorFolder:
         -------
         SearchResults
             For each query a list of dicts, the best first: ``id``, ``score``, and the fields; after a `reranker` the
-            score is that of the cross encoder, and ``retrieval_score`` the similarity. For a single query its list.
+            score is the cross encoder's, and ``retrieval_score`` the similarity. For a single query its list.
 
         Raises
         ------
         InputError
-            The encoder is another one than that of the vectors, the precision or a field is not stored, the texts were
+            The encoder is not the model of the vectors, the precision or a field is not stored, the texts were
             not kept, or an argument is wrong.
         """
         top_k = whole_number("top_k", top_k, 1)
@@ -459,7 +459,7 @@ class VectorFolder:
         Parameters
         ----------
         columns : sequence of str, optional
-            The columns: that of the ids under its own name, the fields, and those of the vectors, such as ``vector``.
+            The columns: the ids under their own name, the fields, and the vectors, such as ``vector``.
             By default all.
 
         Yields

@@ -48,7 +48,7 @@ class Form(Protocol):
         """Return vectors, as the encoder makes them, as columns."""
 
     def read(self, part: MappedPart, group: int, column: str) -> Any:
-        """Return the vectors of a row group, mapped; of dense vectors those of a column."""
+        """Return the vectors of a row group, mapped; of dense vectors, the vectors of a column."""
 
 
 def form_of(layout: Layout) -> Form:

@@ -69,14 +69,14 @@ def compare(
     parts : sequence of MappedPart
         The parts, in the order in which they were written: of rows with equal ids the last one counts.
     finished : sequence of bool
-        Whether each part is listed in the folder; rows of others count only if they are those of a document.
+        Whether each part is listed in the folder; rows of others count only if they belong to a document.
     prune : bool
         Whether rows whose id is not among the documents go.
 
     Raises
     ------
     InputError
-        Two documents have the same id, or the types of columns are not those of the parts.
+        Two documents have the same id, or the types of columns differ from the types in the parts.
     """
     pyarrow = import_pyarrow("comparing documents")
     fields, hashes = _read(pyarrow, documents)
@@ -188,7 +188,7 @@ def _bytes_of(column: Any) -> npt.NDArray[np.uint8]:
 
 
 def _equal(pyarrow: Any, before: Any, now: Any) -> Flags:
-    """Return where two columns are equal; nulls, and numbers that are none, are equal to each other."""
+    """Return where two columns are equal; nulls and NaN are equal to each other."""
     import pyarrow.compute as compute
 
     try:

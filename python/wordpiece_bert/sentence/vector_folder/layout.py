@@ -62,7 +62,7 @@ VECTOR, INT8, BINARY = "vector", "vector_int8", "vector_binary"
 PRECISIONS = {"float32": VECTOR, "int8": INT8, "binary": BINARY}
 #: The number of values of a sparse vector, or of vectors of a text.
 COUNT = "count"
-#: The SHA-256 of the text in UTF-8; of a chunk, that of the entire text.
+#: The SHA-256 of the text in UTF-8; of a chunk, the SHA-256 of the entire text.
 HASH = "text_sha256"
 #: The number of a chunk in its text, and where it begins and ends there, in characters.
 CHUNK, START, END = "chunk", "start", "end"
@@ -243,7 +243,7 @@ def _check_ranges(path: Path, ranges: Any) -> None:
 
 
 def write_listing(folder: Path, listing: Listing) -> None:
-    """Replace ``vectors.json`` in one step; afterwards the parts that it lists are those of the folder."""
+    """Replace ``vectors.json`` in one step; afterwards the parts that it lists are the folder's."""
     content = {
         "version": VERSION,
         "rows": listing.rows,

@@ -50,7 +50,7 @@ class PartWriter:
     path : Path
         The file, which appears when it is complete.
     schema : pyarrow.Schema
-        The columns; that of the vectors, which is aligned, comes first.
+        The columns; the vectors' column, which is aligned, comes first.
     plain : sequence of str
         The columns whose numbers are stored as they are in memory.
 
@@ -123,7 +123,7 @@ class PartWriter:
 
 
 def _leaf(field: Any) -> str:
-    """Return the path of a column in Parquet, that of the numbers of a list."""
+    """Return the path of a column in Parquet, of a list the path of its numbers."""
     path, kind = field.name, field.type
     while hasattr(kind, "value_type") and hasattr(kind, "value_field"):
         path, kind = f"{path}.list.element", kind.value_type
@@ -164,7 +164,7 @@ class MappedPart:
     Raises
     ------
     InputError
-        It is no Parquet file.
+        It is not a Parquet file.
     FileNotFoundError
         It does not exist.
     """

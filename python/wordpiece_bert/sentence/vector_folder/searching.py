@@ -171,7 +171,7 @@ def _taken(groups: Sequence[Group], rows: npt.NDArray[np.int64], column: str) ->
 
 
 def check_queries_fit(queries: Array, layout: Layout) -> None:
-    """Raise an `InputError` unless query vectors are as wide as those of a folder of dense vectors."""
+    """Raise an `InputError` unless a folder has dense vectors, and query vectors are as wide."""
     if layout.kind != DENSE:
         raise InputError(f"the folder has {layout.kind} vectors, which are searched with texts and their encoder")
     if queries.shape[1] != layout.dimension:

@@ -136,7 +136,7 @@ def files_below(given: Any) -> list[str]:
     if STDIN in named:
         raise InputError("standard input has no path, which is the id of a document: give files and folders")
     if named:
-        TextReader(named, separator=None)  # it refuses tables, and what is no file
+        TextReader(named, separator=None)  # it refuses tables, and what is not a file
     if not found:
         shown = ", ".join(map(str, listed[:3])) or "the list"
         raise InputError(f"{shown}: there is no file; give files, folders, or patterns such as 'docs/**/*.md'")

@@ -99,12 +99,12 @@ def write_vectors(
     folder : str or os.PathLike
         The folder to write.
     encoder : str, PathLike or encoder, optional
-        The model: dense, static, sparse or of many vectors for a text; with `update` by default that of the folder.
+        The model: dense, static, sparse or of many vectors for a text; with `update` by default the folder's.
     text_column, id_column : str, optional
         The columns of the texts and the ids: texts or whole numbers, all different. With `update` by default, as the
-        arguments down to `late_chunking`, those of the folder.
+        arguments down to `late_chunking`, the folder's.
     keep : sequence of str, optional
-        Columns that are kept as fields of the hits; that of the texts, too, if cross encoders are to read them.
+        Columns that are kept as fields of the hits; the texts' column, too, if cross encoders are to read them.
     precision : str or sequence of str, optional
         ``"float32"`` (the default), ``"int8"`` or ``"binary"``, for dense vectors, or several of them. The ranges of
         8-bit numbers come from the first 4,096 texts, and stay.
@@ -128,7 +128,7 @@ def write_vectors(
     prune : bool, default False
         With `update`: whether rows go whose id is not among the documents.
     model : str, optional
-        The name under which the folder's users load the model; by default that of `encoder`.
+        The name under which the folder's users load the model; by default the name of `encoder`.
     normalize_embeddings : bool, optional
         Whether to scale the vectors to length 1; by default no, or with `update` as the folder has them.
     prompt_name, prompt : str, optional

@@ -76,7 +76,7 @@ RANKED_FIELDS = Field(
 )
 #: The forms of vectors, for `packed`.
 FORMS = ("float", "base64", "int8", "uint8", "binary", "ubinary")
-# The numbers of a vector of length 1 are about 1/√d; 8 bits reach up to so many times that. Those of MiniLM are at
+# The numbers of a vector of length 1 are about 1/√d; 8 bits reach up to so many times that. MiniLM's are at
 # most 5 times as large.
 _REACH = 8.0
 #: Why the fields of chats are not served.
@@ -149,7 +149,7 @@ def packed(vectors: npt.NDArray[Any], form: str) -> Iterator[Any]:
 
 
 def _in_8_bits(vectors: npt.NDArray[Any], zero: int) -> npt.NDArray[np.int16]:
-    """Return whole numbers of 8 bits, [n, d], in proportion to those of vectors of length 1; `zero` stands for 0.
+    """Return whole numbers of 8 bits, [n, d], in proportion to the numbers of vectors of length 1; `zero` stands for 0.
 
     Their step depends on d alone, so that vectors of different requests can be compared; ranges of each dimension, as
     `quantize_embeddings` takes them, would also change the angles between vectors.

@@ -75,7 +75,7 @@ def _scoring(first: str, second: str) -> Operation:
     """Return the operation of scores whose texts have these names."""
 
     async def score(service: Service, fields: dict[str, Any]) -> Any:
-        """``/score``: the score of each text of one list with that of the other, or of one with all."""
+        """``/score``: the score of each text of one list with its partner in the other, or of one with all."""
         meaning = "a cross encoder, a multi-vector encoder or a sentence encoder, which compare texts"
         kinds = (SequenceModel, MultiVectorModel, MakesVectors)
         if fields["model"] is None and any(isinstance(one, kinds[:2]) for one in service.models):

@@ -70,7 +70,7 @@ class Options(NamedTuple):
         return named if named in ("query", "document") else None
 
 
-#: Those of a request that names none.
+#: The options of a request that names none.
 USUAL = Options()
 
 
@@ -88,7 +88,7 @@ class Served:
     metrics : Metrics
         Counts batches and tokens.
     within : Served, optional
-        The model whose queue the rows go through, if it is that of another.
+        The model whose queue the rows go through, if it is another model's.
     """
 
     #: What the model does, for messages and the list of models.
@@ -196,7 +196,7 @@ class Served:
 
 
 def prefix_of(encoder: Encoder, settings: ServerSettings, options: Options = USUAL) -> str:
-    """Return what is put before each text: the prompt that a request names, or that of its role, or the server's."""
+    """Return what is put before each text: the prompt that a request names, or its role's, or the server's."""
     if options.prompt_name is not None:
         return prompt_of(encoder, name=options.prompt_name)
     if options.role is not None:

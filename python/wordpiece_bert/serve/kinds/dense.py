@@ -76,7 +76,7 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         return ", ".join(body_of(self.encoder).folder.pooling.modes)
 
     async def embed(self, texts: list[str] | TokenRows, options: Options, *, dimensions: int | None = None) -> Answer:
-        """Return the vectors of texts, [n, d]: those of `SentenceEncoder.encode`.
+        """Return the vectors of texts, [n, d], as `SentenceEncoder.encode` does.
 
         With fewer `dimensions` the vectors are truncated, and normalized again if the model normalizes them.
         """
@@ -86,14 +86,14 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         return Answer(self.shortened(vectors, dimensions), rows.truncated, len(rows.ids))
 
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
-        """Return the vectors of each text's tokens, [tokens, H] each: those of ``output_value="token_embeddings"``."""
+        """Return the vectors of each text's tokens, [tokens, H] each, as with ``output_value="token_embeddings"``."""
         rows, _ = await self._rows(texts, options)
         self.check_numbers(len(rows.ids) * transformer_of(self.encoder).model.config.hidden_size)
         vectors = await self.batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
         return Answer(vectors, rows.truncated, len(rows.ids))
 
     async def embed_chunks(self, chunks: list[str], options: Options, *, dimensions: int | None = None) -> Answer:
-        """Return the vectors of chunks of one text, [n, d]: those of `SentenceEncoder.encode_chunks`.
+        """Return the vectors of chunks of one text, [n, d], as `SentenceEncoder.encode_chunks` does.
 
         The text is all chunks, with a space between two. It is never truncated, since the last chunks would be missing.
         """
@@ -172,7 +172,7 @@ class StaticModel(DenseModel):
     """A static encoder. A text takes microseconds, so nothing is gained by batches over requests."""
 
     async def embed(self, texts: list[str] | TokenRows, options: Options, *, dimensions: int | None = None) -> Answer:
-        """Return the vectors of texts, [n, d]: those of `SentenceEncoder.encode`."""
+        """Return the vectors of texts, [n, d], as `SentenceEncoder.encode` does."""
         self.check_dimensions(dimensions)
         self.refuse_max_length(options)
         plain = self.texts_of(texts, "its rows have no special tokens, and need no limit of its own")

@@ -67,7 +67,7 @@ def head_of(model: object) -> Head | None:
 
 
 class HeadModel(Classifies):
-    """A classifier on vectors; its texts go through the encoder as those of a sentence encoder do."""
+    """A classifier on vectors; its texts go through the encoder as a sentence encoder's do."""
 
     kind: ClassVar[str] = "classifier"
 

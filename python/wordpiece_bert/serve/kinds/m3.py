@@ -100,5 +100,5 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
                 elif part.rows.output == "sparse":
                     found.append(sparse[index])
                 else:
-                    found.append(vectors.colbert[index].copy())  # a view would keep those of all texts
+                    found.append(vectors.colbert[index].copy())  # a view would keep the vectors of all texts
         return found

@@ -64,7 +64,7 @@ class MakesVectors(Prompted):
         Raises
         ------
         RequestError
-            With status 400: it wants vectors of any length, and the model's have length 1. `name` is that of the field.
+            With status 400: it wants vectors of any length, and the model's have length 1. `name` names the field.
         """
         if wanted is False and self.normalizes:
             message = f"{name} false is not served: the vectors of the model {self.name!r} have the length 1"

@@ -35,7 +35,7 @@ _ROWS = 32
 
 
 class Limits(NamedTuple):
-    """The most tokens of a query and of a document; None for no limit but that of the row."""
+    """The most tokens of a query and of a document; None for no limit but the row's."""
 
     query: int | None = None
     document: int | None = None
@@ -82,13 +82,13 @@ class SequenceModel(Classifies):
         *,
         raw_scores: bool = False,
     ) -> Answer:
-        """Return the score of each document, [n]: those of `CrossEncoder.predict`."""
+        """Return the score of each document, [n], as `CrossEncoder.predict` does."""
         return await self._scored([query], documents, options, limits, raw_scores=raw_scores)
 
     async def score(self, left: list[str], right: list[str], options: Options, *, raw_scores: bool = False) -> Answer:
         """Return the score of each text of `right` with its text of `left`, or the only one, [n].
 
-        They are those of `CrossEncoder.predict`, or those before the activation.
+        The scores are as from `CrossEncoder.predict`, or before the activation.
         """
         return await self._scored(left, right, options, NO_LIMITS, raw_scores=raw_scores)
 

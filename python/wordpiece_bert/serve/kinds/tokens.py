@@ -83,7 +83,7 @@ class TokenModel(_TaskModel):
     async def entities(
         self, texts: list[str], options: Options, *, strategy: str = "simple", ignored: Sequence[str] = ("O",)
     ) -> Answer:
-        """Return the entities of each text, a list of dicts each: those of `tasks.ner`."""
+        """Return the entities of each text, a list of dicts each, as `tasks.ner` does."""
         return await self._answers(texts, await self._tokens(texts, options), _Entities(strategy, tuple(ignored)))
 
     def _answer(self, texts: list[str], key: _Entities) -> list[Any]:
@@ -103,7 +103,7 @@ class MaskModel(_TaskModel):
     async def fill(
         self, texts: list[str], options: Options, *, top_k: int = 5, targets: Sequence[str] | None = None
     ) -> Answer:
-        """Return the tokens for the masks of each text, a list of dicts each: those of `tasks.fill_mask`."""
+        """Return the tokens for the masks of each text, a list of dicts each, as `tasks.fill_mask` does."""
         rows = await self._tokens(texts, options)
         masks = [int(np.count_nonzero(ids == self.tokenizer.mask_token_id)) for ids in rows]
         if 0 in masks:

@@ -53,7 +53,7 @@ class _VectorModel(Prompted):
         }
 
     async def _embed(self, given: list[str] | TokenRows, options: Options) -> Answer:
-        """Return the vectors of texts, a result for each: those of `encode`, or of a task."""
+        """Return the vectors of texts, a result for each, as from `encode`, or for a task."""
         self.refuse_max_length(options)
         plain = self.texts_of(given, "its rows of queries and of documents differ")
         prefix = prefix_of(self.encoder, self.settings, options)
@@ -86,7 +86,7 @@ class SparseModel(_VectorModel, MakesSparse):
         prefix_of(encoder, settings)
 
     async def embed_sparse(self, texts: list[str], options: Options) -> Answer:
-        """Return the sparse vectors of texts: those of `SparseEncoder.encode`, or of a task."""
+        """Return the sparse vectors of texts, as from `SparseEncoder.encode`, or for a task."""
         return await self._embed(texts, options)
 
     def _rows_of(self, vectors: Any) -> list[SparseRow]:
@@ -108,7 +108,7 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
         return await self._embed(texts, options)
 
     async def rank(self, query: str, documents: list[str], options: Options) -> Answer:
-        """Return the score of each document, [n]: that of `MultiVectorEncoder.rank`."""
+        """Return the score of each document, [n], as `MultiVectorEncoder.rank` does."""
         one = await self._embed([query], options._replace(role="query", truncate=True))
         many = await self._embed(documents, options._replace(role="document"))
         scores = (await asyncio.to_thread(self.encoder.similarity, one.values, many.values))[0]
