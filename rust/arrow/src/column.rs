@@ -184,8 +184,8 @@ impl TextColumn {
         let mut n_rows = 0_usize;
         let mut chunk_ends = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            // SAFETY: this function's contract is that of `ArraySlice::new` for the type that `row_type` was derived
-            // from.
+            // SAFETY: this function has the contract of `ArraySlice::new` for the type from which `row_type` was
+            // derived.
             let len = unsafe { ArraySlice::new(chunk) }?.len();
             n_rows = n_rows.checked_add(len).ok_or_else(|| Problem::malformed("too many rows"))?;
             chunk_ends.push(n_rows);

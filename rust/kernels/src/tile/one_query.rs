@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Computes the sums of rows and one query by the tile for it, and by that of several queries.
+    /// Computes the sums of rows and one query by the tile for it, and by the tile for several queries.
     struct BothTiles<'a> {
         rows: &'a [f32],
         query: &'a [f32],
