@@ -1,4 +1,4 @@
-//! Where rows begin and end in an array that has those of a batch one after the other.
+//! Where rows begin and end in an array that has the rows of a batch one after the other.
 
 use std::ops::Range;
 

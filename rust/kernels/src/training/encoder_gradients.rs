@@ -16,8 +16,8 @@ use crate::plan::{Body, Residual};
 type OfTerm<'a> = Option<([View<'a>; 2], &'a [Row])>;
 
 impl EncoderTraining {
-    /// Writes the gradients of a layer's parameters, or adds to them. `terms` are the gradients of the dense layers of
-    /// relative positions.
+    /// Writes the gradients of a layer's parameters, or adds to them. `terms` belong to the dense layers of relative
+    /// positions.
     pub(super) fn write_layer(
         &self,
         execution: Execution,

@@ -74,7 +74,7 @@ pub trait BatchItem: Sync + Sized {
     ///
     /// # Errors
     ///
-    /// That of `f`, or of an item that is not a text, with its index in the batch.
+    /// The error of `f`, or of an item that is not a text, with its index in the batch.
     fn with_inputs<T>(items: &[Self], first: usize, f: impl FnOnce(&[Input<'_>]) -> Result<T>) -> Result<T>;
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct PlainLayout<'t> {
     pub after: &'t [Slot],
     /// Segment id of the text.
     pub type_id: u32,
-    /// Sequence id of special tokens and padding: −1, or that of the text where sequences are not known.
+    /// Sequence id of special tokens and padding: −1, or the sequence id of the text where sequences are not known.
     pub other_sequence_id: i32,
     /// Number of special tokens in a row.
     pub added: usize,
