@@ -224,9 +224,8 @@ impl AddedTokens {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::DuplicateId`] if two tokens have one id, because they share it, or because one shares the id of
-    /// a token of the vocabulary; [`Error::EmptyAddedToken`] if a token normalizes to the empty string,
-    /// [`Error::TooLarge`] if the automaton does not fit in memory, and the errors of `normalize`.
+    /// Returns [`Error::DuplicateId`] if two of them have one id; [`Error::EmptyAddedToken`] if a token normalizes to
+    /// the empty string, [`Error::TooLarge`] if the automaton does not fit in memory, and the errors of `normalize`.
     pub fn new(
         vocab: &Vocab,
         normalize: impl Fn(&str) -> Result<String>,
