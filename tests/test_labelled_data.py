@@ -1,4 +1,4 @@
-"""Labelled data: what is not text, mistakes in labels or files, labels unknown to the training; and F1 of each label."""
+"""Labelled data: what is not text, mistakes in labels or files, labels that training lacks; and F1 of each label."""
 
 from __future__ import annotations
 

@@ -302,9 +302,8 @@ impl TextColumn {
     }
 
     fn open_chunk(&self, chunk: usize) -> Result<ChunkRows<'_>, Problem> {
-        // SAFETY: by the contract of `TextColumn::new`, which also binds `from_strings`, the chunk has the type that
-        // `row_type` was derived from, and its buffers have the lengths that follow from it. They live as long as
-        // `self`.
+        // SAFETY: the contract of `TextColumn::new` also binds `from_strings`. By it the chunk has the type from which
+        // `row_type` was derived, and its buffers have the lengths for this type. They live as long as `self`.
         let array = unsafe { ArraySlice::new(&self.chunks[chunk]) }?;
         ChunkRows::new(array, &self.row_type)
     }

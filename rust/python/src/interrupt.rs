@@ -10,10 +10,10 @@
 //!   when it was borrowed, and the slice has them.
 //! - No other extension that uses the `numpy` crate borrows an array that overlaps, if one of the two borrows is for writing.
 //! - Nothing keeps Python code on another thread, or another process that maps the same file, from writing to an array that
-//!   is read here. By Rust's rules that is a data race, which no check of ours can exclude, as with any function of NumPy that
-//!   releases the interpreter. So the guide asks callers not to. Nothing here goes unchecked because of a number that was read
-//!   from an array: the kernels index with bounds checks, so what such a write can be expected to cause is wrong numbers or
-//!   an `InternalError`.
+//!   is read here. By Rust's rules that is a data race. No check of ours can exclude it, as with any function of NumPy
+//!   that releases the interpreter. So the guide asks callers not to. Nothing here goes unchecked because of a number
+//!   that was read from an array: the kernels index with bounds checks, so what such a write can be expected to cause
+//!   is wrong numbers or an `InternalError`.
 //!
 //! Strings are not affected: a `str` never changes, and texts of NumPy arrays are copied before they are looked at.
 

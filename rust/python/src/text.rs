@@ -158,8 +158,8 @@ fn character(string: Borrowed<'_, '_, PyString>, index: usize) -> u32 {
     code
 }
 
-/// Returns the error for a `str` that has no text: where the first number in it is that is not a character, and which
-/// number it is.
+/// Returns the error for a `str` that has no text: the position and the value of the first number that is not a
+/// character.
 #[cold]
 fn no_text(string: Borrowed<'_, '_, PyString>, location: impl fmt::Display) -> PyErr {
     // SAFETY: the argument is a `str`.

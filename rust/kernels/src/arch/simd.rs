@@ -180,8 +180,8 @@ pub trait Simd: Copy + Send + Sync {
         false
     }
 
-    /// Runs a computation that counts bits by [`add_differing_bits`](Simd::add_differing_bits), compiled with the
-    /// instruction that counts the bits of all words of a vector, where the CPU has it.
+    /// Runs a computation that counts bits by [`add_differing_bits`](Simd::add_differing_bits). Where the CPU has an
+    /// instruction to count the bits of all words of a vector, the computation is compiled with it.
     #[inline(always)]
     fn run_counting<K: Kernel>(self, kernel: K) -> K::Output {
         self.run(kernel)

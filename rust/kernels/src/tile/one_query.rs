@@ -1,4 +1,4 @@
-//! The tile of stored vectors beside one query: a few rows, read where they are, of which each has a lane.
+//! The tile of stored vectors beside one query: a few rows, each in a lane, read where they are.
 //!
 //! In a [`VectorTile`](super::VectorTile) the lanes are queries. With one query all but one would be idle.
 //!

@@ -83,8 +83,8 @@ pub fn attend(
     }
 }
 
-/// Computes dq, dk and dv of one sequence into its rows of `dqkv`, which is laid out as `qkv`, and adds to `sums`, of which
-/// those that the heads have must have their size.
+/// Computes dq, dk and dv of one sequence into its rows of `dqkv`, which is laid out as `qkv`, and adds to `sums`. The
+/// sums that the heads have must have their size.
 ///
 /// `statistics` are the statistics from [`attend`], `context` and `dcontext` c and dc.
 #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]

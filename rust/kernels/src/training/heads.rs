@@ -164,7 +164,7 @@ impl VisibleKeys<'_> {
     }
 }
 
-/// Returns `x` in the lanes, the first of which is column `at`, that are among the columns, and `other` in the others.
+/// Returns `x` in the lanes that are among the columns, and `other` in the others. The first lane is column `at`.
 #[inline(always)]
 pub(super) fn only<S: Simd>(simd: S, columns: &Range<usize>, at: usize, x: S::V, other: S::V) -> S::V {
     let within = simd.first(columns.end.saturating_sub(at), x, other);

@@ -63,7 +63,7 @@ pub(super) struct Layer<'a, 'p> {
 }
 
 impl Layer<'_, '_> {
-    /// Returns the norm whose result is the input of a sub-layer, where that is one of the sub-layer before it.
+    /// Returns the norm whose result is the input of a sub-layer, where the norm belongs to the sub-layer before it.
     fn norm_before(&self, place: usize) -> Option<(&Norm, bool)> {
         let before = &self.packed[place.checked_sub(1)?];
         before.again.as_ref().map(|norm| (norm, true)).or(before.after.as_ref().map(|norm| (norm, false)))
