@@ -344,7 +344,7 @@ impl Kernel for AttentionHead<'_, '_> {
             }
             let scores = View::new(scores, n);
             let mut part = [Row::ZERO; MAX_PAIR_ROWS];
-            // The keys of the tile, so that keys that are not seen change no bit.
+            // Blocks as large as the tile's, so that keys that are not seen change no bit.
             let panels_of_block = match (&visible, &products) {
                 (None, _) => key_panels,
                 (Some(_), None) => BLOCK_PANELS,

@@ -22,7 +22,7 @@ impl Row {
     pub const ZERO: Row = Row([0.0; PANEL]);
 }
 
-/// Adds each number of `from` to the same one of `to`, as far as both have rows.
+/// Adds each number of `from` to the number of `to` at the same place, as far as both have rows.
 pub(crate) fn add_rows(from: &[Row], to: &mut [Row]) {
     for (to, from) in to.iter_mut().zip(from) {
         to.0.iter_mut().zip(from.0).for_each(|(to, x)| *to += x);
