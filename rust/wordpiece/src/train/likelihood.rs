@@ -9,7 +9,7 @@
 //! 1. A pair is eligible if g ≥ `min_frequency` (and ≥ 1). Its score is g(a, b) / (f(a) · f(b)).
 //! 2. Choose the pair with the highest score; on a tie, the larger g, then the smaller left id, then the smaller right
 //!    id. Scores are compared as fractions of integers, so rounding never decides.
-//! 3. Merge it in all words as [`bpe`](super::bpe) does; f and g are then computed from the new segmentation.
+//! 3. Merge it in all words as [`bpe`](super::bpe) does; f and g then describe the new segmentation.
 //! 4. Stop if the vocabulary has the requested size or no pair is eligible.
 //!
 //! # Algorithm
