@@ -38,7 +38,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 templates_path = ["_templates"]
 exclude_patterns = ["images/*.py", "images/gallery/*.json"]
 nitpicky = True
-# Where files of the repository are that are no pages; pyproject.toml alone names it.
+# Where files of the repository are that are not pages; pyproject.toml alone names it.
 repository = _project["urls"]["Repository"]
 
 

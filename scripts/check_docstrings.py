@@ -1,6 +1,6 @@
 """Check the docstrings of the public names by the rules of numpydoc, without an exception.
 
-The names are those of tests/data/public_names.txt, members of classes included.
+The names are listed in tests/data/public_names.txt, members of classes included.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIST = ROOT / "tests" / "data" / "public_names.txt"
 RULES = ("GL08", "PR01", "PR02", "PR03", "PR04", "PR07", "RT01", "RT03", "YD01", "EX01")
 #: An error that a function raises itself is not in its section Raises.
 RAISES = "RS01"
-#: tests/test_docstrings.py compares those of classes, where the fields of a record may be attributes.
+#: tests/test_docstrings.py compares the names of classes, where the fields of a record may be attributes.
 OF_FUNCTIONS = ("PR01", "PR02", "PR03")
 #: Formulas of one array, which their first line states.
 FORMULAS = "wordpiece_bert.bert.functional."
@@ -43,7 +43,7 @@ def names() -> Iterator[str]:
         found = re.match(r"(?:class )?([\w.]+)(?=[(]|$)", line)
         if found and " is " not in line and "._" not in found[1].replace(".__call__", ""):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # those of other packages
+                warnings.simplefilter("ignore")  # warnings of other packages
                 value = resolved(found[1])
             if inspect.isroutine(value) or inspect.isclass(value):
                 yield found[1]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fail unless a tag is that of the version in pyproject.toml, and the text says how to install the package from PyPI:
+# Fail unless a tag names the version in pyproject.toml, and the text says how to install the package from PyPI:
 #
 #     scripts/check_release.sh v0.1.0
 set -euo pipefail

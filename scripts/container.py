@@ -3,10 +3,10 @@
     python scripts/container.py [--port 8123]
 
 Each instruction is taken from the Dockerfile and carried out in build/container: folders of the image are folders
-there, pip is that of a new environment, and the server and its health check run as the user of the image, where this
-process may change the user and that user can read the files; the output says which user it was. An instruction
-that is not known here is an error, so that a change of the Dockerfile is noticed. Then the server ranks two texts with
-a model of examples/make_models.py, and ends when it is told to.
+there, pip is the pip of a new environment, and the server and its health check run as the user of the image, where this
+process may change the user and that user can read the files; the output says which user it was. An instruction that is
+not known here is an error, so that a change of the Dockerfile is noticed. Then the server ranks two texts with a model
+of examples/make_models.py, and ends when it is told to.
 """
 
 from __future__ import annotations

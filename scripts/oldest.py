@@ -2,8 +2,8 @@
 
     python scripts/oldest.py > constraints.txt
 
-They are those of the dependencies and of the extras. What the tests compare with has one version (group ``test``), and
-stays as it is.
+They are the versions of the dependencies and of the extras. What the tests compare with has one version (group
+``test``), and stays as it is.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The list has the names that the pages in ``docs/reference/`` list. A function is a line with its parameters and
 their defaults. A class is a line with its bases, its own attributes on the next, and a line for each of its methods.
 What a class inherits is listed with it, unless several public classes share the base: then it stands once, at the base.
-A module that needs a package which is not installed keeps the lines that it has. Classes that derive from those of a
+A module that needs a package which is not installed keeps the lines that it has. Classes that derive from classes of a
 framework are left out: what they have depends on its version.
 
 The tests compare the list with the package, so that no public name changes unseen.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 LIST = ROOT / "tests" / "data" / "public_names.txt"
 PACKAGE = "wordpiece_bert"
-#: Integrations whose classes derive from those of a framework, on which their members depend.
+#: Integrations whose classes derive from classes of a framework, on which their members depend.
 DERIVED = ("bertopic", "chroma", "haystack", "keybert", "lancedb", "langchain", "llama_index")
 
 
@@ -48,7 +48,7 @@ def public_names() -> tuple[dict[str, Any], list[str]]:
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # those of other packages
+                warnings.simplefilter("ignore")  # warnings of other packages
                 module = importlib.import_module(name)
         except MissingPackageError:
             missing.append(name)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the Rust tests under AddressSanitizer, and those of the portable code under Miri. Names at the end what it did not run.
+# Runs the Rust tests under AddressSanitizer, and the tests of the portable code under Miri. Names at the end what it did not run.
 #
 # Both need a nightly toolchain: rustup toolchain install nightly --component miri,rust-src. AddressSanitizer checks all
 # instruction sets of this CPU; the standard library and the C libraries (Oniguruma, Zstandard) are not instrumented. Miri is
@@ -21,7 +21,7 @@ if cargo +nightly --version >/dev/null 2>&1; then
     for crate in "${crates[@]}"; do
         echo "sanitize: AddressSanitizer, $crate"
         # A target is named so that build scripts and macros, which run on the host, are not instrumented. Tests ask for memory
-        # that cannot be had: the allocator returns null for it, as that of the system does, instead of ending the process.
+        # that cannot be had: the allocator returns null for it, as the system's allocator does, instead of ending the process.
         ASAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/sanitize \
             cargo +nightly test --locked --lib --tests --target "$host" -p "$crate" "$@"
     done

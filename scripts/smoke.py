@@ -3,10 +3,10 @@
     python scripts/smoke.py [--compare FILE [--same-cpu]]
 
 Prints one JSON object: the instruction sets that the package finds on this CPU, and digests of the ids of a few texts
-and of the vectors of a small random model. The vectors are those of the NumPy engine within rounding, or it fails. FILE
+and of the vectors of a small random model. The vectors equal the NumPy engine's within rounding, or it fails. FILE
 holds the output of another build: its ids must be the same, and its vectors where it found the same instruction sets.
-With --same-cpu it was printed on this CPU, so the instruction sets must be the same, too.
-Needs nothing but the package and NumPy, and reads no other file of the source tree.
+With --same-cpu it was printed on this CPU, so the instruction sets must be the same, too. Needs nothing but the package
+and NumPy, and reads no other file of the source tree.
 """
 
 from __future__ import annotations

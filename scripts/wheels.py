@@ -4,7 +4,7 @@
 
 NAME is one of the WHEELS below, ``sdist``, or ``all``; without names, the wheel for any Linux on this processor. Run it
 with a Python that has maturin[zig] and auditwheel (`make wheel` installs them). Builds are reproducible: paths of this
-machine are mapped away, and times are those of the last commit. With --twice each wheel is built twice, and the files
+machine are mapped away, and times are taken from the last commit. With --twice each wheel is built twice, and the files
 must be equal.
 
 Prints a line for each: "built, tested", "built, not tested: REASON", "built, refused: REASON" (it fails a test, and is
@@ -114,7 +114,7 @@ def builders_paths() -> dict[Path, str]:
 
 
 def reproducible() -> dict[str, str]:
-    """The environment of a build: no path of this machine in the library, no time but that of the commit."""
+    """The environment of a build: no path of this machine in the library, no time but the commit's."""
     paths = builders_paths().items()
     rust = " ".join([os.environ.get("RUSTFLAGS", ""), *(f"--remap-path-prefix={path}={name}" for path, name in paths)])
     c = " ".join(f"-ffile-prefix-map={path}={name}" for path, name in paths)
@@ -325,7 +325,7 @@ def report(name: str, folder: Path, *, twice: bool, strict: bool) -> bool:
         result = f"not tested: {error}"
     except (OSError, WheelError, subprocess.CalledProcessError) as error:
         print(f"{built}, refused: {reason_of(error)}", flush=True)
-        (folder / path.name).unlink(missing_ok=True)  # that of an earlier build
+        (folder / path.name).unlink(missing_ok=True)  # the wheel of an earlier build
         return False
     else:
         result = "tested"

@@ -1,8 +1,8 @@
 """Settings of all tests: the profiles of Hypothesis, the threads of other libraries, and signal handlers.
 
 By default the property tests run the same 50 examples every time, so that a failure is caused by the change under test; with
-HYPOTHESIS_PROFILE=quick the same 10, as `make test` does. With HYPOTHESIS_PROFILE=random each run draws 150 others, or those
-of ``--hypothesis-seed``; `make fuzz` runs many seeds.
+HYPOTHESIS_PROFILE=quick the same 10, as `make test` does. With HYPOTHESIS_PROFILE=random each run draws 150 others, or
+the examples of ``--hypothesis-seed``; `make fuzz` runs many seeds.
 """
 
 import os

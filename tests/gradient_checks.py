@@ -106,7 +106,7 @@ def assert_gradients(found: Any, expected: Any, tolerance: float = 3e-6) -> None
         own = found.gradients[name]
         assert own.shape == g.shape
         assert own.dtype == np.float32
-        # Those that vanish, such as that of a key bias, are noise beside the largest.
+        # Gradients that vanish, such as the gradient of a key bias, are noise beside the largest.
         limit = max(tolerance * (float(np.abs(g).max()) + 0.05 * largest), 1e-6 * largest)
         assert float(np.abs(own - g).max()) <= limit, name
     assert (found.de is None) == (expected.de is None)

@@ -15,7 +15,7 @@ __all__ = ["HOSTILE", "MB", "PACKED", "REQUESTS", "filled", "hostile_body", "pat
 MB = 1 << 20
 
 #: Requests by their path, and after a space which of several on that path; where the text or texts of a body stand, is
-#: None. The models are those of `tiny_models`.
+#: None. The models come from `tiny_models`.
 REQUESTS: dict[str, dict[str, Any]] = {
     "/v1/embeddings": {"input": None, "model": "sentences"},
     "/v1/embed": {"texts": None, "model": "sentences"},
@@ -119,7 +119,7 @@ def _members(content: bytes) -> Callable[[], bytes]:
     return lambda: member * ((8 * MB - 999) // len(member))
 
 
-#: The kinds of packed bodies: gzip of up to 8 MB, which is no JSON or not as long as it may be.
+#: The kinds of packed bodies: gzip of up to 8 MB, which is not JSON or not as long as it may be.
 PACKED: dict[str, Callable[[], bytes]] = {
     "empty members": _members(b""),
     "members of a byte": _members(b" "),

@@ -30,7 +30,7 @@ PATHS = (
 
 
 def available(dtype: str) -> tuple[str, ...]:
-    """Return those of `PATHS` that this CPU has."""
+    """Return the paths among `PATHS` that this CPU has."""
     found = []
     for path in PATHS:
         try:

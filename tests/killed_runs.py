@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-# Counted are the calls and returns that the package makes in the main thread, those of compiled functions included.
+# Counted are the calls and returns that the package makes in the main thread, calls of compiled functions included.
 _COUNTED = """
 import os, signal, sys
 last, program = int(sys.argv[1]), sys.argv[2]

@@ -503,10 +503,10 @@ CHECKS: dict[str, Callable[[Opened, View, dict[str, Any]], None]] = {
 
 
 def own_names(selection: dict[str, Any], name: str, kind: str) -> dict[str, Any]:
-    """The choices that a view alone has begin with its name in the address; here with its kind, as those of the first."""
+    """The choices that a view alone has begin with its name in the address; here with its kind, as the first's."""
     others = {key: value for key, value in selection.items() if not re.match(rf"{kind}\.", key)}
     own = {kind + key.removeprefix(name): value for key, value in selection.items() if key.startswith(f"{name}.")}
-    if name == kind:  # not those of the second
+    if name == kind:  # not the choices of the second
         own = {key: value for key, value in own.items() if not re.match(rf"{kind}\.\d", key)}
     return others | own
 

@@ -43,7 +43,7 @@ def rgb(texts: list[str]) -> Any:
 
 
 def check_shares(found: Any, expected: Any, *, root: bool = False, of: str = "", slack: float = 0.0) -> None:
-    """Places in a scale are those of the expected values; with `root` the places are their (signed) square roots.
+    """Places in a scale are the places of the expected values; with `root` the places are their (signed) square roots.
 
     `slack` is how far what is stored may be from the values.
     """

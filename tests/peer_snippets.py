@@ -70,7 +70,7 @@ def cases() -> list[Case]:
 
 
 def with_own_imports(code: str) -> str:
-    """Change the imports of sentence-transformers to those of this package, and nothing else."""
+    """Change the imports of sentence-transformers to imports of this package, and nothing else."""
 
     def changed(found: re.Match[str]) -> str:
         names = [name.strip() for name in found[2].split(",")]
@@ -82,7 +82,7 @@ def with_own_imports(code: str) -> str:
 
 
 def make_models(folder: Path) -> dict[str, str]:
-    """Return the folders that the cases name; those of toys are made."""
+    """Return the folders that the cases name; the folders of toys are made."""
     from tiny_models import make_all
     from wordpiece_bert.hub import find_model
 

@@ -184,7 +184,7 @@ def documents_of(
     abbreviations: Iterable[str] = ABBREVIATIONS,
     numbers: Sequence[int] | None = None,
 ) -> Iterator[Text]:
-    """The documents of files, which are given as their contents; `numbers` are those of the files in a longer list."""
+    """The documents of files, which are given as their contents; `numbers` are the files' numbers in a longer list."""
     for number, content in zip(numbers or range(len(files)), files, strict=True):
         lines = lines_of(content)
         if documents == "blank-line":
@@ -536,7 +536,7 @@ def static_masks(
 
 
 def joined_row(sequences: Sequence[Row]) -> Row:
-    """A packed row as one: the identity is that of its first sequence."""
+    """A packed row as one: the identity is its first sequence's."""
     return Row([one for row in sequences for one in row.ids], identity=sequences[0].identity)
 
 

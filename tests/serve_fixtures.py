@@ -76,7 +76,7 @@ def client(folders: Path) -> Iterator[Client]:
 
 @pytest.fixture(autouse=True)
 def _closing(client: Client) -> Iterator[None]:
-    """Close the clients of a test, but not that of the module, which is made before."""
+    """Close the clients of a test, but not the client of the module, which is made before."""
     before = list(Client.opened)
     yield
     for client in Client.opened[len(before) :]:

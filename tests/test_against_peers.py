@@ -1,7 +1,7 @@
 """This package and the programs it has to agree with, on texts that Hypothesis makes and on every code point.
 
 The reference is `tokenizers` 0.23.3 (and `transformers` 5.23.0 on top of it); without them these tests are skipped, with
-another version too, for it may have changed. All fields are compared, and those of all overflow windows.
+another version too, for it may have changed. All fields are compared, also of all overflow windows.
 """
 
 from __future__ import annotations

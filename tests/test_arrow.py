@@ -62,7 +62,7 @@ def assert_reads(column: Callable[[], Any], texts: list[Any], *, split: bool = F
     for ours in (tok.encodings(column(), **some), tok.encodings(column(), threads=3, **some)):
         assert [fields(encoding) for encoding in ours] == [fields(encoding) for encoding in theirs]
     ours = tok(column(), padding=True, is_split_into_words=split)
-    if split and not texts:  # an empty list is one text without words, an empty column is no text
+    if split and not texts:  # an empty list is one text without words, an empty column has no text
         assert ours["input_ids"].shape == (0, 0)
         return
     theirs = tok(texts, padding=True, is_split_into_words=split)

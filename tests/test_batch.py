@@ -34,7 +34,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def assert_agree(batch: wb.RaggedBatch, encodings: list[wb.Encoding], texts: list[wb.Encoding]) -> None:
-    """Assert that the flat arrays are those of the rows, concatenated; `texts` are the rows that are not windows."""
+    """Assert that the flat arrays are the rows' arrays, concatenated; `texts` are the rows that are not windows."""
 
     def flat(name: str) -> list[Any]:
         values = [value for encoding in encodings for value in getattr(encoding, name)]

@@ -1,4 +1,4 @@
-"""`ByteLevel`, the pre-tokenizer and the decoder: equal to that of `tokenizers`."""
+"""`ByteLevel`, the pre-tokenizer and the decoder: equal to the ones of `tokenizers`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_encodings_equal_those_of_tokenizers(text: str, normalizer: Any, pre_tok
 
 @given(st.lists(st.one_of(st.sampled_from(sorted(VOCAB)), st.sampled_from(["<e>", "aé"])), max_size=12))
 def test_decoding_equals_that_of_tokenizers(tokens: list[str]) -> None:
-    # Also bytes that are not UTF-8, and added tokens, whose characters are not those of bytes.
+    # Also bytes that are not UTF-8, and added tokens, whose characters do not stand for bytes.
     decoder = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     word_piece = {"type": "WordPiece", "prefix": "##", "cleanup": False}
     for chosen in (decoder, {"type": "Sequence", "decoders": [word_piece, decoder]}):

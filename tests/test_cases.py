@@ -12,7 +12,7 @@ import case_files
 import wordpiece_bert as wb
 from wordpiece_bert import _core, errors
 
-# A file's truncation warns where it cuts, and a padding whose id is not that of its token warns on loading: these cases
+# A file's truncation warns where it cuts, and a padding whose id is not its token's warns on loading: these cases
 # follow files on purpose.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets"),

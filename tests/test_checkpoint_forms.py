@@ -184,7 +184,7 @@ def test_transformers_reads_the_saved_configuration(folder: str, tmp_path: Path)
     AutoModel.from_pretrained(MODELS / folder).save_pretrained(tmp_path)
     saved = transformers.AutoConfig.from_pretrained(tmp_path).to_dict()
     original = transformers.AutoConfig.from_pretrained(MODELS / folder).to_dict()
-    # Fields for training, such as dropout, may differ; those of the arithmetic and the labels may not.
+    # Fields for training, such as dropout, may differ; fields of the arithmetic and the labels may not.
     read = {"architectures", "model_type", "dtype", *json.loads((tmp_path / "config.json").read_text())}
     for key in read & original.keys():
         assert saved[key] == original[key], key

@@ -105,7 +105,7 @@ def test_the_engines_agree(config: DebertaV2Config, data: st.DataObject, seed: i
 
 
 def test_buckets_that_no_distance_has_are_left_out() -> None:
-    """With nearly as many buckets as distances, rows of the table lie between those of neighbouring distances."""
+    """With nearly as many buckets as distances, rows of the table lie between the rows of neighbouring distances."""
     config = DebertaV2Config(
         vocab_size=50,
         hidden_size=32,

@@ -88,7 +88,7 @@ TESTS = re.compile(r"^( *)#\[cfg\(test\)\]\n(?: *#\[.*\n)*(?:.*;\n|.*\{\n(?:.*\n
 
 
 def lines_of(source: str) -> tuple[int, int]:
-    """The lines of documentation, and those of code, of a Rust file; tests and other comments are neither."""
+    """The lines of documentation, and the lines of code, of a Rust file; tests and other comments are neither."""
     lines = [line.strip() for line in TESTS.sub("", source).splitlines()]
     documentation = sum(line.startswith(("///", "//!")) for line in lines)
     return documentation, sum(bool(line) and not line.startswith("//") for line in lines)

@@ -467,7 +467,7 @@ def test_the_address_is_the_same_everywhere() -> None:
 
 
 def test_an_index_shows_the_readme_and_the_addresses() -> None:
-    """They are those of the package as it is installed: `make test` installs it again when README.md was changed."""
+    """They are read from the package as it is installed: `make test` installs it again when README.md was changed."""
     metadata = importlib.metadata.metadata("wordpiece-bert")
     assert metadata["Description-Content-Type"].startswith("text/markdown")
     # The payload, which importlib_metadata moves here once a package has imported it.

@@ -179,7 +179,7 @@ def test_every_parameter_is_described_once_and_nothing_else(name: str) -> None:
         for parameter in inspect.signature(value).parameters.values()
         if parameter.name not in ("self", "cls") and not parameter.name.startswith("_")
     ]
-    if not name.endswith(".set_params"):  # the protocol of scikit-learn: its names are those of get_params
+    if not name.endswith(".set_params"):  # the protocol of scikit-learn: it takes the names of get_params
         hidden = [str(one) for one in parameters if one.kind is one.VAR_KEYWORD]
         assert not hidden, f"{name} hides its options in {hidden[0]}"
     if name.startswith("wordpiece_bert.bert.functional.") and len(parameters) == 1:

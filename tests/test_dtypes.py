@@ -52,7 +52,7 @@ def test_products_are_faster_only_with_instructions_for_bfloat16(instruction_set
 
 @pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "nomic_model", "albert_model", "deberta_conv_groups"])
 def test_bfloat16_is_close_by_every_path_and_the_same_in_any_batch(folder: str) -> None:
-    """The emulated tiles of AMX among them: packing, tails and epilogues are those of the instruction."""
+    """The emulated tiles of AMX among them: packing, tails and epilogues are the same as with the instruction."""
     exact: Any = AutoModel.from_pretrained(MODELS / folder)
     ids = np.random.default_rng(6).integers(2, exact.config.vocab_size, (5, 21))
     expected = exact(ids).last_hidden_state

@@ -95,7 +95,7 @@ def drawn(cls: type[Any]) -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
 
 
 def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:
-    """A model of a class with random weights; those of `weights` replace them."""
+    """A model of a class with random weights; the weights in `weights` replace them."""
     config, random = drawn(cls)
     return cls(config, random | weights, dtype=dtype)
 

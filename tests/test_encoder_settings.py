@@ -90,7 +90,7 @@ def test_prompts_are_given_when_an_encoder_is_made(kinds: dict[str, Kind], name:
         for other in (pickle.loads(pickle.dumps(encoder)), copy.copy(encoder), copy.deepcopy(encoder)):
             assert other.prompts == encoder.prompts
             assert np.array_equal(call(other), call(encoder))
-        # Empty prompts turn those of the folder off.
+        # Empty prompts turn the prompts of the folder off.
         off = make(folder, prompts=dict.fromkeys(own.prompts, ""))
         assert np.array_equal(call(off), call(own, prompt=""))
 

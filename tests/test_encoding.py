@@ -17,7 +17,7 @@ import wordpiece_bert as wb
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError
 
-# A file's truncation warns where it cuts, and a padding whose id is not that of its token warns on loading: these cases
+# A file's truncation warns where it cuts, and a padding whose id is not its token's warns on loading: these cases
 # follow files on purpose.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*by the truncation that the tokenizer's file sets"),
@@ -132,7 +132,7 @@ def test_windows_of_a_pair_are_nested_as_in_the_reference() -> None:
 
 
 def test_windows_are_computed_on_demand() -> None:
-    """A long pair has as many windows as those of one text times those of the other, too many to hold in memory."""
+    """The windows of a long pair are the product of both texts' windows, too many to hold in memory."""
     enc = tokenizer().encode("a b c " * 50_000, "d e f " * 50_000, truncation=True, max_length=7)
     assert enc.tokens == ["[CLS]", "a", "b", "[SEP]", "d", "e", "[SEP]"]
     assert (enc.truncated, enc.n_tokens) == (True, 300_003)

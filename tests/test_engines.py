@@ -28,7 +28,8 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The arrays of an encoder are called CASE.in.NAME and CASE.out.NAME; those of static and other sentence models are not.
+# The arrays of an encoder are called CASE.in.NAME and CASE.out.NAME; the arrays of static and other sentence models are
+# not.
 FOLDERS = sorted(
     file.parent.name for file in MODELS.glob("*/reference.npz") if all(key.count(".") == 2 for key in np.load(file))
 )
@@ -61,7 +62,7 @@ def test_both_engines_give_the_same_numbers(folder: str, case: str) -> None:
     inputs, _ = reference_cases(folder)[case]
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
-    # Which products NumPy's library computes depends on the CPU: NeoBERT is 1.1e-6 away with those of a Xeon.
+    # Which products NumPy's library computes depends on the CPU: NeoBERT is 1.1e-6 away with the products of a Xeon.
     check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING), 2e-6)
 
 
@@ -292,7 +293,7 @@ def test_bfloat16_is_close_and_the_same_in_any_batch(folder: str) -> None:
         assert np.array_equal(x, found[name]) == same, name
         for i in (0, 8):
             np.testing.assert_array_equal(outputs(near(ids[i : i + 1], threads=1))[name][0], found[name][i])
-    # Its weights are those of its arithmetic: rounded, in half the memory.
+    # Its weights are stored as its arithmetic needs them: rounded, in half the memory.
     for name, weight in near.named_parameters():
         original = dict(exact.named_parameters())[name]
         rounded = name.endswith("weight") and near._weights[name].dtype != np.float32

@@ -369,7 +369,7 @@ def test_evaluators_in_a_sequence(encoder: SentenceEncoder) -> None:
     assert evaluator.greater_is_better
     lower = TripletEvaluator(FIRST, SECOND, SECOND)
     lower.greater_is_better = False
-    assert not SequentialEvaluator([similarity, lower]).greater_is_better  # its score is that of the last
+    assert not SequentialEvaluator([similarity, lower]).greater_is_better  # its score is the last one's
     with pytest.raises(InputError, match="must return a dict of measures or a number, not 'x'"):
         SequentialEvaluator([lambda *arguments: "x"])(encoder)
 

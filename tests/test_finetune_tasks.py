@@ -414,7 +414,7 @@ def test_evaluators_are_called_as_an_encoder_is_trained(folder: Path, tmp_path: 
     assert [entry["step"] for entry in evaluations] == [2, 4]
     assert [entry["eval_evaluator_1"] for entry in evaluations] == [-2, -4]
     assert [one[:3] for one in seen] == [(tmp_path / "run" / "eval", 1.0, 2), (tmp_path / "run" / "eval", 2.0, 4)]
-    # The measures are those of the encoder of the moment, and the best encoder is chosen by the first evaluator.
+    # The measures are taken with the encoder of the moment, and the best encoder is chosen by the first evaluator.
     for entry, (*_, encoder) in zip(evaluations, seen, strict=True):
         assert evaluator(encoder)["dev_spearman_cosine"] == entry["eval_dev_spearman_cosine"]
     best = max(evaluations, key=lambda entry: entry["eval_dev_spearman_cosine"])

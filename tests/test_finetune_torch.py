@@ -230,7 +230,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     return record
 
 
-#: The sites of a layer in the order of torch's calls, and those of the heads for sequences.
+#: The sites of a layer in the order of torch's calls, and the sites of the heads for sequences.
 _BERT = ("attention_probs", "attention.output", "output")
 LAYER_SITES = {
     "ModernBert": ("attention_probs", "attention.output", "intermediate"),

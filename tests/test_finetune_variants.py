@@ -155,7 +155,7 @@ def test_both_engines_train_alike(family: str, case: str, checkpointing: bool, t
     assert len(histories[0]) == 12
     assert histories[0] == pytest.approx(histories[1], abs=1e-5)
     for name, array in trained[0].items():
-        # AdamW makes steps of full length of gradients that vanish, whose sign is that of the noise.
+        # AdamW makes steps of full length for gradients that vanish, and their sign comes from the noise.
         noise = name.endswith((".key_proj.bias", ".key.bias"))
         assert np.abs(trained[1][name] - array).max() < (2.4e-2 if noise else 1e-4), name
 

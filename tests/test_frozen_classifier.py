@@ -266,7 +266,7 @@ def missing_labels() -> list[Any]:
     return [*found, pandas.NA, pandas.NaT]
 
 
-#: What is no label of a class, and what the message says of it.
+#: What is not a label of a class, and what the message says of it.
 WRONG: list[tuple[Any, str]] = [
     *((value, "the label is missing") for value in missing_labels()),
     (["a", "b"], "problem_type='multi_label_classification'"),

@@ -349,7 +349,7 @@ def test_a_batch_without_rows_gives_empty_arrays(folder: str, backend: str, leng
 def test_one_number_for_each_text_is_a_class_of_whatever_type(folder: str, problem: Any, labels: Any) -> None:
     loaded: Any = AutoModel.from_pretrained(MODELS / folder)
     weights = dict(loaded.named_parameters())
-    # Two classes, as many as texts: labels [2] are not those of [2, 2].
+    # Two classes, as many as texts: labels [2] are not labels for [2, 2].
     weights |= {name: weights[name][:2] for name in ("classifier.weight", "classifier.bias")}
     config = dataclasses.replace(loaded.config, problem_type=problem, id2label={0: "no", 1: "yes"}, label2id=None)
     model = type(loaded)(config, weights)
@@ -538,7 +538,7 @@ NEWER = [
 
 
 def kinds_of_tensors(tensors: Mapping[str, Any]) -> dict[str, str]:
-    """The name of a tensor of each kind, by its name without the number of the layer: that of the last layer."""
+    """The name of a tensor of each kind, by its name without the number of the layer: the tensor of the last layer."""
     return {re.sub(r"\.\d+\.", ".N.", name): name for name in tensors}
 
 
@@ -803,7 +803,8 @@ def test_heads_without_a_reference_are_their_formulas(name: str, tmp_path: Path)
     assert {key for key, _ in again.named_parameters()} == set(weights)
 
 
-#: Heads that are those of another family, over encoders that are tested by themselves: the folder for their sizes.
+#: Heads that equal the heads of another family, over encoders that are tested by themselves: the folder for their
+#: sizes.
 KIN = {
     f"{family}For{head}": folder
     for family, folder, heads in (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = needs_chromium
 
-#: The height of a frame and that of what is in it.
+#: The height of a frame and the height of what is in it.
 HEIGHTS = "() => [innerHeight, Math.ceil(app.getBoundingClientRect().height)]"
 FITS = "() => innerHeight === Math.ceil(app.getBoundingClientRect().height) && !!document.querySelector('[data-ready]')"
 

@@ -12,7 +12,7 @@ from wordpiece_bert.inspect.colours import group_mark
 
 
 def sentences(count: int, groups: int = 5, width: int = 24) -> np.ndarray:
-    """Vectors in groups, as those of sentences are."""
+    """Vectors in groups, as vectors of sentences are."""
     rng = np.random.default_rng(7)
     centres = rng.normal(size=(groups, width))
     return (centres[np.arange(count) % groups] * 2 + rng.normal(size=(count, width))).astype(np.float32)

@@ -84,7 +84,7 @@ def test_weights_of_a_long_text_are_stored_by_factors_of_their_scores() -> None:
     assert error.max() <= TOLERANCE * 1.001
     assert np.median(error) <= TOLERANCE / 10
     assert sum(map(len, packed.parts)) < sum(map(len, pack(weights, "rows").parts)) / 2
-    # Weights with something added to the scores are no softmax of the products.
+    # Weights with something added to the scores are not a softmax of the products.
     assert pack_scores(softmax(np.log(weights) + rng.normal(size=weights.shape).astype(np.float32)), q, k) is None
 
 

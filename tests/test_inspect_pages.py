@@ -189,7 +189,7 @@ def test_command_writes_a_page(folders: Path, tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("length", [4, 6, 1000])
 def test_command_cuts_every_view_at_the_same_length(folders: Path, tmp_path: Path, length: int) -> None:
-    """Every view of a text has the tokens of the trace, also those of another model."""
+    """Every view of a text has the tokens of the trace, also the views of another model."""
     out, text = tmp_path / "page.html", "the capital of france is a wonderful city of the film"
     for name in ("words", "reviews"):
         command = ["inspect", text, "-m", str(folders / name), "-o", str(out), "--max-length", str(length), "-q"]

@@ -39,7 +39,7 @@ LATE = """
     window.print = () => {};
 """
 
-#: What can be done with the controls that are shown, by name, and what does it; those of the page itself too.
+#: What can be done with the controls that are shown, by name, and what does it; the controls of the page itself too.
 CONTROLS = """
     const KEYS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
     const POINTED = ["canvas", "td[data-cell]", ".piece:not(.cut)", ".pair", ".heads [data-head]"].join();

@@ -103,7 +103,7 @@ def test_the_points_of_a_map_are_shapes_in_the_colours_of_their_groups(open_page
 
 
 def test_a_page_and_a_picture_of_python_have_the_same_cells(open_page: Any) -> None:
-    """Values that a page stores exactly: those of a text in which each head looks at whole shares of its row."""
+    """Values that a page stores exactly: of a text in which each head looks at whole shares of its row."""
     weights = np.zeros((2, 2, 4, 4), np.float32)
     for number in range(16):
         weights[number // 8, number // 4 % 2, number % 4, number % 4] = 1

@@ -308,7 +308,7 @@ def test_inputs_that_one_token_has_many_times_larger_are_not_quantized() -> None
 
 
 def test_an_input_that_calibration_has_not_seen_takes_no_digits_of_the_others() -> None:
-    """As a unit after a ReLU that no calibration row activates: its factor is like those of the others."""
+    """As a unit after a ReLU that no calibration row activates: its factor is like the factors of the others."""
     random = np.random.default_rng(2)
     w = random.normal(size=(50, 64)).astype(np.float32)
     x = random.normal(size=(400, 64))

@@ -226,7 +226,7 @@ def test_haystack_saves_and_loads_pipelines(folder: Path, tmp_path: Path) -> Non
 
 
 def test_haystack_embeds_what_it_is_told(folder: Path, encoder: SentenceEncoder) -> None:
-    """The texts are those of the embedders of Haystack itself, in the order of documents, in threads too."""
+    """The texts are the same as for the embedders of Haystack itself, in the order of documents, in threads too."""
     haystack = package("haystack", "haystack-ai")
     from wordpiece_bert.integrations.haystack import WordPieceDocumentEmbedder, WordPieceTextEmbedder
 

@@ -65,7 +65,7 @@ def drawn(config: JinaBertConfig, form: str, seed: int) -> Weights:
 
 
 def slope(head: int, heads: int) -> float:
-    """The slope of a head: a geometric sequence, and between its numbers those of twice as many heads."""
+    """The slope of a head: a geometric sequence, and between its numbers the slopes of twice as many heads."""
     power = 1
     while 2 * power <= heads:
         power *= 2

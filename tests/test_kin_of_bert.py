@@ -77,7 +77,7 @@ HEADS = {
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
 @pytest.mark.parametrize("head", HEADS)
 def test_heads_pass_the_tasks_to_their_encoder(head: str, backend: str) -> None:
-    """Their logits are those of the encoder whose word vectors have the rows of the tasks in them."""
+    """Their logits equal those from the encoder whose word vectors have the rows of the tasks in them."""
     kind: Any = getattr(bert, f"ErnieFor{head}")
     random = np.random.default_rng(1)
     layout = kind._layout(small_ernie())

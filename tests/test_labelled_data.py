@@ -1,4 +1,4 @@
-"""Labelled data: what is no text, is a mistake in labels or files, or no label of the training; and F1 of each label."""
+"""Labelled data: what is not text, mistakes in labels or files, labels that training lacks; and F1 of each label."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-#: What is no text, and what a message says of it.
+#: What is not text, and what a message says of it.
 NO_TEXTS = [
     (None, r"the text is missing \(None\)"),
     (math.nan, r"the text is missing \(nan\)"),

@@ -204,7 +204,7 @@ def test_validity_of_arrow_strings_is_any_byte_but_zero() -> None:
     data, ends = np.frombuffer(b"abc", np.uint8), np.array([1, 2, 3])
     block = _core.TextBlock.from_arrow("x", 0, [(data, ends, np.array([1, 0, 2], np.uint8))], "skip")
     assert block.texts() == ["a", "c"]
-    with pytest.raises(TypeError):  # a bool array can hold bytes that are no Rust bool
+    with pytest.raises(TypeError):  # a bool array can hold bytes that are not a Rust bool
         _core.TextBlock.from_arrow("x", 0, [(data, ends, np.array([True, False, True]))], "skip")  # type: ignore[list-item]
 
 

@@ -1,4 +1,4 @@
-"""Loading a model: tensors are read when they are packed, and peak memory stays near that of the weights."""
+"""Loading a model: tensors are read when they are packed, and peak memory stays near the memory of the weights."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def weights() -> dict[str, Any]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that is removed at once: pytest keeps those of three runs."""
+    """A folder that is removed at once: pytest keeps the folders of three runs."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
 

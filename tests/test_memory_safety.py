@@ -48,7 +48,8 @@ def bad(*numbers: int) -> str:
     return str(np.array(numbers, np.uint32).view(f"<U{len(numbers)}").tolist()[0])
 
 
-#: 0x20AC01 gets four bytes that are not UTF-8, and 0x1010041 those of U+10041; and one after characters of each width.
+#: 0x20AC01 gets four bytes that are not UTF-8, and 0x1010041 gets the bytes of U+10041; and one after characters of
+#: each width.
 TEXTS = {
     (0x20AC01, 1): bad(0x61, 0x20AC01),
     (0x1010041, 1): bad(0x61, 0x1010041),

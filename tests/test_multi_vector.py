@@ -96,7 +96,7 @@ def test_queries_are_filled_up_and_cut(encoder: MultiVectorEncoder) -> None:
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])
 def test_tokens_that_are_filled_in_are_seen_only_where_the_model_says_so(tmp_path: Path, backend: str) -> None:
-    """Whether the first vector, that of [CLS], depends on how many tokens are filled in."""
+    """Whether the first vector, of [CLS], depends on how many tokens are filled in."""
     for attend in (False, True):
         first = []
         for length in (12, 20):

@@ -79,7 +79,7 @@ def test_the_configuration_of_another_family_is_refused() -> None:
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_example_of_a_class_is_about_it(name: str) -> None:
-    """The examples themselves are run with those of its module (test_surface.py)."""
+    """The examples themselves are run with the examples of its module (test_surface.py)."""
     kind = class_of(name)
     _, _, examples = inspect.cleandoc(kind.__doc__ or "").partition("Examples\n--------\n")
     assert re.search(rf"\b{name}\.from_(config|pretrained)\(", examples), examples

@@ -45,7 +45,7 @@ VECTORS[1] = [1, 0, 2, 1]
 class Tensor:
     """A tensor of torch as NumPy sees it: `__array__` calls `numpy`, which raises what torch raises.
 
-    The messages are those of ``torch/csrc/utils/tensor_numpy.cpp``.
+    The messages come from ``torch/csrc/utils/tensor_numpy.cpp``.
     """
 
     layout = "torch.strided"

@@ -1,7 +1,7 @@
 """Every public name and argument of transformers' tokenizers and models works here, or its error says what to use.
 
-The lists are those of the installed transformers. Its models cannot be imported without PyTorch, so their names are read from
-its source.
+The lists come from the installed transformers. Its models cannot be imported without PyTorch, so their names are read
+from its source.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plans of any parts: what follows from a plan holds for each, not for the families alone.
 
-Shapes, a row alone and in a batch, NumPy and the kernels, gradients, saving and loading. Outputs equal to those of other
-programs are tested for recorded models, in test_heads.py and test_engines.py.
+Shapes, a row alone and in a batch, NumPy and the kernels, gradients, saving and loading. That outputs equal other
+programs' is tested for recorded models, in test_heads.py and test_engines.py.
 """
 
 from __future__ import annotations

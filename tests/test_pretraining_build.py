@@ -1,4 +1,4 @@
-"""Token stores that are built equal those of the slow reference, also after kill -9 at random moments."""
+"""Token stores that are built equal the stores of the slow reference, also after kill -9 at random moments."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_a_run_goes_on_only_after_what_is_intact(
     name: str,
     data: st.DataObject,
 ) -> None:
-    """Whatever happened to the journal or to a shard: the bytes are those of an unbroken run, or it is refused."""
+    """Whatever happened to the journal or to a shard: the bytes equal an unbroken run's, or it is refused."""
     folder = tmp_path_factory.mktemp("damaged") / name
     shutil.copytree(stopped_folders / name, folder)
     path = data.draw(st.sampled_from([folder / "journal.jsonl", *sorted(folder.iterdir())]))

@@ -1,4 +1,4 @@
-"""Batches of example folders equal those of the slow reference. The folders here are written with NumPy alone."""
+"""Batches of example folders equal the batches of the slow reference. The folders here are written with NumPy alone."""
 
 from __future__ import annotations
 

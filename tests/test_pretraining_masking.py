@@ -1,4 +1,4 @@
-"""Masks equal those of the slow reference, and of the worked examples, byte for byte."""
+"""Masks equal the masks of the slow reference, and of the worked examples, byte for byte."""
 
 from __future__ import annotations
 

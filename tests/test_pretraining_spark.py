@@ -1,4 +1,4 @@
-"""Examples made on Spark are those of one machine given the same shards, also after a killed and retried task."""
+"""Examples made on Spark equal one machine's, given the same shards, also after a killed and retried task."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ try:
 except (ImportError, RuntimeError) as error:  # RuntimeError: a torchvision of another torch
     pytest.skip(f"mosaicml-streaming cannot be imported: {error}", allow_module_level=True)
 
-# Its own warnings, and those of what it imports, are not errors of these tests.
+# Its own warnings, and the warnings of what it imports, are not errors of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 TOK = tokenizer()

@@ -1,4 +1,4 @@
-"""The list of public names with their signatures is that of the package."""
+"""The list of public names with their signatures is the package's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`scripts/published_speed.py`: each published number of others is that of the engine that is fastest for it."""
+"""`scripts/published_speed.py`: each published number of others comes from the engine that is fastest for it."""
 
 from __future__ import annotations
 

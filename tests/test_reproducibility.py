@@ -178,7 +178,7 @@ def test_minilm_has_the_same_bits_however_texts_are_encoded(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_vectors_of_other_instruction_sets_are_near(dtype: str) -> None:
-    """The bounds are those of the page."""
+    """The bounds are the page's."""
     short = [i for i, text in enumerate(TEXTS) if len(text) < 50][:10]
     for one, other in combinations(available(dtype), 2):
         x, y = vectors(dtype, one), vectors(dtype, other)
@@ -209,7 +209,7 @@ def test_extensions_change_no_bits() -> None:
 
 
 def test_int8_weights_are_the_same_integers_on_every_path(tmp_path: Path) -> None:
-    """The digest is that of the first version: another one means that int8 models are quantized otherwise."""
+    """The digest is the first version's: another one means that int8 models are quantized otherwise."""
     digests = set()
     for path in available("int8"):
         forced(MODELS / "sentence_plain_folder", "int8", path).save_pretrained(tmp_path / path)

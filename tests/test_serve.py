@@ -1,4 +1,4 @@
-"""The server: answers equal to those of the encoders, real clients, refusals, bad input, bad clients, and its end."""
+"""The server: answers equal to the encoders', real clients, refusals, bad input, bad clients, and its end."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_fields_of_vllm_and_jina_are_known(client: Client, path: str, groups: li
         found = client.post(path, **usual, **IMITATED[group])
         for part in ("data", "results"):
             same = found.get(part) == plain.get(part)
-            assert same or group == "Jina's vectors"  # of length 1, which those of the toy model are not
+            assert same or group == "Jina's vectors"  # of length 1, which the toy model's vectors are not
     for field, wrong, reason in (
         ("mm_processor_kwargs", {"a": 1}, "the models take texts"),
         ("media_io_kwargs", {"a": {}}, "the models take texts"),

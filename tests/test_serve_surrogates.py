@@ -1,4 +1,4 @@
-"""Lone surrogates, which are no text: the server refuses them in every place of every request."""
+"""Lone surrogates, which are not text: the server refuses them in every place of every request."""
 
 from __future__ import annotations
 

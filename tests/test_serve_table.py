@@ -126,7 +126,7 @@ def test_errors_have_the_form_of_the_api_on_each_path(client: Client, route: Any
             asked.append(("POST", route.path.replace("{model:path}", "gpt"), {**required, "model": "gpt"}, 404))
         for method, sent_to, fields, expected in asked:
             status, found = client.request(method, sent_to, json.dumps(fields).encode())
-            if status == 400 and expected == 404:  # a required field is no list: it is refused first
+            if status == 400 and expected == 404:  # a required field is not a list: it is refused first
                 assert " must be " in complaint_of(found)
                 continue
             dialect = operation.dialect if method == "POST" else route.dialect

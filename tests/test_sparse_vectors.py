@@ -1,4 +1,4 @@
-"""Sparse vectors: conversions, selection, and similarity against that of dense vectors."""
+"""Sparse vectors: conversions, selection, and similarity against the similarity of dense vectors."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_saved_folder_gives_the_same_bits(name: str, tmp_path: Path) -> None:
 
 
 def sentence_transformers_folder(parent: Path) -> Path:
-    """The table in the layout of sentence-transformers, whose longest text is that of tokenizer.json."""
+    """The table in the layout of sentence-transformers, whose longest text is the one in tokenizer.json."""
     folder = parent / "static"
     home = folder / "0_StaticEmbedding"
     home.mkdir(parents=True)

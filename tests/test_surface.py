@@ -35,10 +35,10 @@ REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.rst"))
 
 
 def importable(name: str) -> bool:
-    """Whether a module can be imported here: those of integrations need the package that they are for."""
+    """Whether a module can be imported here: modules of integrations need the package that they are for."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # those of other packages
+            warnings.simplefilter("ignore")  # warnings of other packages
             importlib.import_module(name)
     except MissingPackageError:
         return False
@@ -113,7 +113,7 @@ def members(cls: type) -> set[str]:
 
 
 def public_classes() -> list[tuple[str, str]]:
-    """The public classes that are no errors, by module and name."""
+    """The public classes that are not errors, by module and name."""
     found = []
     for module in MODULES:
         for name in importlib.import_module(module).__all__:

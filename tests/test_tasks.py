@@ -273,7 +273,7 @@ QUESTION = "who was in the city?"
 def naive_answers(
     loaded: Loaded, question: str, context: str, longest: int
 ) -> tuple[list[tuple[float, int, int]], float, float]:
-    """All spans of one window with their probability, that of no answer, and the lead of its logits."""
+    """All spans of one window with their probability, the probability of no answer, and the lead of its logits."""
     model: Any = loaded.model
     enc = loaded.tokenizer.encode(question, context, truncation=False, padding=False)
     out = model([enc.ids], token_type_ids=[enc.token_type_ids])

@@ -111,7 +111,7 @@ def write(
 
 
 def google_names(tensors: dict[str, Any]) -> dict[str, Any]:
-    """PyTorch's names -> those of google-research/bert, with dense layers transposed."""
+    """PyTorch's names -> names of google-research/bert, with dense layers transposed."""
     special = {
         "cls.predictions.bias": "cls/predictions/output_bias",
         "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",

@@ -1,4 +1,4 @@
-"""Files of torch.save in both formats: those of torch are read exactly, and all others are refused.
+"""Files of torch.save in both formats: torch's files are read exactly, and all others are refused.
 
 The payloads of hostile files would print a line if they were executed.
 """

@@ -259,7 +259,7 @@ def mined(encoder: SentenceEncoder, **options: Any) -> list[dict[str, Any]]:
 
 
 def candidates(encoder: SentenceEncoder, query: str) -> list[tuple[float, str]]:
-    """The texts that are no answers to a query, by falling cosine."""
+    """The texts that are not answers to a query, by falling cosine."""
     own = {answer for text, answer in PAIRS if text == query}
     pool = [text for text in dict.fromkeys([*MORE, *(answer for _, answer in PAIRS)]) if text not in own]
     scores = util.cos_sim(encoder.encode_query(query), encoder.encode_document(pool))[0]

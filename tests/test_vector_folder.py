@@ -125,7 +125,7 @@ def test_quantized_vectors_are_rescored(metric: str, tmp_path: Path) -> None:
         folder = open_vectors(home)
         assert folder.precisions == stored
         for precision in stored:
-            # All rows are candidates: the order is that of the float32 vectors, or of what the numbers stand for.
+            # All rows are candidates: the order comes from the float32 vectors, or from what the numbers stand for.
             hits = folder.search_vectors(queries, 10, precision=precision, rescore_multiplier=30)
             found = [[int(hit["id"][1:]) for hit in one] for one in hits]
             if "float32" in stored:
@@ -203,7 +203,7 @@ def test_chunks_have_their_places(models: Path, tmp_path: Path, kind: str) -> No
         assert [chunk for chunk, *_ in sorted(chunks)] == list(range(len(chunks)))
         covered = {i for _, start, end in chunks for i in range(start, end)}
         assert {i for i, character in enumerate(texts[key]) if not character.isspace()} <= covered
-    # The score of a chunk is that of its text.
+    # The score of a chunk is the score of its text.
     pieces = [hit["body"] for hit in hits[0]]
     expected: Any = encoder.similarity(encoder.encode_query(QUERIES[:1]), encoder.encode_document(pieces))
     np.testing.assert_allclose([hit["score"] for hit in hits[0]], np.asarray(expected)[0], atol=2e-5)

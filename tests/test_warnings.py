@@ -64,7 +64,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def calls(home: Path) -> dict[str, Callable[[], object]]:
-    """Calls that warn, by name. The line that a warning must name is that of the lambda or the function."""
+    """Calls that warn, by name. The line that a warning must name is the line of the lambda or the function."""
     dense = wb.SentenceEncoder(home / "sentence_mean_normalize")
     static = StaticEncoder(MODELS / "static_m2v")
     static.max_seq_length = 4

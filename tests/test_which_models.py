@@ -27,7 +27,7 @@ OTHER_TYPES = ("deberta", "roformer", "longformer", "big_bird", "t5", "funnel", 
 def test_every_type_of_the_table_is_registered_and_every_family_is_in_the_table() -> None:
     types = {name for row in ROWS for name in re.findall(r"`([\w-]+)`", row[1])} - {"alibi", "model2vec"}
     assert all(family_named(name) is not None for name in types)
-    # Their config.json has other types: those of BERT and of the remote code.
+    # Their config.json has other types: types of BERT and of the remote code.
     assert {FAMILIES[name].model_type for name in FAMILIES} - types == {"jina_bert", "gte"}
 
 

@@ -38,7 +38,7 @@ def literal(node: ast.AST) -> str | None:
 
 
 def strings(path: Path) -> Iterator[str]:
-    """Yield the strings of a module that are no docstrings."""
+    """Yield the strings of a module that are not docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
@@ -59,7 +59,7 @@ def library_messages() -> list[str]:
         if path.relative_to(PACKAGE).parts[0] not in ("cli", "integrations", "serve")
     ]
     found = [text for path in modules for text in strings(path) if " " in text and "<" not in text]
-    # Those of the core are a problem and what to do; the binding has what to do for callers in Python.
+    # Messages of the core are a problem and what to do; the binding has what to do for callers in Python.
     found += [f"a problem; {text}" for text in re.findall(r'"((?:[^"\\]|\\.)* (?:[^"\\]|\\.)*)"', BINDING.read_text())]
     return sorted({text.replace('\\"', '"') for text in found if PYTHON.search(text) or FLAG.search(text)})
 

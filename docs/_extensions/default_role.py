@@ -1,8 +1,8 @@
 """Names in single backticks: each must be known, and links to its page where there is one.
 
-A name is that of an object of the package, of a parameter or attribute of what is documented, or of another project,
-listed in docs/foreign_names.txt. Anything else is a warning, so that a misspelled name is found; what is no name stands
-in double backticks. So is a line of the list that no docstring needs any more.
+A name refers to an object of the package, to a parameter or attribute of what is documented, or to another project,
+listed in docs/foreign_names.txt. Anything else is a warning, so that a misspelled name is found; what is not a name
+stands in double backticks. So is a line of the list that no docstring needs any more.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def own_names(path: str) -> frozenset[str]:
     if inspect.isclass(value):
         names |= set(dir(value)) | {name for cls in value.__mro__ for name in vars(cls).get("__annotations__", {})}
     for called in (value, getattr(value, "__call__", None)):  # noqa: B004 - the method, to read its parameters
-        with suppress(TypeError, ValueError):  # it is no function, or one without a signature
+        with suppress(TypeError, ValueError):  # it is not a function, or one without a signature
             names |= set(inspect.signature(called).parameters)  # type: ignore[arg-type]
     return frozenset(names)
 
@@ -109,7 +109,7 @@ def is_known(name: str, path: str, module: str) -> bool:
 def page_of(name: str, module: str, objects: Mapping[str, Any]) -> str | None:
     """Return the full name of the documented object that a name in a module means; None if there is none, or several.
 
-    The name of a class may be that of another module, alone or before the name of a member.
+    The name of a class may come from another module, alone or before the name of a member.
     """
     for full in (f"{PACKAGE}.{name}", f"{module}.{name}"):
         if full in objects:

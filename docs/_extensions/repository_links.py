@@ -1,4 +1,4 @@
-"""Links of Markdown pages to files of the repository that are no pages become links to the repository's address.
+"""Links of Markdown pages to files of the repository that are not pages become links to the repository's address.
 
 So the pages read the same in the repository, where such links are relative paths.
 """

@@ -46,7 +46,7 @@ def link(root: Node, inner: Node) -> None:
     Parameters
     ----------
     root : Node
-        The root of a trie; that of the continuations is linked first.
+        The root of a trie; the root of the continuations is linked first.
     inner : Node
         The root of the trie of the continuations.
     """
@@ -69,7 +69,7 @@ def link(root: Node, inner: Node) -> None:
 
 
 def place(node: Node, row: int) -> int:
-    """Give each leaf a row and each other node that of its first child; return the next free row."""
+    """Give each leaf a row and each other node the row of its first child; return the next free row."""
     node.row = row
     for index, child in enumerate(node.children.values()):
         row = place(child, row if index == 0 else row + 1)

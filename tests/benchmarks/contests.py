@@ -190,7 +190,7 @@ class Contest:
                 self.exclude(label, str(error))
 
     def _calibrate(self, rows: str) -> None:
-        """Write the rows of calibration; models that were quantized with others, as those of --quick, are made again."""
+        """Write the rows of calibration; models quantized with others, as by --quick, are made again."""
         path = self._place / "calibration.json"
         if not path.exists() or path.read_text(encoding="utf-8") != rows:
             for stamp in self._place.glob("*int8*.stamp"):
@@ -262,7 +262,7 @@ class Contest:
         return units
 
     def agreement(self, order: list[int], batch: int = 32) -> dict[str, Agreement]:
-        """Compare the vectors of rows, in this order, with those of the first engine.
+        """Compare the vectors of rows, in this order, with the first engine's.
 
         An engine in float32 that differs is excluded, because it computes something else.
         """

@@ -152,7 +152,7 @@ def latency(run: Run, size: Size, folder: Path) -> None:
 
 
 def long_row(run: Run, size: Size, folder: Path) -> None:
-    """One row of 8,192 tokens: seconds, and the peak of memory above that of the loaded model, each engine alone."""
+    """One row of 8,192 tokens: seconds, and the peak of memory above the loaded model's, each engine alone."""
     length = LONG if not run.options.quick else 200
     rows = random_rows(size.config.vocab_size, [length])
     for threads in run.options.threads:

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace, texts: list[str]) -> tuple[str, dict[str, A
     Parameters
     ----------
     options
-        Those of the command: `model`, `longest`, the most tokens of a row, and `torch`, a Python interpreter.
+        The options of the command: `model`, `longest`, the most tokens of a row, and `torch`, a Python interpreter.
     texts
         The texts.
 
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace, texts: list[str]) -> tuple[str, dict[str, A
 
 
 def random_model(like: Path, folder: Path, deviation: float) -> Path:
-    """Write a model of another one's shape whose weights have this standard deviation, those of norms about 1."""
+    """Write a model of another one's shape whose weights have this standard deviation, weights of norms about 1."""
     from wordpiece_bert.bert import AutoModel
     from wordpiece_bert.bert.parts import layout_of
 

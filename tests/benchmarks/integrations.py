@@ -236,7 +236,7 @@ def _spark(texts: list[str], folder: Path, rounds: int) -> Iterator[dict[str, An
     from wordpiece_bert.integrations import spark
 
     tokenizer_folder = str(folder / "tokenizer")
-    # Rows of each work: many where a row is quick, so that starting the tasks is no large part.
+    # Rows of each work: many where a row is quick, so that starting the tasks is a small part.
     given = {
         "ids": texts * 5,
         "usual": texts[: max(64, len(texts) // 5)],

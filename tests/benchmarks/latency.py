@@ -2,7 +2,7 @@
 
 The threads of some engines wait busily for the next call, so an engine is measured in a process of its own, without
 others beside it. The least of many calls counts. What is not arithmetic is measured for this package: the time of
-`SentenceEncoder.encode` beyond that of the encoder's pass over the same ids.
+`SentenceEncoder.encode` beyond the time of the encoder's pass over the same ids.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Result:
     version: str = ""
     #: Why there are no measurements.
     note: str = ""
-    #: Whether its rows differ from those of the reference.
+    #: Whether its rows differ from the reference's.
     wrong: bool = False
     tokens: int = 0
     #: Seconds of each pass; for the work "load", of each load.
@@ -137,7 +137,7 @@ class Bench:
     ) -> list[Contestant]:
         """Compare the results of all contestants, in processes that are not timed, and return those to time.
 
-        The correct results are those of the first of `REFERENCES` that does the same work, or else ours.
+        The correct results come from the first of `REFERENCES` that does the same work, or else are ours.
         """
         answers: dict[str, dict[str, Any]] = {}
         for contestant in chosen:

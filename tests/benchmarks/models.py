@@ -20,7 +20,7 @@ from wordpiece_bert.hub import find_model
 
 SECTIONS = ("throughput", "forced", "texts", "memory", "base", "large", "growth")
 
-#: Those of them that run by default.
+#: The sections that run by default.
 USUAL = SECTIONS[:-1]
 
 #: On a CPU with AMX: the ratios of bfloat16 to reach, sorted and in the order given.

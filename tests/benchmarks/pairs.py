@@ -132,7 +132,7 @@ def run(tasks: dict[str, Scored], options: argparse.Namespace) -> tuple[str, dic
         found = measure(contest, tasks)
         engines = [f"- {label}: {load.get('engine', load['version'])}" for label, load in contest.loads.items()]
         notes = [f"- {label}: not measured: {note}" for label, note in contest.notes.items()]
-    # The figures are those of whole files.
+    # The figures are of whole files.
     goals = {} if options.quick else published(options.model)
     lines = [*table(found, goals), "", *engines, *notes]
     exact = next(iter(found.values())).correlations

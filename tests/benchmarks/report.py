@@ -72,7 +72,7 @@ def _alone(row: Row) -> list[str]:
 
 
 class Ratio(NamedTuple):
-    """What is reached of a goal: our speed over that of an engine, or the share of a limit that a time takes."""
+    """What is reached of a goal: our speed over an engine's, or the share of a limit that a time takes."""
 
     #: The kind of passes, or the milliseconds.
     what: str

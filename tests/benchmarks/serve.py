@@ -1,4 +1,4 @@
-"""The command `serve`: servers under load, by the CPU time of a text beside that of `SentenceEncoder.encode`.
+"""The command `serve`: servers under load, by the CPU time of a text beside the time of `SentenceEncoder.encode`.
 
 The clients are coroutines of another process, which keep their connections and send the next request when they have the
 answer. Plain calls and the servers take turns, and of several rounds the least CPU time counts, because other programs

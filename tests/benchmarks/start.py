@@ -1,7 +1,7 @@
 """The command `start`: from the start of a process to its first vector, in fresh processes.
 
 The steps are cumulative, and the best of several processes counts, because other programs may share the machine. CPU
-seconds are those of all threads. The modules are compiled to bytecode beforehand, as an installer does.
+seconds are the sum over all threads. The modules are compiled to bytecode beforehand, as an installer does.
 """
 
 from __future__ import annotations

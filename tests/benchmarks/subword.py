@@ -270,7 +270,7 @@ def static_paths(folder: Path, texts: list[str], options: argparse.Namespace) ->
 
 
 def _times(call: Callable[[], Any], rounds: int) -> tuple[float, float, float]:
-    """Return the seconds, the CPU seconds and those of the tokenizer of the round with the least CPU seconds."""
+    """Return the seconds, the CPU seconds and the tokenizer's CPU seconds of the round with the least CPU seconds."""
     best = (math.inf, math.inf, math.inf)
     for _ in range(rounds):
         with _counted() as spent:

@@ -40,7 +40,7 @@ class Trainer:
     version: str = ""
     #: Why there are no measurements.
     note: str = ""
-    #: Whether its tokens differ from those of the reference.
+    #: Whether its tokens differ from the reference's.
     wrong: bool = False
     tokens: int = 0
     #: Seconds of each pass: of the call, and of the entire process, imports included.

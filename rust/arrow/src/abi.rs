@@ -112,7 +112,7 @@ macro_rules! c_structure {
         impl Drop for $structure {
             fn drop(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: a structure that is not released came from `take` or `export`, both of which guarantee that
+                    // SAFETY: a structure that is not released came from `take` or `export`. Both guarantee that
                     // `release` may be called with it once. `drop` runs once, and handing over clears `release`.
                     unsafe { release(self) };
                 }

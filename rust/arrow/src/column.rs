@@ -184,8 +184,8 @@ impl TextColumn {
         let mut n_rows = 0_usize;
         let mut chunk_ends = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            // SAFETY: this function's contract is that of `ArraySlice::new` for the type that `row_type` was derived
-            // from.
+            // SAFETY: this function has the contract of `ArraySlice::new` for the type from which `row_type` was
+            // derived.
             let len = unsafe { ArraySlice::new(chunk) }?.len();
             n_rows = n_rows.checked_add(len).ok_or_else(|| Problem::malformed("too many rows"))?;
             chunk_ends.push(n_rows);
@@ -302,9 +302,8 @@ impl TextColumn {
     }
 
     fn open_chunk(&self, chunk: usize) -> Result<ChunkRows<'_>, Problem> {
-        // SAFETY: by the contract of `TextColumn::new`, which also binds `from_strings`, the chunk has the type that
-        // `row_type` was derived from, and its buffers have the lengths that follow from it. They live as long as
-        // `self`.
+        // SAFETY: the contract of `TextColumn::new` also binds `from_strings`. By it the chunk has the type from which
+        // `row_type` was derived, and its buffers have the lengths for this type. They live as long as `self`.
         let array = unsafe { ArraySlice::new(&self.chunks[chunk]) }?;
         ChunkRows::new(array, &self.row_type)
     }

@@ -20,7 +20,7 @@ pub struct Field {
     pub is_nullable: bool,
     /// The types of lists' items or of a table's columns.
     pub children: Vec<Field>,
-    /// The type of the values, if the type is a dictionary's: `format` is then that of the indices.
+    /// The type of the values, if the type is a dictionary's: `format` is then the format of the indices.
     pub dictionary: Option<Box<Field>>,
 }
 
@@ -95,8 +95,8 @@ unsafe fn drop_boxed<T>(structures: impl IntoIterator<Item = *mut T>) {
 }
 
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: the specification lets only the owner call `release`, once, with a valid structure. The only structures that
-    // have this function are those of `Field::schema`, whose `private_data` is a boxed `SchemaOwner`.
+    // SAFETY: the specification lets only the owner call `release`, once, with a valid structure. Only `Field::schema`
+    // makes structures with this function, and their `private_data` is a boxed `SchemaOwner`.
     unsafe {
         let owner = Box::from_raw((*schema).private_data.cast::<SchemaOwner>());
         drop_boxed(owner.children.iter().copied().chain(owner.dictionary));
@@ -201,8 +201,8 @@ struct ArrayOwner {
 }
 
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: the specification lets only the owner call `release`, once, with a valid structure. The only structures that
-    // have this function are those of `ArrayParts::into_array`, whose `private_data` is a boxed `ArrayOwner`.
+    // SAFETY: the specification lets only the owner call `release`, once, with a valid structure. Only
+    // `ArrayParts::into_array` makes structures with this function, and their `private_data` is a boxed `ArrayOwner`.
     unsafe {
         let owner = Box::from_raw((*array).private_data.cast::<ArrayOwner>());
         drop_boxed(owner.children.iter().copied().chain(owner.dictionary));
@@ -229,8 +229,8 @@ struct StreamOwner {
 }
 
 unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
-    // SAFETY: the specification demands a stream that is not released and memory at `out` that owns nothing. The only streams
-    // that have this function are those of `stream`, whose `private_data` is a boxed `StreamOwner`.
+    // SAFETY: the specification demands a stream that is not released and memory at `out` that owns nothing. Only
+    // `stream` makes streams with this function, and their `private_data` is a boxed `StreamOwner`.
     unsafe { out.write((*(*stream).private_data.cast::<StreamOwner>()).field.schema()) };
     0
 }
@@ -250,8 +250,8 @@ unsafe extern "C" fn get_last_error(_: *mut ArrowArrayStream) -> *const c_char {
 }
 
 unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
-    // SAFETY: the specification lets only the owner call `release`, once, with a valid structure. The only structures that
-    // have this function are those of `stream`, whose `private_data` is a boxed `StreamOwner`.
+    // SAFETY: the specification lets only the owner call `release`, once, with a valid structure. Only `stream` makes
+    // structures with this function, and their `private_data` is a boxed `StreamOwner`.
     unsafe {
         drop(Box::from_raw((*stream).private_data.cast::<StreamOwner>()));
         (*stream).release = None;

@@ -51,7 +51,7 @@ impl<'a, const N: usize> Items<'a, N> {
     /// If there is no such item.
     pub(crate) fn get(self, index: usize) -> [u8; N] {
         assert!(index < self.len, "item {index} of {}", self.len);
-        // SAFETY: the item is one of those of the contract of `new`; an array of bytes has no alignment.
+        // SAFETY: the contract of `new` covers the item; an array of bytes has no alignment.
         unsafe { self.start.add(index).read() }
     }
 
@@ -67,7 +67,7 @@ impl<'a, const N: usize> Items<'a, N> {
     /// If there are no such items.
     pub(crate) fn bytes(self, range: Range<usize>) -> Items<'a, 1> {
         assert!(range.start <= range.end && range.end <= self.len, "items {range:?} of {}", self.len);
-        // SAFETY: the items are some of those of the contract of `new`, which `range` is checked to be inside of.
+        // SAFETY: `range` is checked to be inside of the items, which the contract of `new` covers.
         unsafe { Items::new(self.start.add(range.start).cast(), range.len() * N) }
     }
 
@@ -86,7 +86,7 @@ impl Items<'_, 1> {
     pub(crate) fn append_to(self, buffer: &mut Vec<u8>) {
         buffer.reserve(self.len);
         let end = buffer.len();
-        // SAFETY: the bytes are those of the contract of `new`. The buffer has room for as many (reserved above), and is not
+        // SAFETY: the contract of `new` covers the bytes. The buffer has room for as many (reserved above), and is not
         // the producer's memory. Copied bytes are initialised.
         unsafe {
             ptr::copy_nonoverlapping(self.start.cast::<u8>(), buffer.as_mut_ptr().add(end), self.len);

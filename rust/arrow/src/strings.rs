@@ -11,7 +11,7 @@ pub(crate) struct StringArray<'a> {
     data: StringData<'a>,
 }
 
-/// The bytes of the strings, with what is needed to find those of a row.
+/// The bytes of the strings, with what is needed to find the bytes of a row.
 enum StringData<'a> {
     Utf8 { offsets: Items<'a, 4>, bytes: Items<'a, 1> },
     LargeUtf8 { offsets: Items<'a, 8>, bytes: Items<'a, 1> },

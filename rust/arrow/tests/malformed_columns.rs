@@ -16,7 +16,7 @@ fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next() as u8).collect()
 }
 
-/// The columns are those of the seed that the workspace's property tests have.
+/// The columns are made from the seed of the workspace's property tests.
 #[test]
 fn random_columns_are_read_or_refused() {
     let columns: u64 = if cfg!(miri) { 300 } else { 20_000 };

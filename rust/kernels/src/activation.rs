@@ -7,7 +7,7 @@
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{PANEL, Row};
 
-/// An activation function; the names are those of `wordpiece_bert.bert.functional`.
+/// An activation function; the names are the same as in `wordpiece_bert.bert.functional`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// x: no activation.

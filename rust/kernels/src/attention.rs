@@ -7,7 +7,7 @@
 //! In attention with a window, a tile of queries is multiplied with the panels of keys that one of them sees, so that a
 //! sequence costs rows·(2·window + tile) scores and not rows².
 //!
-//! Both products are float32, or those of numbers rounded to bfloat16; the softmax between them is float32.
+//! Both products are float32, or multiply numbers rounded to bfloat16; the softmax between them is float32.
 //!
 //! Cost: 4·rows·keys·d operations a head without a window. The scratch buffers hold the keys of one head, transposed, and the scores of a
 //! tile.
@@ -42,7 +42,7 @@ pub struct AttentionInputs<'a> {
     /// d, the columns of a head; head h has the columns h·d to (h + 1)·d.
     pub size: usize,
     /// The position of each row in its sequence, `[rows]`; used for relative biases, for the window, and for the order of
-    /// attention weights. With a window, those of the keys must increase.
+    /// attention weights. With a window, the positions of the keys must increase.
     pub positions: &'a [u32],
     /// The greatest distance from a query to a key that it sees, by positions; None if it sees all keys. The context and the
     /// weights of a row that sees no key are 0.
@@ -315,7 +315,7 @@ impl Kernel for AttentionHead<'_, '_> {
                 Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
                     let of_head = &bias[self.head * (2 * max_distance + 1)..][..2 * max_distance + 1];
                     for (i, query) in rows.clone().enumerate() {
-                        // That of a key at position 0; those of the other positions follow it.
+                        // The bias of a key at position 0; the biases of the other positions follow it.
                         let of_query = &of_head[max_distance - positions[query] as usize..];
                         let bias = |key: u32| of_query[key as usize];
                         scale_and_add_bias(simd, scores, n, i, scale, &positions[seen_keys.clone()], bias);
@@ -344,14 +344,14 @@ impl Kernel for AttentionHead<'_, '_> {
             }
             let scores = View::new(scores, n);
             let mut part = [Row::ZERO; MAX_PAIR_ROWS];
-            // Those of the tile, so that keys that are not seen change no bit.
+            // Blocks as large as the tile's, so that keys that are not seen change no bit.
             let panels_of_block = match (&visible, &products) {
                 (None, _) => key_panels,
                 (Some(_), None) => BLOCK_PANELS,
                 (Some(_), Some(_)) => PAIR_BLOCK_PANELS,
             };
             for block in blocks(seen.clone(), panels_of_block) {
-                // The sums of the first block are written, those of the others are added to them.
+                // The sums of the first block are written, and the sums of the others are added to them.
                 let is_first = block.start == seen.start;
                 let of_block = scores.panels(block.start - seen.start..block.end - seen.start);
                 let of_keys = block.start * PANEL..keys.min(block.end * PANEL);

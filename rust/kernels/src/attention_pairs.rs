@@ -197,7 +197,7 @@ fn round<'a, S: Simd>(
     View::new(&to[..len], rows)
 }
 
-/// Returns up to 32 rows of a panel, those of block `block`.
+/// Returns up to 32 rows of a panel, the rows of block `block`.
 #[inline(always)]
 fn rows_of(x: View<'_>, panel: usize, block: usize) -> &[Row] {
     let rows = &x.panel(panel)[block * PANEL..];

@@ -319,7 +319,7 @@ impl<'a> HeadScores<'a> {
                     to.copy_from_slice(&from[i].0);
                 }
             }
-            // The relative position of a key at position 0; that of a key at position p is p numbers later.
+            // The relative position of a key at position 0; the one for a key at position p is p numbers later.
             let distances = self.rows_of(*query);
             let len = self.range.len();
             for (p, (panel, positions)) in scores.chunks_mut(count).zip(self.keys.chunks(PANEL)).enumerate() {

@@ -22,7 +22,7 @@ impl Row {
     pub const ZERO: Row = Row([0.0; PANEL]);
 }
 
-/// Adds each number of `from` to that of `to`, as far as both have rows.
+/// Adds each number of `from` to the number of `to` at the same place, as far as both have rows.
 pub(crate) fn add_rows(from: &[Row], to: &mut [Row]) {
     for (to, from) in to.iter_mut().zip(from) {
         to.0.iter_mut().zip(from.0).for_each(|(to, x)| *to += x);
@@ -51,7 +51,7 @@ impl HalfRow {
     }
 }
 
-/// Two rows of a panel of bfloat16 weights, those of inputs 2k and 2k + 1: for each output a pair of bits, the first in
+/// Two rows of a panel of bfloat16 weights, for the inputs 2k and 2k + 1: for each output a pair of bits, the first in
 /// the lower half.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,7 +90,7 @@ impl WordRow {
     pub const ZERO: WordRow = WordRow([[0; GROUP / 4]; 2]);
 }
 
-/// Four rows of a panel of int8 weights, those of inputs 4k to 4k + 3: for each output the four numbers.
+/// Four rows of a panel of int8 weights, for the inputs 4k to 4k + 3: for each output the four numbers.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuadRow(pub [[i8; 4]; PANEL]);
@@ -331,7 +331,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Changes the shape. The numbers are unspecified afterwards, those of padding columns included.
+    /// Changes the shape. All numbers are unspecified afterwards, also in padding columns.
     ///
     /// # Examples
     ///

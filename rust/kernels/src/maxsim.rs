@@ -1,9 +1,9 @@
 //! MaxSim, the score of late interaction: for each token of a query the greatest dot product with a token of the document,
 //! summed over the tokens of the query.
 //!
-//! The tokens of queries are packed like the weights of a dense layer, 32 to a panel, and those of documents are read where
-//! they are, row by row. A tile has the dot products of a few document tokens with the query tokens of a panel; their maxima
-//! are all that leaves it.
+//! The tokens of queries are packed like the weights of a dense layer, 32 to a panel, and the tokens of documents are
+//! read where they are, row by row. A tile has the dot products of a few document tokens with the query tokens of a
+//! panel; their maxima are all that leaves it.
 //!
 //! A score has the same bits whichever others are computed with it and however many threads there are: a dot product depends
 //! on its two tokens only, a maximum has no order, and sums run from the first token of the query to the last.
@@ -50,7 +50,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Packs queries: `vectors` are those of all tokens [tokens, width], row by row; the tokens of query i are
+    /// Packs queries: `vectors` are the vectors of all tokens [tokens, width], row by row; the tokens of query i are
     /// `offsets[i]..offsets[i + 1]`.
     ///
     /// # Panics

@@ -33,7 +33,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Adds the gradients of the neighbours of tokens at some positions to those of the visible tokens.
+    /// Adds the gradients of the neighbours of tokens at some positions to the gradients of the visible tokens.
     pub(crate) fn scatter(&self, dneighbours: View<'_>, positions: &[u32], dx: &mut ViewMut<'_>) {
         let width = panels(self.columns);
         for (row, position) in positions.iter().enumerate() {

@@ -4,7 +4,7 @@
 
 use crate::matrix::{PANEL, View};
 
-/// How a vector is made from those of the tokens; the names are those of sentence-transformers.
+/// How a vector is made from the vectors of the tokens; the names come from sentence-transformers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
     /// The vector of the first token.
@@ -21,7 +21,7 @@ pub enum Pooling {
     LastToken,
 }
 
-/// Pools the rows of a sequence except the first `skip`, which are those of a prompt, into `columns` numbers.
+/// Pools the rows of a sequence except the first `skip`, which belong to a prompt, into `columns` numbers.
 ///
 /// If no row remains, sums and means are 0 and the maximum is −∞. `Cls` is then the first of all rows, `LastToken` is 0.
 ///

@@ -4,9 +4,9 @@
 //! first, so that no exponential is above 1 and none of them overflows. The factor that is left is one number for a row, and
 //! the product with the values, which follows, is narrower than the scores: it is cheaper there.
 //!
-//! Scores stand in panels of 32 keys: that of row r and key k is column k mod 32 of `scores[k / 32 * n + r]` for a tile of
-//! n rows. Keys beyond the last one of a sequence get the weight 0 whatever their scores are, so that a tile needs no mask.
-//! The sum of a row depends on the row alone, not on those that are computed with it.
+//! Scores stand in panels of 32 keys: the score of row r and key k is column k mod 32 of `scores[k / 32 * n + r]` for a
+//! tile of n rows. Keys beyond the last one of a sequence get the weight 0 whatever their scores are, so that a tile
+//! needs no mask. The sum of a row depends on the row alone, not on those that are computed with it.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ pub(crate) fn softmax_within<S: Simd>(
     columns: Range<usize>,
     scale: f32,
 ) -> f32 {
-    // Those of a panel, as the first column and the one after the last.
+    // The columns of a panel, as the first column and the one after the last.
     let within = |panel: usize| [columns.start, columns.end].map(|at| at.saturating_sub(panel * PANEL).min(PANEL));
     let only = |[from, to]: [usize; 2], at: usize, x: S::V, other: S::V| {
         simd.first(from.saturating_sub(at), other, simd.first(to.saturating_sub(at), x, other))

@@ -47,7 +47,8 @@ pub struct SparseOptions {
     pub pooling: TokenPooling,
     /// Whether the logarithm is taken twice: ln(1 + ln(1 + max(z, 0))).
     pub twice: bool,
-    /// The most values of a vector that are kept, the greatest; of equal ones those of the lower entries. `None` keeps all.
+    /// The most values of a vector that are kept, the greatest; of equal values the ones of the lower entries. `None`
+    /// keeps all.
     pub max_values: Option<usize>,
 }
 
@@ -243,7 +244,7 @@ struct Scratch {
     x: Matrix,
     /// The input of the decoder [tokens, E].
     hidden: Matrix,
-    /// The inputs of the dense layer, and those of the decoder, as they are multiplied.
+    /// The inputs of the dense layer and of the decoder, as they are multiplied.
     converted: ConvertedInputs,
     converted_hidden: ConvertedInputs,
     /// The vectors [texts, V].
@@ -287,7 +288,7 @@ impl Kernel for PoolPanel<'_> {
         }
         let mut start = 0;
         for (end, to) in ends.iter().zip(to.iter_mut()) {
-            // Both begin with 0: the maximum is that of the positive parts.
+            // Both begin with 0: the maximum is the maximum of the positive parts.
             *to = Row::ZERO;
             for row in &rows[start..*end] {
                 for at in (0..PANEL).step_by(S::LANES) {

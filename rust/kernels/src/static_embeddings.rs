@@ -125,8 +125,8 @@ impl StaticEmbeddings {
         }
     }
 
-    /// Writes the vectors of texts: of `ids`, the first `ends[0]` are those of the first text, and so on; `to` is
-    /// [texts, width]. A text without tokens has zeros.
+    /// Writes the vectors of texts: of `ids`, the first `ends[0]` belong to the first text, and so on; `to` is [texts,
+    /// width]. A text without tokens has zeros.
     ///
     /// # Panics
     ///

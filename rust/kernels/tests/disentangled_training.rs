@@ -20,7 +20,8 @@ struct Case {
     rate: f64,
 }
 
-/// What is computed: the context, the gradients of queries, keys and values, each [rows, H], and those of Kʳ and Qʳ [2K, H].
+/// What is computed: the context, the gradients of queries, keys and values, each [rows, H], and the gradients of Kʳ
+/// and Qʳ [2K, H].
 #[derive(Default)]
 struct Found {
     context: Vec<f64>,

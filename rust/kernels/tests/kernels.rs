@@ -30,7 +30,7 @@ mod ulps {
     pub const LAYER_NORM: f64 = 6.0; // 2.8
     pub const ROTATION: f64 = 2.0; // of 1, the greatest of the numbers: 0.9
     pub const CONTEXT: f64 = 3.0; // 1.1
-    /// Slopes leave the weight to a few keys, whose errors do not cancel as those of many do.
+    /// Slopes leave the weight to a few keys, whose errors do not cancel as the errors of many do.
     pub const CONTEXT_OF_FEW_KEYS: f64 = 7.0; // 3.5
     pub const WEIGHTS: f64 = 2.0; // of 1, the sum of the weights of a row: 0.5
 

@@ -8,9 +8,10 @@ pub fn name() -> String {
 
 /// Whether AVX512-BF16 multiplies pairs of bfloat16 numbers at twice the rate of float32.
 ///
-/// All cores of AMD with AVX512-BF16 (Zen 4 and later) start as many `vdpbf16ps` in a cycle as `vfmadd231ps`; those of Intel
-/// that have it (Cooper Lake, Sapphire Rapids and later) start half as many, so it gains nothing over float32. The rule goes by the
-/// vendor, not by a measurement: which instructions compute must not depend on what else the machine does.
+/// All cores of AMD with AVX512-BF16 (Zen 4 and later) start as many `vdpbf16ps` in a cycle as `vfmadd231ps`; the cores
+/// of Intel that have it (Cooper Lake, Sapphire Rapids and later) start half as many, so it gains nothing over float32.
+/// The rule goes by the vendor, not by a measurement: which instructions compute must not depend on what else the
+/// machine does.
 pub fn has_fast_bf16_dot() -> bool {
     imp::vendor().is_some_and(|vendor| &vendor == b"AuthenticAMD" || &vendor == b"HygonGenuine")
 }

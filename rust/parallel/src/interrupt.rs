@@ -118,8 +118,9 @@ impl Participant<'_> {
 
 /// Runs `work`, and interrupts it when `poll`, which is called every 20 ms on this thread, returns false.
 ///
-/// The threads that help this one call `is_wanted` at each checkpoint and end when it returns false: a `poll` that waits for
-/// a lock may never return, as that of an interpreter that shuts down. It must cost a few nanoseconds.
+/// The threads that help this one call `is_wanted` at each checkpoint and end when it returns false: a `poll` that
+/// waits for a lock may never return, such as the lock of an interpreter that shuts down. It must cost a few
+/// nanoseconds.
 ///
 /// `work` notices at its checkpoints: each item of a [`map_with`](crate::map_with) is one, and each call of [`checkpoint`].
 /// It is then unwound on all threads, and what it borrowed mutably is left as a panic would leave it. The first poll is

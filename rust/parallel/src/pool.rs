@@ -24,7 +24,7 @@ static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
 /// All threads of a process that help calls.
 struct Pool {
-    /// The process that made the pool. A forked child finds that of its parent, but the threads do not exist in it.
+    /// The process that made the pool. A forked child finds the pool of its parent, but the threads do not exist in it.
     process: u32,
     state: Mutex<State>,
     /// Notified when a task is added.
@@ -64,7 +64,7 @@ unsafe impl Send for Task {}
 // SAFETY: as for `Send`; all other fields are `Sync`.
 unsafe impl Sync for Task {}
 
-/// Threads that help the calling one: a number of those of the pool.
+/// Threads that help the calling one: some of the threads of the pool.
 #[derive(Clone, Copy)]
 pub struct Workers {
     pool: &'static Pool,

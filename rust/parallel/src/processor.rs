@@ -89,7 +89,7 @@ mod imp {
 // Miri has no processors: it runs one thread at a time.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod imp {
-    /// Returns a number that is no limit: affinity is not asked for here.
+    /// Returns a number that does not limit anything: affinity is not asked for here.
     pub fn allowed_processors() -> usize {
         1024
     }

@@ -57,8 +57,8 @@ pub fn instruction_sets() -> Vec<InstructionSet> {
 
 /// Returns the instruction sets of [`InstructionSet::available_where`], to be tested one by one.
 ///
-/// The first call in a process reports on standard error, which the test harness does not capture here, which
-/// instruction sets run and which are skipped.
+/// The first call in a process reports which instruction sets run and which are skipped. It does so on standard error,
+/// which the test harness does not capture here.
 ///
 /// # Panics
 ///

@@ -1,8 +1,8 @@
 //! Conversion of arguments to the types of the core: texts, words, tokens and ids.
 //!
 //! Strings are borrowed, not copied. Python caches the UTF-8 of a `str` inside the object, and the references held here keep
-//! the `str` alive even if another thread empties the list that it came from. A `str` with what is no character has no text:
-//! `text` checks each.
+//! the `str` alive even if another thread empties the list that it came from. A `str` that holds a number which is not
+//! a character has no text: `text` checks each.
 //!
 //! Every error is an `InputError` that names the location of the value, shows the value, and says what was expected.
 
@@ -151,7 +151,7 @@ pub enum HeldInput {
 }
 
 impl HeldInput {
-    /// Returns the input that the core consumes, borrowed; that of a column is copied to `copies`.
+    /// Returns the input that the core consumes, borrowed; the input of a column is copied to `copies`.
     pub fn input<'a>(&'a self, py: Python<'_>, copies: &'a mut Vec<u8>) -> PyResult<Input<'a>> {
         match self {
             HeldInput::Texts(texts) => Ok(texts.input(py)),
@@ -275,7 +275,7 @@ pub enum TextSequence<'a> {
 }
 
 impl TextSequence<'_> {
-    /// Returns the texts that the core consumes, borrowed; those of a column are copied to `copies`.
+    /// Returns the texts that the core consumes, borrowed; the texts of a column are copied to `copies`.
     pub fn texts<'a>(&'a self, py: Python<'_>, copies: &'a mut Vec<u8>) -> PyResult<Vec<Text<'a>>> {
         match self {
             TextSequence::List(texts) => Ok(texts.iter().map(|text| text.text(py)).collect()),
@@ -284,7 +284,7 @@ impl TextSequence<'_> {
     }
 }
 
-/// Returns the pairs of first and second texts, borrowed; those of columns are copied to `copies`.
+/// Returns the pairs of first and second texts, borrowed; the texts of columns are copied to `copies`.
 ///
 /// # Errors
 ///

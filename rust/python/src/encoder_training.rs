@@ -71,8 +71,8 @@ struct TrainingOptions {
 #[pymethods]
 impl EncoderTraining {
     /// Make an encoder of a plan, in which layers that share their parameters are equal, with the frequencies of its rotary
-    /// positions. Products are those of `dtype`, float32 or bfloat16, with float32 sums. Without `instruction_set`, the
-    /// best one of this CPU computes.
+    /// positions. Products have the type `dtype`, float32 or bfloat16, with float32 sums. Without `instruction_set`,
+    /// the best one of this CPU computes.
     #[new]
     #[pyo3(signature = (plan, frequencies, dtype=None, instruction_set=None))]
     fn new(
@@ -138,9 +138,9 @@ impl EncoderTraining {
         })
     }
 
-    /// Write the gradients of the weights of the last forward pass, for dx [tokens, H], to the arrays of `gradients`, by the
-    /// names of the weights; those of tables must be 0. With `embeddings`, return the gradient with respect to the word
-    /// vectors, float32 [tokens, E].
+    /// Write the gradients of the weights of the last forward pass, for dx [tokens, H], to the arrays of `gradients`,
+    /// by the names of the weights; the arrays of tables must be 0. With `embeddings`, return the gradient with respect
+    /// to the word vectors, float32 [tokens, E].
     #[pyo3(signature = (weights, dx, gradients, vectors, embeddings, threads))]
     #[allow(clippy::too_many_arguments, reason = "with self and the interpreter")]
     fn backward<'py>(

@@ -44,7 +44,7 @@ pub struct Encoding {
 
 /// The windows of a truncated row, computed on first access.
 ///
-/// A pair has the windows of one text times those of the other, and few callers look at them.
+/// A pair has as many windows as the product of the two texts' windows, and few callers look at them.
 pub struct Windows {
     source: WindowSource,
     item: HeldInput,
@@ -162,7 +162,7 @@ impl Encoding {
         PyList::new(py, &self.row().special_tokens_mask)
     }
 
-    /// The windows after the first one, list of Encoding; those of a pair are nested, as in `tokenizers`.
+    /// The windows after the first one, list of Encoding; the windows of a pair are nested, as in `tokenizers`.
     ///
     /// They are computed on first access.
     #[getter]

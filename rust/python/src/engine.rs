@@ -26,8 +26,8 @@ pub fn products_for(dtype: &str, instruction_set: Option<&str>) -> PyResult<Prod
     }
 }
 
-/// Describe the products of a dtype on this CPU: the name of the CPU, that of the instructions that multiply, whether they
-/// are faster than those of float32, and the reason.
+/// Describe the products of a dtype on this CPU: the name of the CPU, the name of the instructions that multiply,
+/// whether the products are faster than in float32, and the reason.
 #[pyfunction]
 #[pyo3(signature = (dtype, instruction_set=None))]
 pub fn describe_products(

@@ -113,7 +113,7 @@ pub fn panic_message(panic: Box<dyn Any + Send>) -> String {
 
 /// Runs the work of a call and turns a panic, which is a bug of this package, into an `InternalError`.
 ///
-/// PyO3 would raise a `PanicException`, which is no `Exception` and escapes `except Exception`.
+/// PyO3 would raise a `PanicException`, which is not an `Exception` and escapes `except Exception`.
 pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     // Unwind safety: a tokenizer never changes, and the core discards the scratch buffers of a thread that panics, so no
     // half-finished state survives the panic.

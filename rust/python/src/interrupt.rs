@@ -6,14 +6,14 @@
 //!
 //! - The memory stays where it is: the borrow holds a reference to the array, and NumPy neither frees nor resizes an array
 //!   that others refer to, unless its `resize` is called with refcheck=False. Whoever does that while a call runs frees what the
-//!   call reads, as with any function of NumPy that releases the interpreter. The length and the layout were checked when it
-//!   was borrowed, and are those of the slice.
+//!   call reads, as with any function of NumPy that releases the interpreter. The length and the layout were checked
+//!   when it was borrowed, and the slice has them.
 //! - No other extension that uses the `numpy` crate borrows an array that overlaps, if one of the two borrows is for writing.
 //! - Nothing keeps Python code on another thread, or another process that maps the same file, from writing to an array that
-//!   is read here. By Rust's rules that is a data race, which no check of ours can exclude, as with any function of NumPy that
-//!   releases the interpreter. So the guide asks callers not to. Nothing here goes unchecked because of a number that was read
-//!   from an array: the kernels index with bounds checks, so what such a write can be expected to cause is wrong numbers or
-//!   an `InternalError`.
+//!   is read here. By Rust's rules that is a data race. No check of ours can exclude it, as with any function of NumPy
+//!   that releases the interpreter. So the guide asks callers not to. Nothing here goes unchecked because of a number
+//!   that was read from an array: the kernels index with bounds checks, so what such a write can be expected to cause
+//!   is wrong numbers or an `InternalError`.
 //!
 //! Strings are not affected: a `str` never changes, and texts of NumPy arrays are copied before they are looked at.
 
@@ -29,8 +29,8 @@ use crate::error;
 /// Runs `work` with the interpreter released; every 20 ms, signal handlers run on the calling thread.
 ///
 /// Python runs handlers on the main thread only; calls from other threads are not interrupted. A call of less than 20 ms
-/// pays nothing but a reading of the clock. When the interpreter shuts down while a daemon thread is here, its work ends,
-/// and that of the threads that help it: nobody is left to receive the result.
+/// pays nothing but a reading of the clock. When the interpreter shuts down while a daemon thread is here, its work
+/// ends, and so does the work of the threads that help it: nobody is left to receive the result.
 ///
 /// # Errors
 ///

@@ -2,7 +2,8 @@
 //!
 //! - Texts in: `text` checks each `str`; `convert` and `arrow`, with `location` for error messages; `files` reads them from
 //!   files.
-//! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for those of a call.
+//! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for the arguments
+//!   of a call.
 //! - Results out: `encoding` for one row, `batch` for arrays of rows.
 //! - Models and training: `plan` reads a model's layers; `kernels` runs them, with `packed_dense` and `stored_arrays` for
 //!   weights, `new_arrays` for results, `names` for arguments that name a kind, `encoder_training` for the backward pass,
@@ -58,8 +59,8 @@ mod _core {
     use pyo3::ffi;
     use pyo3::prelude::*;
 
-    /// Fetches NumPy's C API and that of its borrow checker, which the numpy crate would otherwise do in the first call that
-    /// needs them, where Ctrl-C is a panic.
+    /// Fetches NumPy's C API and the API of its borrow checker. Otherwise the numpy crate would do so in the first call
+    /// that needs them, where Ctrl-C is a panic.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();

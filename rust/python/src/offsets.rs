@@ -1,4 +1,4 @@
-//! Where rows begin and end in an array that has those of a batch one after the other.
+//! Where rows begin and end in an array that has the rows of a batch one after the other.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub fn rows(name: &str, offsets: &PyReadonlyArray1<'_, i64>, items: usize) -> Py
             ))),
         };
     };
-    // Numbers that are sorted, and the first and last of which are places, are all places.
+    // If numbers are sorted, and the first and the last are places, all are places.
     if *first < 0 || !numbers.is_sorted() || usize::try_from(*last).is_ok_and(|last| last > items) {
         return Err(error::input(format!(
             "{name} runs from {first} to {last} for {items} items; it begins at 0 or later, never decreases and ends at \

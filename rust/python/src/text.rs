@@ -1,9 +1,9 @@
 //! The text of a Python `str` as Rust's `str`. Every string that Python passes comes through this module.
 //!
-//! A `str` may hold what is no text. A lone surrogate has no UTF-8, so CPython raises. A number above 0x10FFFF, which C code
-//! such as NumPy's `tolist` puts into a `str` unchecked, gets bytes that are not UTF-8, or those of another character.
-//! PyO3's conversions take the bytes as they are; here they are checked. `clippy.toml` forbids PyO3's methods, and
-//! [`Utf8`] and [`Utf8String`] take the place of `&str` and `String` in signatures.
+//! A `str` may hold what is not text. A lone surrogate has no UTF-8, so CPython raises. A number above 0x10FFFF, which
+//! C code such as NumPy's `tolist` puts into a `str` unchecked, gets bytes that are not UTF-8, or the bytes of another
+//! character. PyO3's conversions take the bytes as they are; here they are checked. `clippy.toml` forbids PyO3's
+//! methods, and [`Utf8`] and [`Utf8String`] take the place of `&str` and `String` in signatures.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::error;
 /// The largest number of a character.
 const LAST_CHARACTER: u32 = 0x10_FFFF;
 
-/// The first byte of a character of four bytes is no smaller; no other byte of UTF-8 is as large.
+/// The first byte of a character of four bytes is not smaller; no other byte of UTF-8 is as large.
 const FIRST_OF_FOUR: u8 = 0xF0;
 
 /// Returns the text of a `str`, borrowed. It belongs to the `str` and lives as long, without ever changing.
@@ -158,7 +158,8 @@ fn character(string: Borrowed<'_, '_, PyString>, index: usize) -> u32 {
     code
 }
 
-/// Returns the error for a `str` that has no text: where and what the first thing in it is that is no character.
+/// Returns the error for a `str` that has no text: the position and the value of the first number that is not a
+/// character.
 #[cold]
 fn no_text(string: Borrowed<'_, '_, PyString>, location: impl fmt::Display) -> PyErr {
     // SAFETY: the argument is a `str`.
@@ -179,7 +180,7 @@ fn no_text(string: Borrowed<'_, '_, PyString>, location: impl fmt::Display) -> P
     })
 }
 
-/// Returns a `str` for a message: what is no character in it becomes U+FFFD.
+/// Returns a `str` for a message: what is not a character in it becomes U+FFFD.
 pub fn lossy(string: &Bound<'_, PyString>) -> String {
     if let Some(text) = plain(string.as_borrowed()) {
         return text.to_owned();

@@ -1,8 +1,8 @@
 //! The number of threads of a call, and the thread pools.
 //!
-//! A call uses the number in `threads=`, else that of `set_num_threads`, else as many threads as the affinity and control
-//! group of the process allow; never more than its affinity has processors, because threads that take turns on a processor
-//! only push each other's tables out of its caches. Results never depend on the number.
+//! A call uses the number in `threads=`, else the number of `set_num_threads`, else as many threads as the affinity and
+//! control group of the process allow; never more than its affinity has processors, because threads that take turns on
+//! a processor only push each other's tables out of its caches. Results never depend on the number.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

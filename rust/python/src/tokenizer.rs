@@ -122,7 +122,8 @@ impl Tokenizer {
         parse(py, text, tokenizer_json::read)
     }
 
-    /// Read the text of `snapshot`, or that of a tokenizer of `tokenizers`: added tokens have the ids that it states.
+    /// Read the text of `snapshot`, or the text of a tokenizer of `tokenizers`: added tokens have the ids that it
+    /// states.
     #[staticmethod]
     fn restore(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Tokenizer> {
         parse(py, text, tokenizer_json::restore)

@@ -140,8 +140,8 @@ pub(crate) fn assign_ids(vocab: &Vocab, tokens: &[AddedToken], fixed: &BTreeMap<
     ids
 }
 
-/// Returns the ids that must be fixed for [`assign_ids`] to give each token its id in `ids`: none, or those of all tokens
-/// that are not in the vocabulary.
+/// Returns the ids that must be fixed for [`assign_ids`] to give each token its id in `ids`: none, or the ids of all
+/// tokens that are not in the vocabulary.
 ///
 /// # Errors
 ///
@@ -224,9 +224,8 @@ impl AddedTokens {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::DuplicateId`] if two tokens have one id, because one of them shares that of a token of the vocabulary,
-    /// which is the other; [`Error::EmptyAddedToken`] if a token normalizes to the empty string, [`Error::TooLarge`] if the
-    /// automaton does not fit in memory, and the errors of `normalize`.
+    /// Returns [`Error::DuplicateId`] if two of them have one id; [`Error::EmptyAddedToken`] if a token normalizes to
+    /// the empty string, [`Error::TooLarge`] if the automaton does not fit in memory, and the errors of `normalize`.
     pub fn new(
         vocab: &Vocab,
         normalize: impl Fn(&str) -> Result<String>,
@@ -306,7 +305,7 @@ impl AddedTokens {
         self.by_id.get(&id).map(|&i| self.patterns[i].as_str())
     }
 
-    /// Returns whether an id is that of a special token.
+    /// Returns whether an id belongs to a special token.
     pub fn is_special(&self, id: u32) -> bool {
         self.by_id.get(&id).is_some_and(|&i| self.tokens[i].special)
     }
@@ -321,7 +320,8 @@ impl AddedTokens {
         self.contain_spaces
     }
 
-    /// Replaces `segments` with those of an original text. With `skip_special`, special tokens remain ordinary text.
+    /// Replaces `segments` with the segments of an original text. With `skip_special`, special tokens remain ordinary
+    /// text.
     pub fn cut_raw(&self, text: &str, skip_special: bool, segments: &mut Vec<Segment>) {
         self.cut(self.raw.as_ref(), text, skip_special, segments);
     }
@@ -335,7 +335,8 @@ impl AddedTokens {
         !finder.may_begin(text) || finder.find(text).all(|(token, _)| skip_special && self.ever_special[token])
     }
 
-    /// Replaces `segments` with those of a normalized text. With `skip_special`, special tokens remain ordinary text.
+    /// Replaces `segments` with the segments of a normalized text. With `skip_special`, special tokens remain ordinary
+    /// text.
     pub fn cut_normalized(&self, text: &str, skip_special: bool, segments: &mut Vec<Segment>) {
         self.cut(self.normalized.as_ref(), text, skip_special, segments);
     }

@@ -1,8 +1,9 @@
 //! Byte-level words: text in which each byte is a visible character, as in GPT-2 (Radford et al., 2019).
 //!
 //! The pre-tokenizer [`ByteLevel`] splits a text with GPT-2's pattern and replaces each byte of its UTF-8 form by a
-//! character; the decoder of the same name turns the characters back into bytes. Both equal those of `tokenizers` 0.23.3.
-//! The pattern is a loop over character classes here, because it is constant: no expression is compiled or backtracks.
+//! character; the decoder of the same name turns the characters back into bytes. Both give the same results as in
+//! `tokenizers` 0.23.3. The pattern is a loop over character classes here, because it is constant: no expression is
+//! compiled or backtracks.
 //!
 //! Cost: one pass over the text.
 //!
@@ -34,7 +35,7 @@ const fn is_visible(byte: u8) -> bool {
 /// Number of bytes that are not visible.
 const SUBSTITUTES: usize = 68;
 
-/// The bytes that are not visible: that of character `FIRST_SUBSTITUTE`, of the one after it, and so on.
+/// The bytes that are not visible: the byte of character `FIRST_SUBSTITUTE`, of the one after it, and so on.
 const INVISIBLE: [u8; SUBSTITUTES] = {
     let mut bytes = [0; SUBSTITUTES];
     let (mut byte, mut n) = (0, 0);

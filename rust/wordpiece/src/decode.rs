@@ -60,7 +60,7 @@ pub enum Decoder {
 /// The replacement that the reference's decoder has and transformers has not.
 const DO_NOT: (&str, &str) = (" do not", " don't");
 
-/// The replacements of `cleanup`, applied to each token in this order. They are those of the reference.
+/// The replacements of `cleanup`, applied to each token in this order. The reference has the same ones.
 const CLEANUP: [(&str, &str); 11] = [
     (" .", "."),
     (" ?", "?"),

@@ -2,8 +2,8 @@
 //!
 //! A [`Definition`] describes a tokenizer as data; [`format`](mod@format) reads it from `tokenizer.json` or `vocab.txt`. A
 //! [`Tokenizer`] is built from a definition. It encodes texts and pairs of texts, one at a time as an [`Encoding`], or in
-//! batches over threads as the flat arrays of [`BatchRows`]. Every output equals that of Hugging Face `tokenizers` 0.23.3,
-//! apart from documented differences.
+//! batches over threads as the flat arrays of [`BatchRows`]. Every output equals the output of Hugging Face
+//! `tokenizers` 0.23.3, apart from documented differences.
 //!
 //! A text passes through these steps, one module each:
 //!

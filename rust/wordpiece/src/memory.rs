@@ -79,7 +79,7 @@ pub(crate) fn check(rows: usize, length: usize, token_bytes: usize) -> Result<()
     check_tokens(rows.saturating_mul(length), rows, length, token_bytes)
 }
 
-/// As [`check`] for `tokens` tokens in rows that are not all of the same length; `length` is that of the longest.
+/// As [`check`] for `tokens` tokens in rows that are not all of the same length; `length` is the length of the longest.
 pub(crate) fn check_tokens(tokens: usize, rows: usize, length: usize, token_bytes: usize) -> Result<()> {
     let bytes = tokens.saturating_mul(token_bytes);
     if bytes < MIN_CHECKED_BYTES {

@@ -40,7 +40,7 @@ pub(crate) struct EncodeScratch {
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
 impl EncodeScratch {
-    /// Returns the size of the memory that the buffers hold, in bytes, without that of the fast path.
+    /// Returns the size of the memory that the buffers hold, in bytes, without the memory of the fast path.
     fn capacity_bytes(&self) -> usize {
         let EncodeScratch { raw_segments, normalized_segments, normalized, words, word_pieces, first, second, fast: _ } =
             self;

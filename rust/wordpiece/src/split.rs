@@ -1,8 +1,8 @@
 //! Pre-tokenizers: the division of a normalized text into words, as ranges of its bytes.
 //!
 //! The second step of the pipeline. A [`PreTokenizer`] divides each range of a normalized text into smaller ones; text
-//! outside all of them, such as white space, belongs to no word. Results equal those of the pre-tokenizer of the same name
-//! in `tokenizers` 0.23.3; [`PreTokenizer::Bert`] is the splitting of `BasicTokenizer` (Devlin et al., 2018).
+//! outside all of them, such as white space, belongs to no word. Results equal the results of the pre-tokenizer of the
+//! same name in `tokenizers` 0.23.3; [`PreTokenizer::Bert`] is the splitting of `BasicTokenizer` (Devlin et al., 2018).
 //!
 //! Invariants: the ranges are ascending, do not overlap, are never empty and lie on character boundaries. Only
 //! [`PreTokenizer::Metaspace`] and [`PreTokenizer::ByteLevel`] change the text.

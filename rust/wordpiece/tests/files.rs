@@ -1,4 +1,5 @@
-//! Reading texts from files: whatever the sizes of blocks and reads, the texts are those of splitting the file at once.
+//! Reading texts from files: whatever the sizes of blocks and reads, the texts are the same as by splitting the file at
+//! once.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The pipeline equals the reference implementation, for random configurations and random texts.
 //!
 //! Every property runs without the fast path and on every instruction set of the CPU; a failure names the one that differs
-//! in its first line. The cases are those of `PROPTEST_RNG_SEED`, which `.cargo/config.toml` sets for `cargo test` and
-//! `make fuzz` varies; `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2` turns an instruction set that would be skipped into a
-//! failure.
+//! in its first line. The cases follow from `PROPTEST_RNG_SEED`, which `.cargo/config.toml` sets for `cargo test` and
+//! `make fuzz` varies; `WORDPIECE_REQUIRE_INSTRUCTION_SETS=scalar,avx2` turns an instruction set that would be skipped
+//! into a failure.
 
 mod support;
 

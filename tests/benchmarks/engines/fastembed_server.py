@@ -2,8 +2,8 @@
 
     python fastembed_server.py FOLDER PORT
 
-FOLDER is that of a sentence encoder of BERT's form with a pooling of means, as MiniLM. It needs fastembed, onnx, starlette
-and uvicorn, with uvloop and httptools if they are installed.
+FOLDER has a sentence encoder of BERT's form with a pooling of means, as MiniLM. It needs fastembed, onnx, starlette and
+uvicorn, with uvloop and httptools if they are installed.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ class Learner(Protocol):
         """Return the version, and what it computes with."""
 
     def load(self, folder: Path, dtype: str, threads: int, backend: str) -> None:
-        """Load a model with a new head for two classes; `dtype` is that of products, `backend` this package's engine."""
+        """Load a model with a new head for two classes; `dtype` is for products, `backend` is this package's engine."""
 
     def step(self, batch: dict[str, Any]) -> float:
         """Make one step on ids, attention mask and labels: forward, backward, clipping and AdamW. Return the loss."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class OnnxRuntime(PaddedEngine):
     """A session. With streams, each run of it has one thread.
 
-    Kinds: those of `onnx_graph.GRAPHS` and of `model_optimum.py`.
+    Kinds: the ones in `onnx_graph.GRAPHS` and in `model_optimum.py`.
     """
 
     def version(self) -> str:

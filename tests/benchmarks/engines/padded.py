@@ -15,7 +15,7 @@ BATCH = 32
 
 
 class PaddedEngine:
-    """An engine that computes the hidden states of padded batches; the tokenizer is that of Hugging Face."""
+    """An engine that computes the hidden states of padded batches; the tokenizer is Hugging Face's."""
 
     tokenizer: Any = None
     #: How many batches run side by side. With more than one, `hidden` is called by as many threads.

@@ -263,7 +263,7 @@ impl Simd for Avx2 {
     fn max_magnitude(self, x: __m256, y: __m256) -> __m256 {
         // SAFETY: `self` proves AVX2 and FMA.
         unsafe {
-            // The order of the bits of numbers that are not negative is that of the numbers; NaN is the greatest.
+            // Numbers that are not negative have the same order as their bits; NaN is the greatest.
             let bits = _mm256_set1_epi32(0x7fff_ffff);
             let x = _mm256_and_si256(_mm256_castps_si256(x), bits);
             let y = _mm256_and_si256(_mm256_castps_si256(y), bits);

@@ -327,7 +327,7 @@ impl Simd for Avx512 {
     fn max_magnitude(self, x: __m512, y: __m512) -> __m512 {
         // SAFETY: `self` proves AVX-512.
         unsafe {
-            // The order of the bits of numbers that are not negative is that of the numbers; NaN is the greatest.
+            // Numbers that are not negative have the same order as their bits; NaN is the greatest.
             let bits = _mm512_set1_epi32(0x7fff_ffff);
             let x = _mm512_and_si512(_mm512_castps_si512(x), bits);
             let y = _mm512_and_si512(_mm512_castps_si512(y), bits);

@@ -339,7 +339,7 @@ impl Simd for Neon {
     fn first(self, n: usize, a: float32x4_t, b: float32x4_t) -> float32x4_t {
         const LANE: [u32; 4] = [0, 1, 2, 3];
         let n = n.min(Self::LANES) as u32;
-        // SAFETY: `self` proves NEON; the 4 numbers that are read are those of `LANE`.
+        // SAFETY: `self` proves NEON; the 4 numbers read are the numbers of `LANE`.
         unsafe { vbslq_f32(vcltq_u32(vld1q_u32(LANE.as_ptr()), vdupq_n_u32(n)), a, b) }
     }
 

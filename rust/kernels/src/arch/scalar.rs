@@ -155,7 +155,7 @@ impl Simd for Scalar {
 
     #[inline(always)]
     fn max_magnitude(self, x: V, y: V) -> V {
-        // The order of the bits of numbers that are not negative is that of the numbers; NaN is the greatest.
+        // Numbers that are not negative have the same order as their bits; NaN is the greatest.
         zip(x, y, |x, y| f32::from_bits(x.abs().to_bits().max(y.abs().to_bits())))
     }
 

@@ -104,8 +104,8 @@ pub trait Simd: Copy + Send + Sync {
         self.mul(x, self.pow2(n))
     }
 
-    /// Returns the lanes of both in turns, x₀, y₀, x₁, y₁, …: first those of their lower halves, then those of their upper
-    /// halves.
+    /// Returns the lanes of both in turns, x₀, y₀, x₁, y₁, …: first the lanes of their lower halves, then the lanes of
+    /// their upper halves.
     fn interleave(self, x: Self::V, y: Self::V) -> [Self::V; 2];
 
     /// Returns `a` where x < y, else `b`.
@@ -180,8 +180,8 @@ pub trait Simd: Copy + Send + Sync {
         false
     }
 
-    /// Runs a computation that counts bits by [`add_differing_bits`](Simd::add_differing_bits), compiled with the instruction
-    /// that counts those of all words of a vector, where the CPU has it.
+    /// Runs a computation that counts bits by [`add_differing_bits`](Simd::add_differing_bits). Where the CPU has an
+    /// instruction to count the bits of all words of a vector, the computation is compiled with it.
     #[inline(always)]
     fn run_counting<K: Kernel>(self, kernel: K) -> K::Output {
         self.run(kernel)
@@ -488,9 +488,9 @@ pub(super) use run_matrix_tile_of_rows;
 ///
 /// On x86-64, the bytes of a quad are widened to 16 bits and multiplied in two parts, the first and third byte, then the
 /// second and fourth, by `vpmaddwd`, which is exact. Weights are widened as the upper half of 16 bits, which takes one
-/// instruction: sums are 256 times those of the products, at most 256·64·127² < 2²⁸ for a group.
+/// instruction: the sums are 256 times the sums of the products, at most 256·64·127² < 2²⁸ for a group.
 ///
-/// `vpmaddubsw`, which multiplies bytes, is no alternative: it needs the magnitudes of the inputs, the weights with their
+/// `vpmaddubsw`, which multiplies bytes, does not help: it needs the magnitudes of the inputs, the weights with their
 /// signs, and `vpmaddwd` to widen its sums: as many multiplications, and two of three beside them on the same ports.
 #[derive(Clone, Copy)]
 pub struct MultipliedBytes;

@@ -1,6 +1,6 @@
 //! Tile registers: the operations of AMX behind a trait, and the choice between the instructions and their emulation.
 //!
-//! The operations are those of one type of numbers, [`Bfloat16`] or [`Int8`].
+//! The operations are for one type of numbers, [`Bfloat16`] or [`Int8`].
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -70,14 +70,14 @@ pub trait TileRegisters {
 
     /// Adds products to sums, C += A·B, as the instruction TDPBF16PS or TDPBSSD.
     ///
-    /// For each sum of bfloat16 numbers, the products of the first numbers of all pairs are added up, and those of the
-    /// second numbers, each by fused multiply-adds first to last; then both, and the result to the sum. All operations
-    /// round to nearest, ties to even, and treat subnormal numbers as 0.
+    /// For each sum of bfloat16 numbers, the products of the first numbers of all pairs are added up, and the products
+    /// of the second numbers, each by fused multiply-adds first to last; then both, and the result to the sum. All
+    /// operations round to nearest, ties to even, and treat subnormal numbers as 0.
     ///
     /// Sums of int8 numbers are exact modulo 2³².
     fn multiply<const C: usize, const A: usize, const B: usize>(&mut self);
 
-    /// Stores a tile of sums, those of the outputs from 16·`HALF` on.
+    /// Stores a tile of sums, for the outputs from 16·`HALF` on.
     fn store<const C: usize, const HALF: usize>(&self, to: &mut SumTiles<Self::Numbers>);
 }
 

@@ -104,7 +104,7 @@ impl Encoder {
         RowsTogether::of(weights.is_some_and(|weights| weights.are_multiplied_by(self.tiles)))
     }
 
-    /// Runs the encoder over `sequences` on the calling thread and those of `pool`, and writes what they request.
+    /// Runs the encoder over `sequences` on the calling thread and the threads of `pool`, and writes what they request.
     ///
     /// # Panics
     ///

@@ -37,7 +37,8 @@ pub struct Sequence<'a> {
     /// How many of its tokens, from the first on, may be attended to; the remaining ones are masked.
     pub keys: usize,
     /// Hidden states [length, H] to be written, each with its number: 0 for the embeddings, i for the output of layer
-    /// i, L + 1 for that of the last layer before the norm that follows it. Rows of positions without a token are not written.
+    /// i, L + 1 for the output of the last layer before the norm that follows it. Rows of positions without a token are
+    /// not written.
     pub states: Vec<(usize, &'a mut [f32])>,
     /// The attention weights [N, length, length] of each layer; as many as layers, or empty. They must be 0
     /// beforehand: positions without a token are not written.
@@ -52,7 +53,7 @@ pub struct Sequence<'a> {
 pub struct PooledOutput<'a> {
     /// The modes, whose vectors are written side by side.
     pub modes: &'a [Pooling],
-    /// How many tokens at the start, those of a prompt, are excluded.
+    /// How many tokens at the start, which belong to a prompt, are excluded.
     pub skip: usize,
     /// [modes, H].
     pub to: &'a mut [f32],

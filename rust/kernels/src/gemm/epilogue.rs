@@ -22,7 +22,8 @@ pub enum Epilogue<'a> {
 }
 
 impl Epilogue<'_> {
-    /// Applies it to `out`, the sums of the rows `rows` and panel `panel` of the product; `bias` is that of the panel.
+    /// Applies it to `out`, the sums of the rows `rows` and panel `panel` of the product; `bias` is the bias of the
+    /// panel.
     #[inline(always)]
     pub(super) fn apply<S: Simd>(self, simd: S, bias: &Row, panel: usize, rows: Range<usize>, out: &mut [Row]) {
         match self {

@@ -129,7 +129,7 @@ fn unquantized(factors: &[f32]) -> Vec<usize> {
     factors.iter().enumerate().filter(|(_, factor)| **factor == 0.0).map(|(j, _)| j).collect()
 }
 
-/// The bits of |x|, whose order is that of the magnitudes, infinity and NaN being the largest.
+/// The bits of |x|, which have the order of the magnitudes; infinity and NaN are the largest.
 #[inline(always)]
 fn magnitude_bits(x: f32) -> u32 {
     x.to_bits() & 0x7fff_ffff
@@ -138,7 +138,8 @@ fn magnitude_bits(x: f32) -> u32 {
 /// Rounds a number from −127 to 127, ties to even. Unlike `round_ties_even`, this is vectorized on every CPU.
 #[inline(always)]
 fn rounded(x: f32) -> i8 {
-    /// 1.5·2²³: the sum has no bits for fractions, so the addition rounds, and its lowest byte is that of the integer.
+    /// 1.5·2²³: the sum has no bits for fractions, so the addition rounds, and its lowest byte is the lowest byte of
+    /// the integer.
     const SHIFT: f32 = 12_582_912.0;
     (x + SHIFT).to_bits() as i8
 }

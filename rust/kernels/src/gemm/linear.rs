@@ -193,7 +193,7 @@ fn share_panels(
     let Execution { instruction_set, pool, .. } = execution;
     let threads = pool.map_or(1, |pool| pool.count() + 1);
     map_with(each_panel.into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
-        // The panels in between are those of the other threads.
+        // The panels in between belong to the other threads.
         let ahead = weights.memory_of(panel + threads);
         let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
         arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });

@@ -1,7 +1,7 @@
 //! Packed weights: the order in which tiles read them, by panels of 32 outputs and within a panel by input.
 //!
 //! Packing transposes each panel once, so that a tile loads whole vectors of outputs for one input, in the order of memory.
-//! The memory is that of the weights, rounded up to whole panels for each layer.
+//! It takes as much memory as the weights, rounded up to whole panels for each layer.
 
 use super::int8::{BytePanel, PackedBytes, QuantizedWeight};
 use crate::arch::{self, InstructionSet, Kernel, Simd, TileUnit};
@@ -32,7 +32,7 @@ pub struct PackedWeights {
     rows: PackedRows,
     /// K, the number of inputs.
     k: usize,
-    /// The number of panels of outputs, those of all layers.
+    /// The number of panels of outputs of all layers.
     panels: usize,
     /// Whether the weights were rounded to bfloat16, so that float32 rows unpack as such.
     is_rounded: bool,

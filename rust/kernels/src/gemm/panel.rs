@@ -1,9 +1,9 @@
 //! One panel of the outputs of a dense layer: the products of all rows with its weights, and their epilogue.
 //!
 //! A panel is 32 columns of the outputs. It is what a thread takes at a time: its weights stay in the nearest caches while
-//! all rows of the input pass them, so they are read from memory once for a call. Within a panel, rows are multiplied in tiles
-//! whose sums stay in registers over a block of K and are added to those of the blocks before. A number of the output thus has
-//! one order of additions, whatever rows and threads there are.
+//! all rows of the input pass them, so they are read from memory once for a call. Within a panel, rows are multiplied
+//! in tiles. The sums of a tile stay in registers over a block of K and are added to the sums of the blocks before. A
+//! number of the output thus has one order of additions, whatever rows and threads there are.
 //!
 //! Where tile registers multiply bfloat16, the epilogue of a block of rows is computed while they multiply the next block.
 
@@ -130,8 +130,8 @@ struct FloatProduct<'a> {
 impl FloatProduct<'_> {
     /// Multiplies all rows with one block of the weights, which stays in the first-level cache meanwhile, before the next.
     ///
-    /// The sums of a block are added to those of the blocks before it, as within a tile that has all of K, so the order of the
-    /// loops changes no bit. The epilogue of a tile follows its last block.
+    /// The sums of a block are added to the sums of the blocks before it, as within a tile that has all of K, so the
+    /// order of the loops changes no bit. The epilogue of a tile follows its last block.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S, out: &mut [Row]) {
         let FloatProduct { x, b, ahead, bias, epilogue, panel } = self;
@@ -155,9 +155,10 @@ impl FloatProduct<'_> {
 
 /// One panel of the outputs of a dense layer by tile registers.
 ///
-/// The unit of tile registers works beside the vector unit. So the epilogue of a block is not computed after its product, but
-/// handed to the product of the next block, which does a part of it after each of its own steps; that of the last block is
-/// left over and computed alone. Results are the same in either order, since blocks share no row.
+/// The unit of tile registers works beside the vector unit. So the epilogue of a block is not computed after its
+/// product, but handed to the product of the next block. That product does a part of it after each of its own steps.
+/// The epilogue of the last block is left over and computed alone. Results are the same in either order, since blocks
+/// share no row.
 struct RegisterProduct<'a> {
     a: View<'a, HalfRow>,
     b: &'a [PairRow],

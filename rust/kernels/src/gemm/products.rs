@@ -19,7 +19,8 @@ pub enum Products {
 impl Products {
     /// Returns the fastest way to multiply weights rounded to bfloat16 with these instructions and tile registers.
     ///
-    /// It is never slower than float32: pairs are multiplied only by instructions that are faster than those of float32.
+    /// It is never slower than float32: pairs are multiplied only by instructions that are faster than the ones for
+    /// float32.
     pub fn bfloat16(instruction_set: InstructionSet, tiles: Option<TileUnit>) -> Products {
         match instruction_set {
             _ if tiles.is_some() => Products::Bfloat16Pairs,
@@ -33,7 +34,7 @@ impl Products {
         }
     }
 
-    /// Whether products are computed faster than those of float32.
+    /// Whether products are computed faster than float32 products.
     pub fn is_faster(self) -> bool {
         self == Products::Bfloat16Pairs
     }

@@ -153,7 +153,7 @@ impl Kernel for CountBits<'_> {
     }
 }
 
-/// The numbers of bits of a row that differ from those of eight queries.
+/// The numbers of bits in which a row differs from each of eight queries.
 #[inline(always)]
 fn distances<S: Simd>(simd: S, queries: &[[u64; EIGHT]], row: &[u8]) -> [u64; EIGHT] {
     let (complete, rest) = row.as_chunks::<8>();

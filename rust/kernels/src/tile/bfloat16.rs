@@ -1,6 +1,6 @@
 //! The tile of bfloat16 numbers: products of pairs, sums in float32.
 //!
-//! Its loops are those of the float32 tile, over pairs of inputs. The pairs of a row of weights and of a row of inputs are
+//! It has the loops of the float32 tile, over pairs of inputs. The pairs of a row of weights and of a row of inputs are
 //! multiplied by a [`PairDot`], which is one instruction where the CPU has it.
 //!
 //! A bfloat16 has 8 significant bits, so the product of two has at most 16 and is exact in float32, which has 24; what is
@@ -66,8 +66,8 @@ impl PairTileKernel for PairTile<'_> {
 }
 
 impl PairMatrixTileKernel for PairTile<'_> {
-    /// A product of matrices adds the products of two pairs in order, so sums are those of [`PairTileKernel::run`] if both
-    /// instructions round alike.
+    /// A product of matrices adds the products of two pairs in order, so sums equal the ones of [`PairTileKernel::run`]
+    /// if both instructions round alike.
     #[inline(always)]
     #[allow(
         clippy::needless_range_loop,

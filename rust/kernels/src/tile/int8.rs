@@ -17,9 +17,9 @@ pub const QUADS: usize = GROUP / 4;
 pub struct ByteTile<'a> {
     /// The rows [rows, K] by groups, K rounded up to whole groups, plus [`Simd::byte_bias`].
     pub a: View<'a, ByteRow>,
-    /// The scale of each group of each row: that of group g of row r is `a_scales[g * a_stride + r]`.
+    /// The scale of each group of each row: the scale of group g of row r is `a_scales[g * a_stride + r]`.
     pub a_scales: &'a [f32],
-    /// The distance of the scales of a group from those of the next.
+    /// The distance from the scales of a group to the scales of the next.
     pub a_stride: usize,
     /// One panel of packed weights, [`QUADS`] rows for each group.
     pub b: &'a [QuadRow],
@@ -38,9 +38,9 @@ pub struct ByteTile<'a> {
 /// Inputs that are multiplied in float32 beside those that are quantized.
 #[derive(Clone, Copy)]
 pub struct Unquantized<'a> {
-    /// The numbers: that of input i and row r is `x[i * stride + r]`.
+    /// The numbers: the one for input i and row r is `x[i * stride + r]`.
     pub x: &'a [f32],
-    /// The distance of the numbers of an input from those of the next.
+    /// The distance from the numbers of an input to the numbers of the next.
     pub stride: usize,
     /// The weights of each input.
     pub weights: &'a [Row],
@@ -144,7 +144,8 @@ impl ByteTileKernel for ByteTile<'_> {
     fn run<S: Simd, D: ByteDot<S>, const ROWS: usize, const VECTORS: usize>(self, simd: S, dot: D) {
         let ByteTile { a, a_scales, a_stride, b, b_scales, b_sums, unquantized, mut ahead, out } = self;
         let out: &mut [Row; ROWS] = out.try_into().expect("ROWS is the length of `out`");
-        // If a tile covers a panel, its sums fit into registers beside those of a group. Otherwise they are in `out`.
+        // If a tile covers a panel, its sums fit into registers beside the sums of a group. Otherwise they are in
+        // `out`.
         let is_whole = VECTORS * S::LANES == PANEL;
         let mut totals = [[simd.splat(0.0); VECTORS]; ROWS];
         let mut words = [WordRow::ZERO; ROWS];

@@ -1,6 +1,7 @@
 //! One step of a tile by products of matrices: 8 bytes of each row of inputs, and two rows of packed weights.
 //!
-//! Sums are those of two rows each. A row of zeros completes a tile with an odd number of rows; its sums are dropped.
+//! Sums are computed for two rows at a time. A row of zeros completes a tile with an odd number of rows; its sums are
+//! dropped.
 
 use crate::arch::{MatrixDot, Simd};
 

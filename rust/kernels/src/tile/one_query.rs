@@ -1,4 +1,4 @@
-//! The tile of stored vectors beside one query: a few rows, read where they are, of which each has a lane.
+//! The tile of stored vectors beside one query: a few rows, each in a lane, read where they are.
 //!
 //! In a [`VectorTile`](super::VectorTile) the lanes are queries. With one query all but one would be idle.
 //!
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Computes the sums of rows and one query by the tile for it, and by that of several queries.
+    /// Computes the sums of rows and one query by the tile for it, and by the tile for several queries.
     struct BothTiles<'a> {
         rows: &'a [f32],
         query: &'a [f32],

@@ -25,7 +25,7 @@ const _: () = assert!(QUADS == ROWS);
 ///
 /// # Panics
 ///
-/// If `a` does not have whole tiles of 16 rows for those of `out`, or `b` is not 16 rows for each of its panels.
+/// If `a` does not have whole tiles of 16 rows for the rows of `out`, or `b` is not 16 rows for each of its panels.
 #[inline(always)]
 pub fn multiply_with_registers<T: TileRegisters<Numbers = Bfloat16>, M: Meanwhile>(
     registers: &mut T,
@@ -57,11 +57,11 @@ pub fn multiply_with_registers<T: TileRegisters<Numbers = Bfloat16>, M: Meanwhil
 /// bits as by [`Simd::run_byte_tile`].
 ///
 /// The products of a group are started before the sums of the group before it are added, and stored after that: one buffer is
-/// enough for both. The order of additions is that of the groups.
+/// enough for both. Additions have the order of the groups.
 ///
 /// # Panics
 ///
-/// If `a` does not have whole tiles of 16 rows for those of `out`, or `b` is not [`QUADS`] rows for each group.
+/// If `a` does not have whole tiles of 16 rows for the rows of `out`, or `b` is not [`QUADS`] rows for each group.
 #[inline(always)]
 pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     simd: S,
@@ -92,7 +92,7 @@ pub fn multiply_bytes_with_registers<S: Simd, T: TileRegisters<Numbers = Int8>>(
     unquantized.add(simd, tile.out);
 }
 
-/// Adds the sums of a group, multiplied by their scales, to those of a tile.
+/// Adds the sums of a group, multiplied by their scales, to the sums of a tile.
 #[inline(always)]
 fn add_sums<S: Simd>(simd: S, tile: &mut ByteTile<'_>, group: usize, sums: &[[SumRow; ROWS]; 2]) {
     let a_scales = &tile.a_scales[group * tile.a_stride..][..tile.out.len()];
@@ -104,7 +104,7 @@ fn add_sums<S: Simd>(simd: S, tile: &mut ByteTile<'_>, group: usize, sums: &[[Su
     }
 }
 
-/// Sets the sums to 0, those of the upper 16 rows in registers 0 and 1, and those of the lower in 2 and 3.
+/// Sets the sums to 0: for the upper 16 rows in registers 0 and 1, and for the lower in 2 and 3.
 #[inline(always)]
 fn zero<T: TileRegisters>(registers: &mut T, has_lower: bool) {
     registers.zero::<0>();
@@ -115,7 +115,8 @@ fn zero<T: TileRegisters>(registers: &mut T, has_lower: bool) {
     }
 }
 
-/// Adds the products of one panel or group: of the tiles of inputs in registers 4 and 5 and those of weights in 6 and 7.
+/// Adds the products of one panel or group: of the tiles of inputs in registers 4 and 5 and the tiles of weights in 6
+/// and 7.
 #[inline(always)]
 fn multiply_step<T: TileRegisters>(
     registers: &mut T,

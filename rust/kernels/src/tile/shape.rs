@@ -10,10 +10,11 @@ use crate::matrix::Row;
 /// The sums of blocks are then added, which keeps the rounding error of long sums small.
 pub const BLOCK_PANELS: usize = 4;
 
-/// The same for products of bfloat16 numbers, 512: their own rounding is hundreds of times as large as that of the sums.
+/// The same for products of bfloat16 numbers, 512: their own rounding is hundreds of times as large as the rounding of
+/// the sums.
 pub const PAIR_BLOCK_PANELS: usize = 16;
 
-/// Stores the sums of a block in the columns from `at` on, or adds them to those of the blocks before it.
+/// Stores the sums of a block in the columns from `at` on, or adds them to the sums of the blocks before it.
 #[inline(always)]
 pub(super) fn store_block<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,

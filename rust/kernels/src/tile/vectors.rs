@@ -53,7 +53,7 @@ impl<M: Measure> TileKernel for VectorTile<'_, M> {
     #[inline(always)]
     fn run<S: Simd, const ROWS: usize, const VECTORS: usize>(mut self, simd: S) {
         for at in (0..self.queries.min(PANEL)).step_by(VECTORS * S::LANES) {
-            // With few queries, most of the work would be that of columns without one.
+            // With few queries, most of the work would be done for columns without one.
             if self.queries - at <= S::LANES {
                 self.columns::<S, ROWS, 1>(simd, at);
             } else {

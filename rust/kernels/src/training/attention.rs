@@ -40,7 +40,8 @@ pub struct AttentionScratch {
 pub struct PositionSums {
     /// ds of a bias, by head and distance.
     pub distances: Vec<f32>,
-    /// Those of Kʳ and Qʳ before the scaling of scores: for each head its panels of columns, [relative positions, 32] each.
+    /// The gradients of Kʳ and Qʳ before the scaling of scores: for each head its panels of columns, [relative
+    /// positions, 32] each.
     pub terms: [Vec<Row>; 2],
 }
 
@@ -82,10 +83,10 @@ pub fn attend(
     }
 }
 
-/// Computes dq, dk and dv of one sequence into its rows of `dqkv`, which is laid out as `qkv`, and adds to `sums`, of which
-/// those that the heads have must have their size.
+/// Computes dq, dk and dv of one sequence into its rows of `dqkv`, which is laid out as `qkv`, and adds to `sums`. The
+/// sums that the heads have must have their size.
 ///
-/// `statistics` are those of [`attend`], `context` and `dcontext` c and dc.
+/// `statistics` are the statistics from [`attend`], `context` and `dcontext` c and dc.
 #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
 pub fn attend_backward(
     instruction_set: InstructionSet,
@@ -160,8 +161,8 @@ pub fn attend_backward(
     }
 }
 
-/// Returns the columns of a head of part `part` of `x`, each part beginning at a panel; `copy` receives those of a head that
-/// does not fill panels.
+/// Returns the columns of a head of part `part` of `x`, each part beginning at a panel; `copy` receives the columns of
+/// a head that does not fill panels.
 fn columns_of<'a>(x: View<'a>, heads: Heads<'_>, part: usize, head: usize, copy: &'a mut Matrix) -> View<'a> {
     let width = panels(heads.count * heads.size);
     if heads.size.is_multiple_of(PANEL) {

@@ -49,7 +49,7 @@ pub(super) struct Backward<'a> {
     pub weights: &'a mut [Vec<Row>; 2],
     /// dq, dk and dv [rows, d].
     pub gradients: [&'a mut [Row]; 3],
-    /// The gradient of the bias by distance, to which that of this sequence is added, in models that have one.
+    /// The gradient of the bias by distance, in models that have one; the gradient from this sequence is added to it.
     pub dbias: Option<&'a mut [f32]>,
     /// Kʳ and Qʳ [relative positions, d], and the sums of their gradients, by panels.
     pub tables: [Option<View<'a>>; 2],
@@ -62,7 +62,8 @@ impl Kernel for Backward<'_> {
     type Output = ();
 
     /// Computes dq, dk and dv, and adds to the gradients of biases and relative positions. The queries come first that attend to
-    /// keys; those of masked tokens of a DeBERTa, which weigh all keys equally, have no gradient, and add to dv alone.
+    /// keys; the queries of masked tokens of a DeBERTa weigh all keys equally; they have no gradient, and add to dv
+    /// alone.
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         let (all, keys) = (self.operands.q.len(), self.rows.keys);

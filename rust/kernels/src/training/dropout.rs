@@ -26,7 +26,7 @@ pub enum Site {
     Intermediate = 23,
     /// After the convolution of a DeBERTa.
     Convolution = 24,
-    /// The table of relative positions of a DeBERTa, in each layer; its rows take the place of those of the batch.
+    /// The table of relative positions of a DeBERTa, in each layer; its rows take the place of the rows of the batch.
     Relative = 25,
 }
 
@@ -37,7 +37,7 @@ pub struct Dropout {
     pub seed: u64,
     /// The number of the optimizer's step.
     pub step: u64,
-    /// The number of the batch among those of the step.
+    /// The number of the batch among the batches of the step.
     pub micro_batch: u64,
 }
 

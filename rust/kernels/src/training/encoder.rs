@@ -249,7 +249,8 @@ impl EncoderTraining {
         }
     }
 
-    /// Replaces the gradient with respect to the result of the norm after the last layer by that of its input.
+    /// Replaces the gradient with respect to the result of the norm after the last layer by the gradient with respect
+    /// to its input.
     fn last_norm_backward(&mut self, norm: AffineNorm<'_>, to: &mut AffineGradient<'_>, pool: Option<Workers>) {
         let (norm, hidden) = (norm_of(norm), self.config.hidden);
         let set = self.execution.instruction_set;

@@ -16,7 +16,7 @@ use crate::plan::{Body, Residual};
 type OfTerm<'a> = Option<([View<'a>; 2], &'a [Row])>;
 
 impl EncoderTraining {
-    /// Writes the gradients of a layer's parameters, or adds to them. `terms` are those of the dense layers of relative
+    /// Writes the gradients of a layer's parameters, or adds to them. `terms` belong to the dense layers of relative
     /// positions.
     pub(super) fn write_layer(
         &self,
@@ -31,7 +31,7 @@ impl EncoderTraining {
         let mut weights = Vec::with_capacity(7);
         let mut convolutions = Vec::new();
         for (place, (residual, to)) in layer.plan.iter().zip(&mut *to).enumerate() {
-            // The input of a body is that of the layer only if there is nothing before it.
+            // The input of a body is the input of the layer only if there is nothing before it.
             let first = place == 0 && residual.before.is_none();
             let input = |task| input_of(task, layer.index, place, first);
             let gradients = |task| gradients_of(task, place);

@@ -3,7 +3,7 @@
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{PANEL, Row};
 
-/// Multiplies each number of `x` by that of `by`.
+/// Multiplies each number of `x` by the number of `by` at the same place.
 ///
 /// # Panics
 ///

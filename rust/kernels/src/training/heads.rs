@@ -14,7 +14,7 @@ pub(super) const QUERY_BLOCK: usize = 84;
 /// One sequence of a task.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// Its tokens among those of the task.
+    /// Its tokens among the tokens of the task.
     pub tokens: Range<usize>,
     /// How many of them, the first ones, may be attended to.
     pub keys: usize,
@@ -95,7 +95,7 @@ pub(super) fn final_scores<S: Simd>(
         Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
             let of_head = &bias[head * (2 * max_distance + 1)..][..2 * max_distance + 1];
             for (i, query) in queries.enumerate() {
-                // That of a key at position 0; those of the other positions follow it.
+                // The bias of a key at position 0; the biases of the other positions follow it.
                 let of_query = &of_head[max_distance - positions[query] as usize..];
                 scale_and_add_bias(simd, scores, n, first + i, scale, keys, |key| of_query[key as usize]);
             }
@@ -132,7 +132,7 @@ pub(super) fn relative_terms<'a, S: Simd>(
 /// The keys that queries see.
 pub(super) struct VisibleKeys<'a> {
     pub window: Option<usize>,
-    /// The positions of all rows, of which those of the keys come first.
+    /// The positions of all rows, the keys first.
     pub positions: &'a [u32],
     pub keys: usize,
 }
@@ -164,7 +164,7 @@ impl VisibleKeys<'_> {
     }
 }
 
-/// Returns `x` in the lanes, the first of which is column `at`, that are among the columns, and `other` in the others.
+/// Returns `x` in the lanes that are among the columns, and `other` in the others. The first lane is column `at`.
 #[inline(always)]
 pub(super) fn only<S: Simd>(simd: S, columns: &Range<usize>, at: usize, x: S::V, other: S::V) -> S::V {
     let within = simd.first(columns.end.saturating_sub(at), x, other);

@@ -3,10 +3,11 @@
 //! Read it beside `wordpiece_bert.bert.plan.interpreter`, whose steps it takes, on the rows of a task:
 //! y = after(x + dropout(body(before(x)))), and with a second norm y′ = again(x + y).
 //!
-//! The backward pass takes the steps in the opposite order, from the gradient of y to that of x. A residual sends its
-//! gradient both ways, so x gets the sum of what comes through the body and around it. For a dense layer
-//! y = x·Wᵀ + b there are dx = dy·W, which is computed here, and dW = dyᵀ·x and db, the sum of the rows of dy, which are sums
-//! over all tokens of the batch: the operands are left in place, and the weights' gradients are computed once for all tasks.
+//! The backward pass takes the steps in the opposite order, from the gradient of y to the gradient of x. A residual
+//! sends its gradient both ways, so x gets the sum of what comes through the body and around it. For a dense layer y =
+//! x·Wᵀ + b there are dx = dy·W, which is computed here, and dW = dyᵀ·x and db, the sum of the rows of dy, which are
+//! sums over all tokens of the batch: the operands are left in place, and the weights' gradients are computed once for
+//! all tasks.
 //!
 //! Three kinds of buffers: what the backward pass needs of the forward pass is in [`Kept`], a layer's own; what a thread needs
 //! while it computes a task is in [`LayerScratch`]; and gradients that are summed over the tasks are in [`Gradients`]. All only
@@ -62,7 +63,7 @@ pub(super) struct Layer<'a, 'p> {
 }
 
 impl Layer<'_, '_> {
-    /// Returns the norm whose result is the input of a sub-layer, where that is one of the sub-layer before it.
+    /// Returns the norm whose result is the input of a sub-layer, where the norm belongs to the sub-layer before it.
     fn norm_before(&self, place: usize) -> Option<(&Norm, bool)> {
         let before = &self.packed[place.checked_sub(1)?];
         before.again.as_ref().map(|norm| (norm, true)).or(before.after.as_ref().map(|norm| (norm, false)))
@@ -143,18 +144,18 @@ pub(super) struct ConvolutionTask {
 /// The factors of the weights' gradients, and the sums over the task's rows.
 #[derive(Default)]
 pub(super) struct Gradients {
-    /// Those of each sub-layer.
+    /// The gradients of each sub-layer.
     pub residuals: Vec<ResidualGradients>,
-    /// Of what scores depend on besides queries and keys; those of distances are of all layers.
+    /// Of what scores depend on besides queries and keys; the gradients for distances are of all layers.
     pub positions: PositionSums,
 }
 
-/// Those of a sub-layer.
+/// The gradients of a sub-layer.
 #[derive(Default)]
 pub(super) struct ResidualGradients {
     /// With respect to the result of the body [rows, H].
     pub dy: Matrix,
-    /// The input of the body [rows, H], where it is not that of the layer.
+    /// The input of the body [rows, H], where it is not the input of the layer.
     pub input: Matrix,
     /// With respect to queries, keys and values; or to z, laid out as it is.
     pub dinner: Matrix,

@@ -1,4 +1,4 @@
-//! The backward pass of a dense layer whose weight is not packed: that of a head.
+//! The backward pass of a dense layer whose weight is not packed: the dense layer of a head.
 
 use wordpiece_parallel::map_with;
 

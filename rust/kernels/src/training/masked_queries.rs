@@ -31,7 +31,7 @@ pub(super) fn attend_to_all<S: Simd>(
     }
 }
 
-/// Adds their part to the gradient of the values [rows, d], for that of the context.
+/// Adds their part to the gradient of the values [rows, d], from the gradient of the context.
 #[inline(always)]
 pub(super) fn attend_to_all_backward<S: Simd>(
     simd: S,

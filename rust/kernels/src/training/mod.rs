@@ -1,7 +1,7 @@
 //! Training: the forward pass of an encoder that keeps what its backward pass needs, the backward pass, and the optimizer.
 //!
-//! The formulas are those of `wordpiece_bert.bert.gradients`, which explains them one by one in NumPy; this module computes
-//! the same gradients on packed rows and all threads.
+//! The formulas are the same as in `wordpiece_bert.bert.gradients`, which explains them one by one in NumPy; this
+//! module computes the same gradients on packed rows and all threads.
 //!
 //! # Reproducible bits
 //!

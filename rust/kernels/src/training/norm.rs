@@ -172,7 +172,7 @@ impl Kernel for Backward<'_, '_> {
         let all = self.dy.len();
         for start in (0..all).step_by(ROWS) {
             let rows = start..(start + ROWS).min(all);
-            // For each row, the sums of g and of g·x̂; for each column, those of dγ and dβ.
+            // For each row, the sums of g and of g·x̂; for each column, the sums for dγ and dβ.
             let mut sums = [[simd.splat(0.0); 2]; ROWS];
             for (p, gamma) in gamma.iter().enumerate() {
                 let (dy, x_hat) = (&self.dy.panel(p)[rows.clone()], &self.x_hat.panel(p)[rows.clone()]);

@@ -11,7 +11,7 @@ const PIECE: usize = 1 << 15;
 /// What an AdamW step multiplies by and adds, the same for all numbers (Loshchilov and Hutter 2019).
 #[derive(Debug, Clone, Copy)]
 pub struct AdamW {
-    /// What gradients are multiplied by first: that of clipping.
+    /// What gradients are multiplied by first: the factor of clipping.
     pub factor: f32,
     /// β₁ and β₂.
     pub betas: [f64; 2],

@@ -114,7 +114,7 @@ pub struct RelativeGradients<'a> {
     pub terms: [Option<AffineGradient<'a>>; 2],
 }
 
-/// The gradients of the weights in a [`Plan`]. Those of tables are added to; the others are overwritten.
+/// The gradients of the weights in a [`Plan`]. The gradients of tables are added to; the others are overwritten.
 pub struct Written<'a>(PhantomData<&'a mut f32>);
 
 impl<'a> Form for Written<'a> {
@@ -130,7 +130,7 @@ impl<'a> Form for Written<'a> {
 
 /// The gradients of an encoder.
 pub struct EncoderGradients<'a> {
-    /// Those of the parameters, as [`EncoderParameters`] has them. Layers that are not trained are not written.
+    /// The gradients of the parameters, as [`EncoderParameters`] has them. Layers that are not trained are not written.
     pub plan: Plan<Written<'a>>,
     /// The word vectors [tokens, E]; `None` if the embeddings are not trained.
     pub vectors: Option<&'a mut [f32]>,
@@ -161,7 +161,7 @@ pub(super) struct PackedResidual {
     pub norms: Option<[Norm; 2]>,
 }
 
-// Functions, not methods: those of a type count as its module's, which would use this one.
+// Functions, not methods: the methods of a type count as its module's, and that module would then use this one.
 
 /// Returns N·d, the width of all queries.
 pub(super) fn attention_width(of: &Attention<Borrowed<'_>>) -> usize {
@@ -208,7 +208,8 @@ pub(super) fn backward(
     pack_layer(execution, layer, hidden, |layers, inputs| packed_transposed(layers, inputs, products))
 }
 
-/// Packs the dense layers of a layer on all threads, by `pack`, which is given those of one product and their inputs.
+/// Packs the dense layers of a layer on all threads, by `pack`, which is given the dense layers of one product and
+/// their inputs.
 fn pack_layer(
     execution: Execution,
     layer: &[Residual<Borrowed<'_>>],

@@ -1,7 +1,7 @@
 //! The table of relative positions of a DeBERTa, which all layers read, in a pass over a batch.
 //!
 //! Each layer projects R̃ = dropout(R), R the table or its norm, to Kʳ and Qʳ. The gradients of both are summed up over the
-//! tasks and go back through the projections: they add to the gradients of the dense layers, and to that of R.
+//! tasks and go back through the projections: they add to the gradients of the dense layers, and to the gradient of R.
 //!
 //! Only those rows of the table are computed whose distances occur in the batch, in the order of key positions, as in
 //! [`RelativeTerms`]: the opposite of that in the table.
@@ -93,7 +93,7 @@ impl RelativeTable {
     }
 
     /// Projects the rows for one layer: R̃·Wᵀ + b for the keys and the queries, as far as the model has these terms, side by
-    /// side. The weights are the layer's own or those of its queries and keys, as the model shares them or not.
+    /// side. The weights are the layer's own or the weights of its queries and keys, as the model shares them or not.
     pub fn terms(
         &self,
         parameters: &RelativeParameters<'_>,

@@ -1,8 +1,8 @@
 //! The gradients of the relative terms of disentangled attention, of one head and one sequence.
 //!
-//! The score of query i and key j is qᵢ·kⱼ + qᵢ·Kʳ + kⱼ·Qʳ, of which the rows of Kʳ and Qʳ are those of the relative position
-//! r(i, j). With ds the gradient of the scores, G[i, r] is the sum of ds[i, j] over the keys with r(i, j) = r, and G′[j, r]
-//! that over the queries. Then dq has G·Kʳ besides ds·k, dKʳ is Gᵀ·q, dk has G′·Qʳ, and dQʳ is G′ᵀ·k.
+//! The score of query i and key j is qᵢ·kⱼ + qᵢ·Kʳ + kⱼ·Qʳ, where the rows of Kʳ and Qʳ are the rows of the relative
+//! position r(i, j). With ds the gradient of the scores, G[i, r] is the sum of ds[i, j] over the keys with r(i, j) = r,
+//! and G′[j, r] that over the queries. Then dq has G·Kʳ besides ds·k, dKʳ is Gᵀ·q, dk has G′·Qʳ, and dQʳ is G′ᵀ·k.
 //!
 //! G and G′ have a column for each relative position in place of one for each key or query, so that all four are products of
 //! small matrices; making them are additions alone, one for each query and key. Nothing is stored for all pairs at once: G
@@ -124,8 +124,8 @@ impl HeadGradients<'_> {
     }
 }
 
-/// Adds the gradients of the scores of one query, by panels of keys, to those of its relative positions, the first of which
-/// is `first`.
+/// Adds the gradients of the scores of one query, by panels of keys, to the gradients of its relative positions, the
+/// first of which is `first`.
 #[inline(always)]
 fn add_by_query<'a>(
     terms: &HeadScores<'_>,

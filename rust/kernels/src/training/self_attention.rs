@@ -82,8 +82,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes the gradient of the output back through the dense layer and the attention, to that of queries, keys and values,
-    /// and computes the sums of their biases.
+    /// Takes the gradient of the output back through the dense layer and the attention, to the gradients of queries,
+    /// keys and values, and computes the sums of their biases.
     #[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
     pub fn attend_backward(
         &self,

@@ -71,8 +71,9 @@ impl ColumnArgument {
             return Ok(None);
         };
         let requested = RequestedRows { words: is_split, pairs: allow_pairs };
-        // SAFETY: both came from one call of the interface's methods, which requires that the arrays have the type that
-        // the schema describes, with buffers of the prescribed lengths that nobody frees before they are released.
+        // SAFETY: both came from one call of the interface's methods. The interface requires that the arrays have the
+        // type of the schema and buffers of the prescribed lengths, and that nobody frees the buffers before the arrays
+        // are released.
         let column = unsafe { TextColumn::new(&schema, chunks, requested) };
         let column = column.map_err(|error| match error {
             ColumnError::Type(found) => error::input(type_message(name, &found, requested)),

@@ -67,7 +67,8 @@ impl<'py> Strings<'py> {
     /// Copies the strings; returns them and where each begins and the last one ends, or `None` if one is not a text.
     fn copied(&self) -> Result<Option<(String, Vec<i64>)>, TryReserveError> {
         let (mut text, mut ends, mut row) = (String::new(), Vec::new(), Vec::new());
-        // An array of zeros takes no memory however large it is: its strings are empty, so what they could hold is no measure.
+        // An array of zeros takes no memory however large it is: its strings are empty, so what they could hold does
+        // not say how much memory is needed.
         ends.try_reserve_exact(self.n_rows + 1)?;
         row.try_reserve_exact(self.width)?;
         row.resize(self.width, 0_u32);

@@ -195,7 +195,7 @@ impl<'py> BatchTable<'py> {
         Ok(BatchTable { columns: arrays.into_iter().map(column).collect::<PyResult<_>>()?, row_offsets })
     }
 
-    /// Returns the type: that of a table, or of its only column if `single` is set.
+    /// Returns the type of a table, or of its only column if `single` is set.
     fn field(&self, single: bool) -> Field {
         match self.columns.as_slice() {
             [(_, column)] if single => column.field(""),

@@ -54,7 +54,7 @@ fn objective_of(name: &str) -> PyResult<Objective> {
 
 #[pymethods]
 impl ExampleBuilder {
-    /// Begin with the first row. The arrays are those of a shard, usually memory maps; they are kept, not copied.
+    /// Begin with the first row. The arrays are the arrays of a shard, usually memory maps; they are kept, not copied.
     ///
     /// `packing` is the length of packed rows, the window and the most sequences in a row. With `masking`, masks are
     /// static: they depend on the seed, the pass, and the document and number of each row.
@@ -200,13 +200,13 @@ impl ExampleBlock {
         (0..self.block.len()).map(|i| self.block.row(i).len() as i64).collect::<Vec<_>>().into_pyarray(py)
     }
 
-    /// The number of sequences: that of rows, unless they are packed.
+    /// The number of sequences: as many as rows, unless these are packed.
     #[getter]
     fn sequences(&self) -> usize {
         self.block.sequence_lengths.len()
     }
 
-    /// Return the labels of pairs; empty if rows are no pairs.
+    /// Return the labels of pairs; empty if rows are not pairs.
     fn pair_labels<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         self.block.pair_labels.clone().into_pyarray(py)
     }

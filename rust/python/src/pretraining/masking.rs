@@ -139,8 +139,8 @@ impl MaskingRules {
 
     /// Mask rows that lie one after the other in an array; return the masked ids and the labels.
     ///
-    /// `row_offsets` has where each row begins and where the last one ends, `rows` the number of each row, on which its
-    /// random choices depend.
+    /// `row_offsets` has where each row begins and where the last one ends. `rows` has the number of each row; its
+    /// random choices depend on this number.
     #[allow(clippy::too_many_arguments, reason = "a Python signature")]
     fn apply<'py>(
         &self,

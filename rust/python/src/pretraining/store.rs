@@ -145,8 +145,8 @@ impl TokenStoreBuilder {
 
     /// Add the texts of a block, in the order of the inputs; return what the open shard gets, and each one after it.
     ///
-    /// The files of a block are the inputs from that of the position on; `input_index` is that of a block that was made
-    /// of a column. `ids` are those of its documents.
+    /// File 0 of a block is the input where the builder began, and the others follow it. `input_index` is the input of
+    /// a block that was made of a column. `ids` are the ids of its documents.
     #[pyo3(signature = (block, *, input_index=None, ids=None))]
     fn add<'py>(
         &self,

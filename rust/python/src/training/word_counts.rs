@@ -233,7 +233,7 @@ impl WordCounts {
     /// Learn a vocabulary with ``"bpe"``, ``"likelihood"`` or ``"top_down"``.
     ///
     /// `target` has the options of all algorithms (``vocab_size``, ``special_tokens``, ``base``, ``fill_unused``),
-    /// `options` those of this one.
+    /// `options` the options of this one.
     fn train(
         &self,
         py: Python<'_>,

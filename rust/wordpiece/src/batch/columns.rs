@@ -19,7 +19,7 @@ pub struct Columns {
     pub word_ids: bool,
     /// The text, first or second, that each token comes from.
     pub sequence_ids: bool,
-    /// The windows of the tokens that truncation dropped, as rows after that of their input.
+    /// The windows of the tokens that truncation dropped, as rows after the row of their input.
     pub windows: bool,
     /// The number of tokens of each input before truncation and padding.
     pub n_tokens: bool,

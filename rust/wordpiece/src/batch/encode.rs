@@ -27,8 +27,8 @@ const COPIED_BYTES: usize = 1 << 14;
 const RUNS_PER_THREAD: usize = 16;
 
 impl Tokenizer {
-    /// Encodes many inputs into flat arrays, on this thread and those of the pool. The result does not depend on the
-    /// pool.
+    /// Encodes many inputs into flat arrays, on this thread and the threads of the pool. The result does not depend on
+    /// the pool.
     ///
     /// ```
     /// use wordpiece::{Columns, Definition, EncodeOptions, Input, Tokenizer, Vocab};

@@ -112,9 +112,9 @@ impl<N: Number> TokenArrays<N> {
         let Progress { placed, waiting, .. } = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
         let n: usize = placed.iter().map(RowChunk::n_tokens).sum();
         // SAFETY: the places of the runs in `placed` are the first ones of each array. There are as many as their rows
-        // have tokens, `n`, in offsets twice as many, and none in a column that is not requested: `Places::take` asserts
-        // that of each run. All were written before `try_map_with` returned, or it would have unwound; after an error,
-        // which leaves out runs, this is not reached.
+        // have tokens, `n`, in offsets twice as many, and none in a column that is not requested: `Places::take`
+        // asserts this for each run. All were written before `try_map_with` returned, or it would have unwound; after
+        // an error, which leaves out runs, this is not reached.
         unsafe {
             self.ids.set_len(n);
             self.offsets.set_len(if encoder.columns.offsets { 2 * n } else { 0 });
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// The error is that of the first input, whichever run ends first.
+    /// The error comes from the first input that fails, whichever run ends first.
     #[test]
     fn the_error_of_a_batch_is_that_of_its_first_input_with_one() {
         let tokenizer = Tokenizer::new(Definition::bert(Vocab::new([("[UNK]", 0), ("a", 1)]).unwrap())).unwrap();

@@ -94,7 +94,7 @@ impl SpecialTokens {
 
 /// The options of a BERT tokenizer; a vocabulary and these are the entire tokenizer.
 ///
-/// The default is that of the original uncased BERT.
+/// The default is the one of the original uncased BERT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BertOptions {
     /// The special tokens. Those that the vocabulary lacks are not registered; if `Cls` or `Sep` is vacant or missing

@@ -256,7 +256,7 @@ pub enum Error {
         /// The number of tokens, added ones included.
         vocab_size: usize,
     },
-    /// An input whose bytes are not UTF-8, as those of a column may be.
+    /// An input whose bytes are not UTF-8, which can happen in a column.
     InputNotUtf8 {
         /// Whether it is the second text of a pair.
         is_second: bool,
@@ -427,12 +427,12 @@ impl Error {
         }
     }
 
-    /// Returns the error as that of one item of a batch.
+    /// Returns the error as the error of one item of a batch.
     pub fn at_index(self, index: usize) -> Error {
         Error::AtIndex { index, error: Box::new(self) }
     }
 
-    /// Returns the error as that of a text at a location in a file.
+    /// Returns the error as the error of a text at a location in a file.
     pub fn at_location(self, location: String) -> Error {
         Error::AtLocation { location, error: Box::new(self) }
     }

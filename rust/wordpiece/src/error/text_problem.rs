@@ -30,7 +30,7 @@ pub enum TextProblem {
         /// The message of the JSON parser.
         message: String,
     },
-    /// A JSON escape such as `\ud800` without its other half, which is no character.
+    /// A JSON escape such as `\ud800` without its other half, which is not a character.
     LoneSurrogate {
         /// The path of the field.
         field: String,

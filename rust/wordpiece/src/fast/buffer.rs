@@ -189,7 +189,7 @@ impl NormalizedBuffer {
     #[inline(always)]
     pub unsafe fn span_unchecked(&self, start: usize, end: usize) -> Span {
         debug_assert!(self.aligned && start < end && end <= self.text.len());
-        // SAFETY: by the contract both indices are less than the length of the text, which is that of both lists.
+        // SAFETY: by the contract both indices are less than the length of the text, and both lists are as long.
         unsafe {
             Span { start: *self.origin_starts.get_unchecked(start), end: *self.origin_ends.get_unchecked(end - 1) }
         }

@@ -52,7 +52,7 @@ pub(super) fn scan(set: InstructionSet, source: ScanSource<'_>, buffer: &mut Nor
     }
 }
 
-/// Appends the ids of words in order; `miss` appends those of a word that its line of the table does not hold. See
+/// Appends the ids of words in order; `miss` appends the ids of a word that its line of the table does not hold. See
 /// [`look_up_with`].
 pub(super) fn look_up(
     set: InstructionSet,

@@ -57,7 +57,7 @@ pub(crate) struct FastPath {
 /// The state that a thread keeps between texts: its word table, and scratch buffers.
 #[derive(Debug)]
 pub(crate) struct FastState {
-    /// The cached words, at first those of the vocabulary.
+    /// The cached words, at first the words of the vocabulary.
     pub(super) table: WordTable,
     /// The normalized text of the chunk, or of the texts that are looked up together.
     pub(super) buffer: NormalizedBuffer,
@@ -343,7 +343,7 @@ impl FastPath {
         let n = words.ends.len();
         let from = out.ids.len();
         let count = request.word_ids || request.spans;
-        // SAFETY: the contract is that of this function.
+        // SAFETY: the contract is the same as this function's.
         unsafe { self.look_up(words, matcher, state, &mut out.ids, count) };
         let FastState { buffer, counts, .. } = state;
         if request.word_ids {

@@ -8,7 +8,7 @@
 //!
 //! The loops reject what they cannot handle, without side effects, and the pipeline processes that part of the text:
 //! characters that canonical ordering might move, and parts whose normalized form has 4 GiB or more. Every result
-//! equals that of the pipeline, and both equal the reference implementation; the tests compare all three.
+//! equals the pipeline's, and both equal the reference implementation's; the tests compare all three.
 //!
 //! # Layers
 //!

@@ -137,8 +137,8 @@ unsafe fn scan_loop<P: Primitives, const LOWER: bool, const ALIGNED: bool>(
     while at < end {
         let n = (end - at).min(BLOCK);
         // SAFETY: `n` bytes follow `at` in the text, and the CPU has the instructions of `P`. The spare capacity is for
-        // 64 of each list more than there are bytes in the range: at most as many bytes, starts and ends (with that of
-        // the open word) have been written as bytes have been consumed, and a block still to be scanned has one or
+        // 64 of each list more than there are bytes in the range: at most as many bytes, starts and ends (with the end
+        // of the open word) have been written as bytes have been consumed, and a block still to be scanned has one or
         // more. `classify`, `count_up` and `read_odd` initialise all of a block that `squeeze` reads.
         unsafe {
             let output = BlockOutput {
@@ -203,7 +203,7 @@ unsafe fn squeeze_block<P: Primitives, const ALIGNED: bool>(
     if kept == covered {
         return (block.len, masks);
     }
-    // SAFETY: the contract is that of the three calls.
+    // SAFETY: the contract covers the three calls.
     unsafe {
         let masks = primitives.squeeze(kept, output.text, masks);
         if ALIGNED {

@@ -26,10 +26,10 @@ impl TokenLengths {
         TokenLengths { by_id, prefix: prefix.len() as u32 }
     }
 
-    /// Appends the span of each piece: that of its word if it is the only one, else as long as its token.
+    /// Appends the span of each piece: its word's if it is the only one, else as long as its token.
     ///
     /// `counts` is the number of pieces of each word, and `ids` are the ids of all of them. A word without pieces in the
-    /// vocabulary has one id, that of the unknown token, and one span.
+    /// vocabulary has one id, the unknown token's, and one span.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! The fast path for several short texts at once.
 //!
-//! For a short text, the fixed cost of a lookup exceeds that of its words: keys are read in groups, and the first lines
-//! are not prefetched in time. So texts are normalized into one buffer until it holds a chunk; their words are looked
-//! up together, and the pieces are divided at the ends of the texts.
+//! For a short text, the fixed cost of a lookup exceeds the cost of its words: keys are read in groups, and the first
+//! lines are not prefetched in time. So texts are normalized into one buffer until it holds a chunk; their words are
+//! looked up together, and the pieces are divided at the ends of the texts.
 //!
 //! A text never shares a word with the next one: the buffer is closed after each, which ends the last word. Only whole texts
 //! are gathered, so a chunk is exceeded by less than one text, and the ids of a text do not depend on its neighbours.
@@ -41,7 +41,7 @@ impl FastPath {
         done + self.look_up_gathered(done, fields, matcher, state, &mut write)
     }
 
-    /// Appends the words of a text to those of the texts before it. Returns false, and appends nothing, if only the
+    /// Appends the words of a text to the words of the texts before it. Returns false, and appends nothing, if only the
     /// pipeline can tokenize the text.
     fn gather(&self, text: &str, state: &mut FastState) -> bool {
         let before = state.buffer.lengths();

@@ -38,7 +38,8 @@ pub enum TextLayout {
     /// Each record is a row of a table whose first record names the columns, with the text in the given column; further
     /// columns make each row several texts.
     ///
-    /// Empty lines are ignored. A record may have fewer fields than the header if those of the given columns are there.
+    /// Empty lines are ignored. A record may have fewer fields than the header if the fields of the given columns are
+    /// there.
     Table(TableFormat, String, Vec<String>),
 }
 

@@ -342,7 +342,8 @@ impl FoundTexts<'_> {
         }
     }
 
-    /// Decodes UTF-8, or returns the problem with its position in `bytes` and its line. `line` is that of the start.
+    /// Decodes UTF-8, or returns the problem with its position in `bytes` and its line. `line` is the line of the
+    /// start.
     fn decoded(&self, span: Range<usize>, line: u64) -> std::result::Result<Cow<'_, str>, (TextProblem, usize, u64)> {
         let raw = &self.bytes[span.clone()];
         match str::from_utf8(raw) {

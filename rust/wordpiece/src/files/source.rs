@@ -76,7 +76,7 @@ const ZSTANDARD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// A reader that detects the compression from the first bytes.
 ///
 /// Detection happens in the first call of `read`, not when the source is opened: opening never blocks on a silent pipe,
-/// and an interrupted wait is reported like that of any other read.
+/// and an interrupted wait is reported as in any other read.
 enum DecompressingReader {
     /// Fewer than four bytes have been read; `raw` is `None` only while the state changes.
     Undetected {

@@ -1,8 +1,9 @@
 //! Tables with separators, CSV and TSV: where records end, and which of their fields are texts.
 //!
-//! The rules are those of Python's `csv` module in its strict mode. A record ends at `\n`, `\r\n` or `\r`; an empty line
-//! is no record. In CSV, a field that begins with a quotation mark ends at the next one that is not doubled, and may hold
-//! separators and line breaks; elsewhere a quotation mark is an ordinary character, and in TSV it is one everywhere.
+//! The rules are the same as in Python's `csv` module in its strict mode. A record ends at `\n`, `\r\n` or `\r`; an
+//! empty line is not a record. In CSV, a field that begins with a quotation mark ends at the next one that is not
+//! doubled, and may hold separators and line breaks; elsewhere a quotation mark is an ordinary character, and in TSV it
+//! is one everywhere.
 
 use std::iter;
 use std::ops::Range;
@@ -147,7 +148,7 @@ impl Header {
     ///
     /// # Panics
     ///
-    /// Panics if the layout is not that of a table.
+    /// Panics if the layout is not a table's.
     pub fn new(layout: &TextLayout, record: &str, file_name: &str) -> std::result::Result<Result<Header>, TextProblem> {
         let TextLayout::Table(format, first, others) = layout else { panic!("the layout of a table is needed") };
         let format = *format;

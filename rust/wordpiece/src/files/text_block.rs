@@ -120,7 +120,8 @@ impl TextBlock {
         self.other_spans.iter().step_by(self.others().max(1)).map(|span| &self.text[span.clone()])
     }
 
-    /// Returns the texts of row `i` beside the first: none, that of a pair, or those of the other columns of a table.
+    /// Returns the texts of row `i` beside the first: none, the second text of a pair, or the texts of the other
+    /// columns of a table.
     ///
     /// # Panics
     ///

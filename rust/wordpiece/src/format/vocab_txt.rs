@@ -1,9 +1,9 @@
 //! `vocab.txt`: one token per line. The id of a token is the number of its line, counted from 0.
 //!
-//! The rules are those of the reference. Lines end at `\n`. White space at the end of a line, `\r` included, is dropped;
-//! white space at its start is part of the token. If a token is on two lines, the later line gives its id, and the id of the
-//! earlier line has no token. No rule ever shifts the id of another line. Lines that are probably mistakes are reported as
-//! [`VocabWarning`]s, or as errors in strict mode.
+//! The rules are the reference's. Lines end at `\n`. White space at the end of a line, `\r` included, is dropped; white
+//! space at its start is part of the token. If a token is on two lines, the later line gives its id, and the id of the
+//! earlier line has no token. No rule ever shifts the id of another line. Lines that are probably mistakes are reported
+//! as [`VocabWarning`]s, or as errors in strict mode.
 //!
 //! ```
 //! use wordpiece::format::vocab_txt;

@@ -1,6 +1,6 @@
 //! One row with everything that is known about it, and queries that map between tokens, words and characters.
 //!
-//! The fields and methods are those of `tokenizers.Encoding`. Queries by word or character search linearly within their
+//! It has the fields and methods of `tokenizers.Encoding`. Queries by word or character search linearly within their
 //! text.
 
 use std::ops::Range;

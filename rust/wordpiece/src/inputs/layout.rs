@@ -44,7 +44,7 @@ pub(crate) struct Layout {
 pub(crate) enum KnownSequences {
     /// All.
     All,
-    /// Those of first windows: a pair without a post-processor.
+    /// The tokens of first windows: a pair without a post-processor.
     FirstWindow,
     /// None, so that queries assume the first text: a single text without a post-processor.
     None,

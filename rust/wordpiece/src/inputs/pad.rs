@@ -27,7 +27,7 @@ pub struct Padding {
 /// The length that rows are padded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PadLength {
-    /// That of the longest row of the batch.
+    /// The length of the longest row of the batch.
     Longest,
     /// A fixed number of tokens; longer rows are not changed.
     Fixed(usize),

@@ -39,7 +39,7 @@ impl Pieces {
         4 * self.ids.capacity() + 4 * self.words.capacity() + 8 * self.spans.capacity() + 40 * self.texts.capacity()
     }
 
-    /// Returns the text of a piece if it differs from that of its id.
+    /// Returns the text of a piece if it differs from the text of its id.
     pub fn own_text(&self, index: usize) -> Option<&str> {
         let found = self.texts.binary_search_by_key(&index, |(at, _)| *at).ok()?;
         Some(&self.texts[found].1)

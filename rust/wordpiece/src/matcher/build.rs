@@ -85,7 +85,7 @@ impl Matcher {
         }
     }
 
-    /// Returns the list of the pieces of `first` followed by those of `second`.
+    /// Returns the list of the pieces of `first` followed by the pieces of `second`.
     ///
     /// Lists are not copied: a list is a piece, or a pair of lists. So each takes the same memory however many pieces it has,
     /// and all of them together are linear in the nodes.

@@ -45,7 +45,7 @@ mod walk;
 pub(crate) use automaton::Matcher;
 pub(crate) use pieces::{PendingPieces, WordPieces};
 
-/// Returns whether a word or token has at most `limit` characters. Those of a short one are not counted.
+/// Returns whether a word or token has at most `limit` characters. The characters of a short one are not counted.
 #[inline]
 pub(crate) fn within_limit(word: &str, limit: usize) -> bool {
     word.len() <= limit || word.chars().count() <= limit

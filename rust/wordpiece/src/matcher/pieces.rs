@@ -5,8 +5,8 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A list of pieces: empty, a single piece, or the concatenation of two lists.
 ///
-/// The list of a deep node begins with that of its parent. Sharing the common part keeps the automaton linear in the size
-/// of the vocabulary even for adversarial vocabularies (one token of ten thousand letters).
+/// The list of a deep node begins with the list of its parent. Sharing the common part keeps the automaton linear in
+/// the size of the vocabulary even for adversarial vocabularies (one token of ten thousand letters).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pops {
     /// [`NONE`] for the empty list, the highest bit and the length of the piece for a single one, otherwise an index into

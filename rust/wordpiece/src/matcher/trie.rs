@@ -39,7 +39,7 @@ impl<'a> TokenKey<'a> {
 
 /// A trie whose nodes are numbered level by level: parents before children, and the children of a node consecutively.
 pub(super) struct Trie {
-    /// The first child of each node; the children end where those of the next node begin. One number more than nodes.
+    /// The first child of each node; they end where the children of the next node begin. One number more than nodes.
     first_child: Vec<u32>,
     /// The byte on the edge to each node; 0 for the root.
     pub labels: Vec<u8>,

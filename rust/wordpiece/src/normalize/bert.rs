@@ -19,7 +19,7 @@ use super::normalized::Normalized;
 use crate::offsets::Span;
 use crate::unicode::{self, CharClass};
 
-/// The options of BERT's normalizer. The default is that of the uncased models: everything on.
+/// The options of BERT's normalizer. The default is the one of the uncased models: everything on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BertNormalizer {
     /// Delete control characters and turn white space characters into spaces.

@@ -2,8 +2,8 @@
 //!
 //! The first step of the pipeline. [`Normalizer`] is the configuration, as `tokenizer.json` states it. The result is the
 //! normalized text together with, for each of its bytes, the bytes of the original that it derives from, so that offsets
-//! can refer to the text as it was given. Output and alignment equal those of `tokenizers` 0.23.3; with its default options
-//! [`BertNormalizer`] performs the text clean-up of `BasicTokenizer` (Devlin et al., 2018).
+//! can refer to the text as it was given. Output and alignment are the same as in `tokenizers` 0.23.3; with its default
+//! options [`BertNormalizer`] performs the text clean-up of `BasicTokenizer` (Devlin et al., 2018).
 //!
 //! | file | contents |
 //! |---|---|

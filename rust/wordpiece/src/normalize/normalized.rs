@@ -1,9 +1,9 @@
 //! A text in its normalized form, with the alignment back to the original, and the edits that normalizers consist of.
 //!
 //! Normalization changes the number of bytes, but offsets must refer to the original text. [`Normalized`] therefore
-//! stores, for each byte, the [`Span`] of the original that it derives from; every edit here keeps the two in step. The
-//! rules for inserted and deleted characters are those of `NormalizedString` in `tokenizers` 0.23.3, whose offsets they
-//! reproduce.
+//! stores, for each byte, the [`Span`] of the original that it derives from; every edit here keeps the two in step.
+//! Inserted and deleted characters follow the rules of `NormalizedString` in `tokenizers` 0.23.3, so that the offsets
+//! are the same.
 //!
 //! # Cost
 //!

@@ -11,7 +11,8 @@ use crate::unicode;
 
 /// The changes that are applied to a text before it is split into words.
 ///
-/// The variants are those of `tokenizer.json` that WordPiece files use; each behaves as in `tokenizers` 0.23.3.
+/// The variants are the normalizers of `tokenizer.json` that WordPiece files use; each behaves as in `tokenizers`
+/// 0.23.3.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Normalizer {
     /// BERT's own: clean up, isolate CJK ideographs, strip accents, lower-case; each step optional.

@@ -62,9 +62,9 @@ pub struct Shard<'a> {
     pub second_starts: Option<Column<'a>>,
     /// The label of each pair; by row, or by sequence.
     pub pair_labels: Option<&'a [u8]>,
-    /// The masks, if they are fixed: where those of each row begin, the places, and the ids before masking.
+    /// The masks, if they are fixed: where the masks of each row begin, the places, and the ids before masking.
     pub masks: Option<(&'a [i64], Column<'a>, Column<'a>)>,
-    /// The sequences of packed rows: where those of each row begin, and their lengths in tokens.
+    /// The sequences of packed rows: where the sequences of each row begin, and their lengths in tokens.
     pub sequences: Option<(&'a [i64], Column<'a>)>,
 }
 

@@ -69,7 +69,8 @@ impl Documents {
         (self.input, self.skip) = (input, documents);
     }
 
-    /// Adds a text of the file `input`. `id` is that of the document, if it was read with the text; see `TextBlock::id`.
+    /// Adds a text of the file `input`. `id` is the id of the document, if it was read with the text; see
+    /// `TextBlock::id`.
     pub fn push<'t>(
         &mut self,
         (index, text): (usize, &'t str),

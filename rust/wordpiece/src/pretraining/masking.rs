@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use super::random::{Key, Stream, below, unit};
 use crate::definition::Definition;
 
-/// A type of token ids: those of files and those of models.
+/// A type of token ids, of files or of models.
 pub trait TokenId: Copy + Send + Sync {
     /// Returns the id as an index; ids that are negative become indices that no vocabulary has.
     fn index(self) -> usize;

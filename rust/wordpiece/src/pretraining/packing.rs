@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 /// Packs sequences of these lengths into rows of `room` tokens; returns the sequences of each row, in the order in which
 /// they were placed.
 ///
-/// Longest first; of equal lengths the one with the smaller number first. Each goes into the open row with the least room
-/// that holds it (of those the one that was opened first) and that has fewer than `max_sequences`, or else into a new row.
-/// This is the longest-pack-first of Krell et al., "Efficient Sequence Packing without Cross-contamination" (2021).
+/// Longest first; of equal lengths the one with the smaller number first. Each goes into an open row that has room for
+/// it and fewer than `max_sequences`: the row with the least room, and of equal ones the one opened first. If there is
+/// none, it goes into a new row. This is the longest-pack-first of Krell et al., "Efficient Sequence Packing without
+/// Cross-contamination" (2021).
 ///
 /// ```
 /// use wordpiece::pretraining::pack;

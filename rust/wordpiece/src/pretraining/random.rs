@@ -155,7 +155,7 @@ impl Draws {
 
 /// The order in which the rows of an epoch are read: a permutation in constant memory.
 ///
-/// It is a Feistel network over the next even power of two, applied again to results that are no row.
+/// It is a Feistel network over the next even power of two, applied again to results that are not a row.
 ///
 /// ```
 /// use wordpiece::pretraining::random::EpochOrder;

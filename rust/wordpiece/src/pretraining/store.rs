@@ -123,13 +123,13 @@ impl StoreBuilder {
         StoreCounts { skipped: self.counts.skipped + self.skipped.iter().map(|(_, n)| n).sum::<u64>(), ..self.counts }
     }
 
-    /// Adds the texts of a block. Its files are those of the list from that of the position on where it began; `input` is their
-    /// index in the whole list where a block has one file only and does not know it. `ids` are those of documents.
-    /// Returns what the open shard gets, and each one after it.
+    /// Adds the texts of a block. Its file 0 is the input where the builder began, and the others follow it. `input` is
+    /// the index in the whole list of a block's only file, where the block does not know it. `ids` are the ids of the
+    /// documents. Returns what the open shard gets, and each one after it.
     ///
     /// # Errors
     ///
-    /// That of a text that cannot be tokenized, with its location. The builder is of no use afterwards.
+    /// The error of a text that cannot be tokenized, with its location. The builder is of no use afterwards.
     pub fn add(
         &mut self,
         block: &TextBlock,
@@ -194,7 +194,7 @@ impl StoreBuilder {
         let bound = |sentence: usize| rows.row_offsets[sentence] as usize;
         let mut parts = Vec::new();
         let mut part = StorePart::default();
-        // Ids up to here are in parts; those of a block lie one after the other, so they are taken together.
+        // Ids up to here are in parts; the ids of a block lie one after the other, so they are taken together.
         let mut taken = 0;
         let mut sentence = 0;
         let last = DocumentEnd { sentences: divided.sentences.len(), id: 0, input: usize::MAX, number: 0 };

@@ -259,7 +259,7 @@ pub struct Truncation {
 /// How rows are padded.
 #[derive(Clone, Debug)]
 pub struct Padding {
-    /// The length to pad to; `None` means that of the longest row of the batch.
+    /// The length to pad to; `None` means the length of the longest row of the batch.
     pub length: Option<usize>,
     /// Round the length up to a multiple of this; 0 does not round.
     pub multiple_of: usize,

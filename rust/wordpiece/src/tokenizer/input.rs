@@ -70,11 +70,11 @@ pub trait BatchItem: Sync + Sized {
     /// Whether [`with_inputs`](BatchItem::with_inputs) copies texts. Then it is called for a small part of a batch at a time.
     const COPIES: bool = false;
 
-    /// Calls `f` with the inputs that some items are, the first of which has index `first` in the batch.
+    /// Calls `f` with some items as inputs; the first item has index `first` in the batch.
     ///
     /// # Errors
     ///
-    /// That of `f`, or of an item that is not a text, with its index in the batch.
+    /// The error of `f`, or of an item that is not a text, with its index in the batch.
     fn with_inputs<T>(items: &[Self], first: usize, f: impl FnOnce(&[Input<'_>]) -> Result<T>) -> Result<T>;
 }
 

@@ -23,8 +23,8 @@ pub struct EncodeOptions {
     pub offset_unit: OffsetUnit,
     /// Whether the text of special tokens is treated as ordinary text instead of as the token.
     pub encode_special_tokens: bool,
-    /// Whether an [`Encoding`](crate::Encoding) includes the rows of the tokens that truncation dropped. The rows of a
-    /// pair are as many as the windows of one text times those of the other.
+    /// Whether an [`Encoding`](crate::Encoding) includes the rows of the tokens that truncation dropped. A pair has as
+    /// many rows as the product of the numbers of windows of its two texts.
     pub overflow: bool,
 }
 

@@ -192,8 +192,8 @@ impl Tokenizer {
     /// added tokens. It ends at a space, which neither a word nor an added token crosses; `None` if a token might, or
     /// if the text is too short to be worth it.
     ///
-    /// Only the last piece of the prefix may differ from that of the text, and that one is dropped: `limit` is one more
-    /// than a row can keep.
+    /// Only the last piece of the prefix may differ from the piece of the text, and that one is dropped: `limit` is one
+    /// more than a row can keep.
     fn sufficient_prefix<'t>(&self, text: &'t str, limit: usize) -> Option<&'t str> {
         // English has five bytes for each piece, ideographs have three: 16 allow for texts with fewer pieces.
         let n = limit.checked_mul(16)?;
@@ -204,8 +204,8 @@ impl Tokenizer {
         text.get(..end)
     }
 
-    /// Appends the pieces of a raw text: those of the added tokens in it, and of the parts between them. Converts their
-    /// spans to the unit of the options at the end.
+    /// Appends the pieces of a raw text: of the added tokens in it, and of the parts between them. Converts their spans
+    /// to the unit of the options at the end.
     fn tokenize_raw(&self, text: &str, scratch: &mut EncodeScratch, run: &mut TextRun<'_>) -> Result<()> {
         // Positions in a text are 32-bit.
         if text.len() >= u32::MAX as usize {

@@ -14,8 +14,8 @@ use crate::scratch::EncodeScratch;
 /// Longer texts, in bytes, take the general path, which need not read a text to its end.
 const MAX_BYTES: usize = 8192;
 
-/// Number of bytes of a text that is truncated, for each token that can stay, that are read at most. English has five
-/// bytes for each token.
+/// The most bytes read of a text that is truncated, for each token that can stay. English has five bytes for each
+/// token.
 const MAX_BYTES_PER_TOKEN: usize = 16;
 
 /// How the rows of plain texts are laid out: special tokens, one text, special tokens.
@@ -26,7 +26,7 @@ pub(crate) struct PlainLayout<'t> {
     pub after: &'t [Slot],
     /// Segment id of the text.
     pub type_id: u32,
-    /// Sequence id of special tokens and padding: −1, or that of the text where sequences are not known.
+    /// Sequence id of special tokens and padding: −1, or the sequence id of the text where sequences are not known.
     pub other_sequence_id: i32,
     /// Number of special tokens in a row.
     pub added: usize,

@@ -45,7 +45,7 @@ impl Tokenizer {
         Ok(encoding)
     }
 
-    /// Encodes one text or pair, ids only: those of [`Tokenizer::encode`], by the shortest path.
+    /// Encodes one text or pair, ids only: the same as by [`Tokenizer::encode`], on the shortest path.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Tokenizer {
     }
 
     /// Returns the layout of an input's rows, and checks the truncation. The limits of a single text are checked for
-    /// every input, those of a pair when it has to be truncated.
+    /// every input, the limits of a pair when it has to be truncated.
     fn layout(&self, input: &Input<'_>, options: &EncodeOptions) -> Result<&Layout> {
         if let Some(truncation) = &options.truncation {
             truncation.check(self.layouts.get(false, options.add_special_tokens).added)?;

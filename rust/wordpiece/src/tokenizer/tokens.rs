@@ -1,7 +1,7 @@
 //! Lookups between tokens and ids, and decoding of ids.
 //!
-//! Added tokens come before those of the model's vocabulary: an added token may have the text of one of them, or an id
-//! that the vocabulary has given to another.
+//! Added tokens come before the tokens of the model's vocabulary: an added token may have the text of one of them, or
+//! an id that the vocabulary has given to another.
 
 use super::pipeline::Tokenizer;
 use crate::added::AddedToken;
@@ -30,15 +30,14 @@ impl Tokenizer {
         self.definition.vocab.len() + if with_added_tokens { added().count() } else { 0 }
     }
 
-    /// Returns all tokens with their ids: those of the model's vocabulary by id, then the added ones that are not in
-    /// it.
+    /// Returns all tokens with their ids: the model's vocabulary by id, then the added ones that are not in it.
     pub fn vocab(&self) -> Vec<(&str, u32)> {
         let vocab = &self.definition.vocab;
         let added = self.added.iter().map(|(id, token)| (token.content.as_str(), id));
         vocab.iter().chain(added.filter(|(token, _)| vocab.id(token).is_none())).collect()
     }
 
-    /// Returns whether an id is that of an added token that decoding can skip.
+    /// Returns whether an id belongs to an added token that decoding can skip.
     pub fn is_special(&self, id: u32) -> bool {
         self.added.is_special(id)
     }

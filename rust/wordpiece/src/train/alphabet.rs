@@ -126,8 +126,8 @@ impl Alphabet {
         Ok(DroppedChars { chars, occurrences, of_characters, words: affected_words, of_words: words.total() })
     }
 
-    /// Appends the plain forms of the kept characters, then the continuation forms of those characters whose plain form
-    /// is in the vocabulary and that occur after the first position of a word; each group in ascending order.
+    /// Appends the plain forms of the kept characters, then the continuation forms of the characters that occur after
+    /// the first position of a word, if their plain form is in the vocabulary; each group in ascending order.
     pub fn append_to(&self, vocab: &mut VocabBuilder) {
         for &c in &self.kept {
             vocab.add(c.encode_utf8(&mut [0; 4]));

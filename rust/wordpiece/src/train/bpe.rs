@@ -18,9 +18,9 @@
 //!
 //! # Algorithm
 //!
-//! Counts only fall, except those of pairs with the new symbol, which get new heap entries. An entry may therefore be
-//! out of date only by being too high, and it is enough to compare it with the true count (in `tally`) when it reaches
-//! the top.
+//! Counts only fall, except the counts of pairs with the new symbol, which get new heap entries. An entry may therefore
+//! be out of date only by being too high, and it is enough to compare it with the true count (in `tally`) when it
+//! reaches the top.
 //!
 //! - Most pairs are too rare ever to reach the top. They are kept in an unsorted list ([`PairQueue`]) until
 //!   the best count in the heap has fallen to theirs.

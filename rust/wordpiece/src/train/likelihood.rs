@@ -9,7 +9,7 @@
 //! 1. A pair is eligible if g ≥ `min_frequency` (and ≥ 1). Its score is g(a, b) / (f(a) · f(b)).
 //! 2. Choose the pair with the highest score; on a tie, the larger g, then the smaller left id, then the smaller right
 //!    id. Scores are compared as fractions of integers, so rounding never decides.
-//! 3. Merge it in all words as [`bpe`](super::bpe) does; f and g are then those of the new segmentation.
+//! 3. Merge it in all words as [`bpe`](super::bpe) does; f and g then describe the new segmentation.
 //! 4. Stop if the vocabulary has the requested size or no pair is eligible.
 //!
 //! # Algorithm
@@ -290,7 +290,7 @@ impl PairScores {
         self.pairs_of[symbol as usize] = pairs;
     }
 
-    /// Merges a pair in all words it was seen in, and adjusts its own frequency and those of its symbols. The
+    /// Merges a pair in all words it was seen in, and adjusts its own frequency and the frequencies of its symbols. The
     /// frequencies of the neighbouring pairs follow from `changes`.
     fn merge(
         &mut self,

@@ -1,9 +1,9 @@
 //! Merging a pair in all its words, and the changes this causes to the counts of neighbouring pairs.
 //!
 //! A merge of (a, b) between L and R, in a word with count n, subtracts n from the counts of (L, a) and (b, R) and adds
-//! n to those of (L, ab) and (ab, R). One sum for each distinct L and one for each distinct R therefore describe all
-//! changes. They are accumulated in lists indexed by symbol, so that pairs are looked up once for each neighbour and
-//! not once for each merge.
+//! n to the counts of (L, ab) and (ab, R). One sum for each distinct L and one for each distinct R therefore describe
+//! all changes. They are accumulated in lists indexed by symbol, so that pairs are looked up once for each neighbour
+//! and not once for each merge.
 
 use std::ops::Range;
 

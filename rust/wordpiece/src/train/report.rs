@@ -1,7 +1,7 @@
 //! Statistics of texts under a tokenizer, as exact sums from which ratios can be computed.
 //!
 //! Words are what the normalizer and the pre-tokenizer produce; added tokens are not recognised in the texts. The
-//! continuing-subword prefix and all other settings are those of the tokenizer.
+//! continuing-subword prefix and all other settings are the tokenizer's.
 //!
 //! # Cost
 //!

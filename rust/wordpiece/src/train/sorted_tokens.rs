@@ -56,8 +56,9 @@ impl<'a> Texts<'a> {
 
     /// Returns the length and the id of the longest text that `word` begins with.
     fn longest(&self, word: &str) -> Option<(usize, u32)> {
-        // Whatever lies between the wanted text and the word in this order begins with the wanted text, which is therefore
-        // the last text that is not greater than the word, its parent, or the parent of that, and so on.
+        // Whatever lies between the wanted text and the word in this order begins with the wanted text. So the wanted
+        // text is the last text that is not greater than the word, or that text's parent, or the parent's parent, and
+        // so on.
         let mut at = self.texts.partition_point(|&(text, _)| text <= word).checked_sub(1)?;
         loop {
             let (text, id) = self.texts[at];

@@ -23,7 +23,7 @@ pub struct Trained {
     /// How many occurrences of words cannot be segmented with this vocabulary.
     pub unknown: u128,
     /// For each new token of an extended vocabulary, its id and its pieces under the old vocabulary; the unknown token
-    /// where it cannot be segmented. Embeddings of new tokens can be initialised from those of the pieces.
+    /// where it cannot be segmented. Embeddings of new tokens can be initialised from the embeddings of the pieces.
     pub pieces: Vec<(u32, Vec<u32>)>,
     /// Why the learner stopped.
     pub stop: Stop,

@@ -105,7 +105,7 @@ def combining_classes(nfd: Callable[[str], str], decomposed: set[int]) -> list[l
 
     found = []
     for c in SCALARS:
-        # A mark that decomposes never takes part in the ordering; its class is that of the standard.
+        # A mark that decomposes never takes part in the ordering; its class is the standard's.
         k = unicodedata.combining(chr(c)) if c in decomposed else class_of(chr(c))
         if k:
             found.append([c, k])

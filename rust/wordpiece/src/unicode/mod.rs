@@ -39,7 +39,7 @@ mod tables;
 
 use std::ops::{BitOr, Deref};
 
-/// The versions of Unicode that determine the words of a text: those of categories, of decomposition and of lower case.
+/// The versions of Unicode that determine the words of a text: of categories, of decomposition and of lower case.
 pub const VERSIONS: &str = "8.0, 9.0, 17.0";
 
 /// A set of boolean properties of a character, as returned by [`class`].
@@ -289,7 +289,7 @@ pub(crate) fn is_hangul_syllable(c: char) -> bool {
 }
 
 /// Decomposes a Hangul syllable by the arithmetic of section 3.12 of the Unicode Standard: syllables are ordered as 19 leads
-/// × 21 vowels × 28 tails, the first of which is no tail. Returns the code points, and how many there are.
+/// × 21 vowels × 28 tails, the first of which stands for no tail. Returns the code points, and how many there are.
 #[inline]
 fn hangul_letters(syllable: char) -> ([u32; 3], u8) {
     const VOWELS: u32 = 21;

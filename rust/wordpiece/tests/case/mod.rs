@@ -493,7 +493,7 @@ fn judge(case: &Case, outcome: Result<Vec<String>, Failure>) -> Result<(), Strin
         (Err(failure), None) => Err(format!("  {}: {}", failure.class, failure.message)),
         (Err(failure), Some(class)) => {
             let unnamed: Vec<&String> = case.names.iter().filter(|name| !failure.message.contains(*name)).collect();
-            // Options that a file sets are checked when it is loaded, so the class of the error can be that of the file.
+            // Options that a file sets are checked when it is loaded, so the class of the error can be the file's.
             if failure.class != class && !(class == "InputError" && failure.class == "TokenizerFormatError") {
                 return Err(format!("  {} instead of {class}: {}", failure.class, failure.message));
             }

@@ -62,7 +62,7 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
     /// 64 numbers must be writable at each of `from` and `to`.
     unsafe fn count_up(self, base: u32, from: *mut u32, to: *mut u32);
 
-    /// Moves those of 64 bytes whose bit in `kept` is set to the front, and the same bits of each mask.
+    /// Of 64 bytes, moves the ones whose bit is set in `kept` to the front, and likewise the bits of each mask.
     ///
     /// # Safety
     ///
@@ -84,7 +84,7 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
         to
     }
 
-    /// Moves those of 64 numbers whose bit in `kept` is set to the front.
+    /// Of 64 numbers, moves the ones whose bit is set in `kept` to the front.
     ///
     /// # Safety
     ///
@@ -115,7 +115,7 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
         hash: LineHash,
         group: &mut KeyGroup,
     ) -> u32 {
-        // SAFETY: the contract of `read_short` is that of this method.
+        // SAFETY: the contract of `read_short` is the same as this method's.
         unsafe { group.read_short(text, starts, ends, hash) }
     }
 
@@ -135,7 +135,7 @@ pub(in crate::fast) unsafe trait Primitives: Copy {
 }
 
 /// The result of [`Primitives::find`] for each outcome of comparing the four 64-bit halves of a line's two keys with
-/// those of one key, a bit for each half.
+/// the halves of one key, a bit for each half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const VALUE_OFFSETS: [u8; 256] = {
     let mut offsets = [0; 256];

@@ -110,8 +110,8 @@ unsafe fn read_group<P: Primitives>(
     group: &mut KeyGroup,
 ) {
     let (starts, ends) = (WordRanges::group(words.starts, from), WordRanges::group(words.ends, from));
-    // SAFETY: the CPU has the instructions of `P`, by the contract. By that of `WordRanges::new`, the text has 16 bytes
-    // after its last word, hence 16 from the start of each word, and 16 from byte 0, where the zeros point.
+    // SAFETY: the CPU has the instructions of `P`, by the contract. By the contract of `WordRanges::new`, the text has
+    // 16 bytes after its last word, hence 16 from the start of each word, and 16 from byte 0, where the zeros point.
     let long = unsafe { primitives.keys(words.text.as_ptr(), starts, ends, table.hash, group) };
     if long != 0 {
         group.read_long(long, words.text, starts, ends, table.hash);
@@ -172,9 +172,9 @@ unsafe fn look_up<P: Primitives, const COUNT: bool>(
         let mut i = 0;
         while i < n {
             // SAFETY: the CPU has the instructions of `P`, by the contract; `hash` numbered the lines of the group, and
-            // is that of the table. `ids` has room for an id for each byte of the words to come, and four more: it was
-            // reserved above, and again below where the handler may have used more. `counts` has room for all words, of
-            // which this group has `n` from `from` on.
+            // is the hash of the table. `ids` has room for an id for each byte of the words to come, and four more: it
+            // was reserved above, and again below where the handler may have used more. `counts` has room for all
+            // words, of which this group has `n` from `from` on.
             let stopped = unsafe {
                 let counts = COUNT.then(|| counts.as_mut_ptr().add(from));
                 copy_values(primitives, table, &groups[current], i..n, ids, counts)
@@ -209,7 +209,7 @@ unsafe fn look_up<P: Primitives, const COUNT: bool>(
 ///
 /// # Safety
 ///
-/// The CPU must have the instructions of `P`. The line offsets of the group must be those of this table. `ids` must
+/// The CPU must have the instructions of `P`. The line offsets of the group must be offsets of this table. `ids` must
 /// have room for all ids of the words, and three more; `counts`, if given, for a number for each word of the group.
 #[inline(always)]
 unsafe fn copy_values<P: Primitives>(

@@ -113,7 +113,7 @@ impl WordTable {
     }
 
     /// Adds a word of the vocabulary if one of its slots is free. Words should come in the order of their ids, which in
-    /// trained vocabularies is that of their frequency: the first to come get the best slots.
+    /// trained vocabularies is the order of their frequency: the first to come get the best slots.
     pub fn fill(&mut self, word: &[u8], id: u32) {
         let key = WordKey::of(word);
         if !word.is_empty()

@@ -34,7 +34,8 @@ pub fn pipeline(definition: &Definition) -> String {
 
 /// Returns all that decides the ids of a text as canonical JSON: equal texts encode every input to equal ids.
 ///
-/// The text is that of [`pipeline`] for an object, with characters beyond ASCII as they are. Hashes of it are stored, too.
+/// The text has the form of [`pipeline`]'s, but is an object, and characters beyond ASCII stay as they are. Hashes of
+/// it are stored, too.
 pub fn identity(definition: &Definition) -> String {
     let added = definition.registered_tokens();
     let parts = Node::Object(vec![

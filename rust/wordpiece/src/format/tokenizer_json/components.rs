@@ -14,7 +14,7 @@ use crate::normalize::{BertNormalizer, Normalizer};
 use crate::pattern::Pattern;
 use crate::split::{ByteLevel, Metaspace, PreTokenizer, PrependScheme, SplitBehavior};
 
-/// The deepest nesting of sequences, which is that of the reference.
+/// The deepest nesting of sequences, the same as in the reference.
 const MAX_DEPTH: usize = 62;
 
 /// A function that reads a component. Its arguments are the path of the component, its JSON, and the number of sequences

@@ -1,8 +1,8 @@
 //! MDS shards, which mosaicml-streaming reads.
 //!
-//! A shard is the number of samples, the offset of each in the file and that of the end, a JSON object that describes the
-//! columns, and the samples. A sample is the sizes of its columns without a fixed size, then the values of all columns in
-//! the order of their names.
+//! A shard is the number of samples, the offset of each in the file and of the end, a JSON object that describes the
+//! columns, and the samples. A sample is the sizes of its columns without a fixed size, then the values of all columns
+//! in the order of their names.
 
 use serde_json::{Value, json};
 

@@ -47,7 +47,7 @@ pub struct RowBlock {
     pub sequence_lengths: Vec<u32>,
     /// The place of the second segment in each sequence; 0 for none.
     pub second_starts: Vec<u32>,
-    /// The label of each sequence; empty if rows are no pairs.
+    /// The label of each sequence; empty if rows are not pairs.
     pub pair_labels: Vec<u8>,
     /// Where the sequences of each row end; empty unless rows are packed.
     pub sequence_ends: Vec<u64>,

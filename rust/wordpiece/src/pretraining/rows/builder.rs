@@ -24,7 +24,7 @@ use crate::pretraining::packing::pack;
 /// How sequences are packed into rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Packing {
-    /// The length of a row in tokens; at least that of a sequence.
+    /// The length of a row in tokens; at least the length of a sequence.
     pub length: usize,
     /// How many sequences are packed together.
     pub window: usize,
@@ -171,7 +171,8 @@ impl ExampleBuilder {
         runs
     }
 
-    /// Packs the sequences of blocks, window by window; those of an incomplete window wait unless the shard is done.
+    /// Packs the sequences of blocks, window by window; the sequences of an incomplete window wait unless the shard is
+    /// done.
     fn pack(&mut self, made: Vec<RowBlock>, packing: Packing) -> Vec<RowBlock> {
         let mut packed = Vec::new();
         for block in made {

@@ -9,7 +9,7 @@
 //! 2. In each word, pieces start at certain positions (in the first round, at every position). For each start s,
 //!    count the text from s to every end, with `##` if s > 0, weighted with the count of the word.
 //! 3. From the longest text to the shortest: keep the text if its count is at least T, and, *kept or not*, subtract its
-//!    count from those of all its prefixes.
+//!    count from the counts of all its prefixes.
 //! 4. The kept texts and all characters are the pieces of the next round.
 //!
 //! The vocabulary is the special tokens, the characters, then all other pieces by descending count. T is found by

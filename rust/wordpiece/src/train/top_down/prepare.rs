@@ -19,9 +19,9 @@ pub(super) struct SelectedWords<'a> {
     pub excluded: ExcludedWords,
 }
 
-/// Excludes words that are too long, that are special tokens, that have a character which is not among the
-/// `max_unique_chars` most frequent, and all but the `max_input_words` most frequent. Ties are decided by code point
-/// and by string order.
+/// Excludes words that are too long, special tokens, words with a character outside the `max_unique_chars` most
+/// frequent ones, and all but the `max_input_words` most frequent words. Ties are decided by code point and by string
+/// order.
 pub(super) fn select_words<'a>(
     counts: &'a WordCounts,
     special_tokens: &VocabBuilder,

@@ -2,9 +2,10 @@
 //!
 //! A piece is kept if its count reaches the threshold. The higher the threshold, the fewer pieces, so that the threshold for
 //! a size is found by bisection, between the least and the greatest count of a word: about log2 of that range of sets are
-//! computed, and each from the same first counts. The search stops at the first set that is not larger than requested and at
-//! most `slack_ratio` smaller, as that of TensorFlow Text does. The size is not exactly monotonous in the threshold, because
-//! the counts of later rounds depend on which pieces were kept; the search may therefore end at a set outside of the slack.
+//! computed, and each from the same first counts. The search stops at the first set that is not larger than requested
+//! and at most `slack_ratio` smaller, as in TensorFlow Text. The size is not exactly monotonous in the threshold,
+//! because the counts of later rounds depend on which pieces were kept; the search may therefore end at a set outside
+//! of the slack.
 
 use std::cmp::Reverse;
 
@@ -102,7 +103,7 @@ impl<'a> ThresholdSearch<'a> {
                 break;
             }
         }
-        // Twins are one token. If both are kept, the count is that of the marked one.
+        // Twins are one token. If both are kept, the count is the count of the marked one.
         let twins = self.suffixes.twins();
         for &(plain, marked) in twins {
             kept[plain as usize] &= !kept[marked as usize];
