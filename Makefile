@@ -132,6 +132,7 @@ lint-rust: $(CARGO_MODULES)
 lint-python: $(PACKAGE) $(LINT_TOOLS)
 	$(BIN)/python scripts/check_imports.py
 	$(BIN)/python scripts/size.py --check
+	$(BIN)/python scripts/check_wording.py
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-cache
