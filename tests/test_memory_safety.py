@@ -304,11 +304,16 @@ def test_token_vectors_whose_file_was_shortened_are_an_input_error(tmp_path: Pat
         many = MultiVectors.load(sys.argv[1])
         one = many[0]
         maxsim([one], many)
+        other = MultiVectors.load(sys.argv[1])
         os.truncate(sys.argv[1] + "/vectors.npy", 4096)
-        try:
-            maxsim([one.copy() * 0], many)
-        except InputError as error:
-            print(error)
+        for a, b in (([one.copy() * 0], many), (other, [one]), ([one], other)):
+            try:
+                maxsim(a, b)
+            except InputError as error:
+                assert "another program has shortened it" in str(error), error
+            else:
+                sys.exit("it was compared")
+        print("another program has shortened it")
     """
     refused(code.replace("one = many[0]", "one = many[0].copy()"), tmp_path / "many")
 
