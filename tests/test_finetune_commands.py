@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+import tiny_models
 from killed_runs import finish_after_kills
 from model_files import MODELS
 from wordpiece_bert import tasks
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.families import family_of
 from wordpiece_bert.cli import main
-from wordpiece_bert.finetune import model_for
+from wordpiece_bert.finetune import Trainer, TrainingArguments, model_for
+from wordpiece_bert.finetune.loop import TrainingLoop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +57,83 @@ def test_a_killed_command_goes_on_with_the_same_bits(name: str, tmp_path: Path) 
         assert (tmp_path / "killed" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
     found = tasks.classify(tmp_path / "killed", ["a fine film"])
     assert found == tasks.classify(tmp_path / "whole", ["a fine film"])
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+)
+def test_an_interrupted_command_names_the_checkpoint_that_it_keeps(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: int,
+    status: int,
+    said: str,
+) -> None:
+    train = table_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    model = [
+        "--model",
+        str(tiny_models.make_sentences(tmp_path / "sentences")),
+        "--train",
+        train,
+        "-o",
+        "out",
+        "--task",
+        "classify",
+    ]
+    command = ["finetune", *model, "--epochs", "2", "--batch-size", "4", "--save-steps", "2", "-q"]
+
+    def interrupted_at(last: int, *more: str) -> str:
+        made = TrainingLoop.training_step
+
+        def training_step(self: Any, batches: Any) -> Any:
+            found = made(self, batches)
+            if self.global_step == last:
+                signal.raise_signal(number)
+            return found
+
+        with monkeypatch.context() as context:
+            context.setattr(TrainingLoop, "training_step", training_step)
+            assert main([*command, *more]) == status
+        return capsys.readouterr().err
+
+    nothing = "no checkpoint was complete yet, so that nothing of the training is kept in out/checkpoints; run it again"
+    assert interrupted_at(2) == f"wordpiece-bert: {said}: {nothing}\n"  # before the step is saved
+    for step, kept in ((5, 4), (6, 4), (8, 6)):
+        more = ["--resume"] * (step > 5)
+        assert interrupted_at(step, *more) == (
+            f"wordpiece-bert: {said}: out/checkpoints/checkpoint-{kept} is kept; go on from there with --resume\n"
+        )
+    assert main([*command, "--resume"]) == 0
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+
+
+def test_an_interrupted_trainer_says_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = model_for(MODELS / "bert_small", "SequenceClassification", labels=["bad", "good"])
+    rows = [{"input_ids": [2, 5 + n, 3], "labels": n % 2} for n in range(8)]
+
+    def note(save: str, resumed: Path | None = None) -> str:
+        settings: Any = {"save_strategy": save, "save_steps": 1, "per_device_train_batch_size": 4}
+        output = tmp_path / ("again" if resumed else save)
+        trainer = Trainer(model, TrainingArguments(output, **settings, show_progress_bar=False), rows)
+        step = trainer.training_step
+
+        def training_step(batches: Any) -> Any:
+            if trainer.global_step == 2:
+                raise KeyboardInterrupt
+            return step(batches)
+
+        monkeypatch.setattr(trainer, "training_step", training_step)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            trainer.train(resume_from_checkpoint=resumed)
+        [found] = caught.value.__notes__
+        return found
+
+    assert note("no") == "nothing of 2 steps is kept, as save_strategy is 'no'"
+    kept = tmp_path / "steps" / "checkpoint-2"
+    assert note("steps") == f"{kept} is kept; go on from there with resume_from_checkpoint=True"
+    assert note("steps", kept) == f"{kept} is kept; go on from there with resume_from_checkpoint={str(kept)!r}"
 
 
 #: Files with the names that programs gave to weights over the years, joined tensors, and forms that only names tell.

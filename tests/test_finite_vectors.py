@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from wordpiece_bert.sentence import (
     quantize_embeddings,
     similarity,
 )
+from wordpiece_bert.sentence.multi_vector import vectors
 from wordpiece_bert.sentence.search.paraphrases import mined_pairs
 
 if TYPE_CHECKING:
@@ -105,12 +107,27 @@ def test_token_vectors_that_are_not_finite_are_named(value: float) -> None:
             (queries, MultiVectors(np.concatenate([X, X]), [0, 4, 6, 12]), r"a\[2\]"),
             ([X, X, bad], [X, X, X], r"a\[2\]"),
             ([X, X], [X, bad], r"b\[1\]"),
+            ([X, X, X], queries, r"b\[2\]"),
             (X[None], bad[None], r"b\[0\]"),
         ):
             with pytest.raises(InputError, match=f"{place} is not finite: a vector has {value} at index 1"):
                 compare(a, b)
+    with pytest.raises(InputError, match=r"b\[0\] is not finite"):
+        maxsim(X, queries[2:])
+    assert maxsim(X, queries[:2]).shape == (1, 2)
     mask = np.arange(6) != 2
     assert np.isfinite(maxsim(X[None], bad[None], b_mask=mask[None])).all()
+
+
+def test_documents_are_read_for_nan_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, read = MultiVectors(X, [0, 4, 6]), list[object]()
+    first_non_finite = vectors.first_non_finite
+    monkeypatch.setattr(vectors, "first_non_finite", lambda x: read.append(x) or first_non_finite(x))
+    expected = maxsim(X, documents)
+    assert len(read) == 2  # the query too
+    np.testing.assert_array_equal(maxsim(X, documents), expected)
+    assert [x is documents.vectors for x in read] == [False, True, False]
+    assert pickle.loads(pickle.dumps(documents)) == documents
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge,
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.data import label_names, sequence_rows, token_rows
 from wordpiece_bert.finetune.frozen_classifier import cached_vectors
+from wordpiece_bert.finetune.objectives import Tables, objective_class
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -458,7 +459,54 @@ def test_the_command_refuses_what_frozen_vectors_cannot_do(
     command = ["finetune", "-m", str(folder), "--train", str(file), "-o", str(tmp_path / "out")]
     assert main([*command, "--frozen", "--task", "similar"]) == 2
     assert "--frozen" in capsys.readouterr().err
-    assert main([*command, "--frozen", "--resume", "--task", "classify"]) == 2
-    assert "--resume" in capsys.readouterr().err
-    assert main([*command, "--cache", "c", "--task", "classify"]) == 2
-    assert "--cache" in capsys.readouterr().err
+    for alone in (["--cache", "c"], ["--inverse-penalty", "1"]):
+        assert main([*command, *alone, "--task", "classify"]) == 2
+        assert f"{alone[0]} " in (error := capsys.readouterr().err)
+        assert "--frozen, which is missing" in error
+    with pytest.raises(InputError, match="cache keeps vectors of texts"):
+        objective_class("tokens", "tables")(Tables(train=file)).fit_frozen(folder, cache=tmp_path)
+
+
+#: What a training in steps has, also with the value that it has by default.
+STEPS = {
+    "--epochs": "3",
+    "--batch-size": "16",
+    "--learning-rate": "5e-5",
+    "--warmup": "0.1",
+    "--weight-decay": "0",
+    "--freeze": "embeddings",
+    "--seed": "0",
+    "--save-steps": "1",
+    "--eval-steps": "1",
+    "--bf16": None,
+    "--resume": None,
+    "--overwrite": None,
+}
+
+
+def test_the_command_refuses_settings_of_steps_with_frozen_vectors(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("text,label\na,b\n")
+    command = ["finetune", "-m", str(folder), "--train", str(file), "--eval", str(file), "-o", str(tmp_path / "out")]
+    command += ["--task", "classify", "--frozen"]
+
+    def refused(given: list[str]) -> str:
+        assert main([*command, *given]) == 2
+        assert not (tmp_path / "out").exists()
+        return capsys.readouterr().err
+
+    for option, value in STEPS.items():
+        error = refused([option] if value is None else [option, value])
+        assert error.endswith(
+            f"{option} is for a training in steps; a head on frozen vectors has none: leave out {option}, or --frozen\n"
+        )
+    assert "leave out --epochs, --seed, or --frozen" in refused(["--epochs", "2", "--seed", "1"])
+    for given in (["--best"], ["--metric", "loss"], ["--patience", "1"]):
+        assert f"{given[0]} is for evaluations, which need --eval, and a training in steps" in refused(given)
+    with pytest.raises(SystemExit):
+        main(["finetune", "--help"])
+    help_text = capsys.readouterr().out
+    known = set(re.findall(r"--[a-z0-9-]+", help_text[help_text.index("\ntraining:") : help_text.index("\nheads on")]))
+    assert known - {"--threads", "--eval", "--best", "--metric", "--patience"} == STEPS.keys()

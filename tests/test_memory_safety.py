@@ -21,6 +21,7 @@ import wordpiece_bert as wb
 from small_tokenizer import tokenizer
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError, WordPieceError
+from wordpiece_bert.pretraining import build_examples, build_token_store
 from wordpiece_bert.sentence import MultiVectors
 
 if TYPE_CHECKING:
@@ -305,13 +306,59 @@ def test_token_vectors_whose_file_was_shortened_are_an_input_error(tmp_path: Pat
         many = MultiVectors.load(sys.argv[1])
         one = many[0]
         maxsim([one], many)
+        other = MultiVectors.load(sys.argv[1])
         os.truncate(sys.argv[1] + "/vectors.npy", 4096)
-        try:
-            maxsim([one.copy() * 0], many)
-        except InputError as error:
-            print(error)
+        for a, b in (([one.copy() * 0], many), (other, [one]), ([one], other)):
+            try:
+                maxsim(a, b)
+            except InputError as error:
+                assert "another program has shortened it" in str(error), error
+            else:
+                sys.exit("it was compared")
+        print("another program has shortened it")
     """
     refused(code.replace("one = many[0]", "one = many[0].copy()"), tmp_path / "many")
+
+
+def test_tokens_and_rows_for_pre_training_whose_file_was_shortened_are_an_input_error(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat on the mat.\na cat sat.\n\n" * 6000)
+    store = build_token_store(tokenizer(), text, tmp_path / "store")
+    build_examples(store, tmp_path / "rows", tokenizer(), objective="sop", max_length=16)
+    code = """
+        import os, sys
+        from pathlib import Path
+        from wordpiece_bert.pretraining import PretrainingDataset, TokenStore
+        def use():
+            [shard] = store.shards
+            shard.document_ids
+            for number in range(shard.documents):
+                shard.document(number)
+            dataset.batch(range(len(dataset)))
+        for file in sorted(Path(sys.argv[1]).glob("*/*.npy")):
+            content = file.read_bytes()
+            assert len(content) > 4096, file
+            store, dataset = (opened(file.parents[1] / name) for opened, name in
+                              ((TokenStore, "store"), (PretrainingDataset, "rows")))
+            use()
+            os.truncate(file, 4096)
+            for call in (use, use):
+                try:
+                    call()
+                except InputError as error:
+                    assert str(error).startswith(f"{file}: has 4,096 bytes"), error
+                else:
+                    sys.exit(f"{file} was read")
+            try:
+                (TokenStore if file.parent.name == "store" else PretrainingDataset)(file.parent).verify()
+            except InputError as error:
+                assert f"{file}: 4,096 bytes, but " in str(error), error
+            else:
+                sys.exit(f"{file} was opened")
+            file.write_bytes(content)
+        print("another program has shortened it")
+    """
+    refused(code, tmp_path)
 
 
 def test_maps_are_found_behind_any_view(tmp_path: Path) -> None:
@@ -380,6 +427,44 @@ def test_a_child_that_a_signal_handler_forks_during_a_threaded_call_ends_with_an
         print(os.waitstatus_to_exitcode(status))
     """
     assert int(run(code)) in (7, 8)
+
+
+@needs_fork
+def test_a_child_that_is_forked_while_a_thread_trains_a_vocabulary_trains_and_tokenizes() -> None:
+    code = """
+        import os, signal, sys, threading, time
+        from small_tokenizer import tokenizer
+        from wordpiece_bert.training import train_vocab
+        texts = ["the cat number %d sat on mat %d" % (n, n * n) for n in range(4000)]
+        tok, stop, trained = tokenizer(), threading.Event(), []
+        def result():
+            return train_vocab(texts, 500, threads=2).tokens, tok.encode_batch(texts, threads=2).ids.tolist()
+        def train():
+            while not stop.is_set():
+                trained.append(result())
+        expected = result()
+        thread = threading.Thread(target=train)
+        thread.start()
+        for number in range(6):
+            time.sleep(0.005 * number)
+            pid = os.fork()
+            if not pid:
+                os._exit(7 if result() == expected else 1)
+            for _ in range(600):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    break
+                time.sleep(0.05)
+            else:
+                os.kill(pid, signal.SIGKILL)
+                stop.set()
+                sys.exit("the child hangs")
+            assert os.waitstatus_to_exitcode(status) == 7, status
+        stop.set()
+        thread.join()
+        print(all(one == expected for one in trained))
+    """
+    assert run(code).strip() == "True"
 
 
 @needs_fork

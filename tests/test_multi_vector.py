@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -287,3 +288,15 @@ def test_an_index_is_saved_and_mapped(encoder: MultiVectorEncoder, tmp_path: Pat
     assert isinstance(mapped.vectors.base, np.memmap) or isinstance(mapped.vectors, np.memmap)
     assert encoder.rank("dog", mapped, 4) == encoder.rank("dog", vectors, 4)
     assert MultiVectors.load(tmp_path / "index", mmap=False) == vectors
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+@pytest.mark.parametrize("name", ["vectors.npy", "offsets.npy"])
+def test_a_saved_index_that_was_cut_is_refused_by_name(name: str, mmap: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    MultiVectors(np.ones((50, 4), np.float32), [0, 20, 50]).save(folder)
+    content = (folder / name).read_bytes()
+    for length in (0, 40, 128, len(content) - 1):
+        (folder / name).write_bytes(content[:length])
+        with pytest.raises(InputError, match=f"^{re.escape(str(folder))}: cannot be read as token vectors"):
+            MultiVectors.load(folder, mmap=mmap)

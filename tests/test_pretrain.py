@@ -361,6 +361,29 @@ def test_a_killed_run_goes_on_bit_for_bit(folder: Path, tmp_path: Path) -> None:
     assert history[0] == history[1]
 
 
+def test_an_interrupted_run_says_what_is_kept(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = command(folder, tmp_path / "out", "--max-steps", "4", "--save-steps", "2", "-q")
+
+    def interrupted_at(last: int) -> str:
+        made = PretrainingTrainer.training_step
+
+        def training_step(self: Any, batches: Any) -> Any:
+            if self.global_step == last:
+                raise KeyboardInterrupt
+            return made(self, batches)
+
+        with monkeypatch.context() as context:
+            context.setattr(PretrainingTrainer, "training_step", training_step)
+            assert main(given) == 130
+        return capsys.readouterr().err
+
+    assert f"nothing of the training is kept in {tmp_path / 'out' / 'checkpoints'}; run it again" in interrupted_at(1)
+    assert "checkpoint-2 is kept; go on from there with --resume\n" in interrupted_at(3)
+    assert main([*given, "--resume"]) == 0
+
+
 def test_a_resumed_run_of_other_data_is_refused(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

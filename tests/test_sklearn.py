@@ -11,7 +11,7 @@ import pytest
 import tiny_models
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.sentence.dense.base import body_of
 
 if TYPE_CHECKING:
@@ -125,6 +125,42 @@ def test_wrong_texts_are_refused(folder: Path) -> None:
             transformer.transform(np.array([["a", "b"]]))
         with pytest.raises(InputError, match="1"):
             transformer.transform(["a", 3])
+
+
+WRONG: list[tuple[Any, dict[str, Any], str]] = [
+    (WordPieceVectorizer, {"binary": "yes"}, "binary must be True or False, not 'yes'"),
+    (WordPieceVectorizer, {"add_special_tokens": 1}, "add_special_tokens must be True or False, not 1"),
+    (WordPieceVectorizer, {"max_length": -1}, "max_length"),
+    (WordPieceVectorizer, {"max_length": "8"}, "max_length"),
+    (WordPieceVectorizer, {"threads": 0}, "threads"),
+    (WordPieceVectorizer, {"dtype": "texts"}, "dtype must be a type of numbers"),
+    (SentenceEmbedder, {"prompt_name": "none"}, "none"),
+    (SentenceEmbedder, {"prompt_name": 3}, "no prompt 3"),
+    (SentenceEmbedder, {"normalize_embeddings": "no"}, "normalize_embeddings must be True or False, not 'no'"),
+    (SentenceEmbedder, {"truncate_dim": 0}, "truncate_dim"),
+    (SentenceEmbedder, {"truncate_dim": 2.5}, "truncate_dim"),
+    (SentenceEmbedder, {"windows": "most"}, "windows"),
+    (SentenceEmbedder, {"windows": "mean", "stride": -1}, "stride"),
+    (SentenceEmbedder, {"threads": "2"}, "threads"),
+]
+
+
+@pytest.mark.parametrize(("cls", "options", "message"), WRONG)
+def test_wrong_parameters_are_refused_by_fit_and_not_before(
+    cls: Any, options: dict[str, Any], message: str, folder: Path
+) -> None:
+    for transformer in (cls(folder, **options), cls(folder).set_params(**options), clone(cls(folder, **options))):
+        for fit in (transformer.fit, transformer.fit_transform):
+            with pytest.raises(InputError, match=message):
+                fit(GOOD)
+
+
+@pytest.mark.parametrize("cls", [WordPieceVectorizer, SentenceEmbedder])
+def test_a_wrong_model_is_refused_by_fit_and_not_before(cls: Any) -> None:
+    for model, message in ((3, "not int"), (None, "not NoneType"), ("no/such-model", "no/such-model")):
+        transformer = cls(model)
+        with pytest.raises(WordPieceError, match=message):
+            transformer.fit(GOOD)
 
 
 #: The checks of scikit-learn that need no data; check_estimator runs few for transformers of texts.

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from model_files import MODELS
+from wordpiece_bert import tasks
 from wordpiece_bert._internal.atomic_file import write_bytes
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
@@ -46,6 +47,24 @@ KINDS = [
     ("sigmoid", [4, 4, 3], ["a", "b", "c"]),
     ("identity", [6, 2], None),
 ]
+
+
+@pytest.mark.parametrize(("activation", "widths", "classes"), KINDS)
+def test_the_task_classifies(activation: str, widths: list[int], classes: Any, tmp_path: Path) -> None:
+    make_head(tmp_path, activation, widths, classes)
+    classifier = StaticClassifier(tmp_path)
+    texts = [text for text in TEXTS if text.strip()]
+    expected = classifier.predict(texts) if activation == "identity" else classifier.predict_proba(texts)
+    names = [f"LABEL_{i}" for i in range(widths[-1])] if classes is None else [str(name) for name in classes]
+    for source in (tmp_path, str(tmp_path), classifier):
+        for row, scores in zip(tasks.classify(source, texts, top_k=None), expected, strict=True):
+            found = {label["label"]: label["score"] for label in row}
+            np.testing.assert_allclose([found[name] for name in names], scores, rtol=1e-5)
+            assert [label["score"] for label in row] == sorted(found.values(), reverse=True)
+    assert tasks.classify(classifier, texts[0]) == tasks.classify(classifier, texts[:1])[0]
+    assert tasks.classify(classifier, []) == []
+    with pytest.raises(InputError, match="takes texts, not pairs"):
+        tasks.classify(classifier, [("a", "b")])
 
 
 @pytest.mark.parametrize(("activation", "widths", "classes"), KINDS)

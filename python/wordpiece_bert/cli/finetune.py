@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser"]
 
+_SETTINGS = ["epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "freeze", "seed"]
+_EVALUATING = ["save_steps", "eval_steps", "best", "metric", "patience"]
+_WARMUP = 0.1
+
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
@@ -69,10 +73,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     data.add_argument("--max-length", type=arguments.positive, metavar="N", help="truncate texts to this many tokens")
     arguments.add_row_errors(data)
     training = parser.add_argument_group("training")
-    names = ["epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "freeze", "seed"]
-    training_options.add_settings(training, names, warmup=0.1)
-    evaluating = ["save_steps", "eval_steps", "best", "metric", "patience"]
-    training_options.add_settings(training, evaluating, save_steps=None, eval_steps=None)
+    training_options.add_settings(training, _SETTINGS, warmup=_WARMUP)
+    training_options.add_settings(training, _EVALUATING, save_steps=None, eval_steps=None)
     training_options.add_training_run(training)
     frozen = parser.add_argument_group("heads on frozen vectors")
     frozen.add_argument(
@@ -84,13 +86,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     frozen.add_argument(
         "--inverse-penalty",
         type=arguments.above_zero,
-        default=1.0,
         metavar="C",
         help="the larger, the closer the head follows the labels (default: 1)",
     )
     arguments.add_download(parser)
     arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    # None where an option is not given, so that one which does not apply can be refused.
+    parser.set_defaults(run=run, **dict.fromkeys(_SETTINGS))
 
 
 def run(options: argparse.Namespace) -> None:
@@ -106,9 +108,27 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"{options.output}: is a file; give a folder")
     if options.cache and not options.frozen:
         raise InputError("--cache keeps the vectors of --frozen, which is missing")
+    if options.inverse_penalty is not None and not options.frozen:
+        raise InputError("--inverse-penalty is for the head of --frozen, which is missing")
     if options.eval_steps and not options.eval:
         raise InputError("--eval-steps is how often to evaluate on --eval, which is missing")
     if not options.eval or options.frozen:
         training_options.refuse_choice_of_best(options, "--eval, and a training in steps")
+    if options.frozen:
+        _refuse_steps(options)
+    if options.warmup is None:
+        options.warmup = _WARMUP
     with arguments.with_threads(options):
         finetune_run.run(options)
+
+
+def _refuse_steps(options: argparse.Namespace) -> None:
+    """Refuse the options of a training in steps, which a head on frozen vectors would ignore."""
+    names = [*_SETTINGS, "save_steps", "eval_steps", "bf16", "resume", "overwrite"]
+    given = [name for name in names if (value := getattr(options, name)) is not None and value is not False]
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        verb = "is" if len(given) == 1 else "are"
+        raise InputError(
+            f"{flags} {verb} for a training in steps; a head on frozen vectors has none: leave out {flags}, or --frozen"
+        )

@@ -48,8 +48,8 @@ def _train(options: argparse.Namespace, objective: TableObjective) -> None:
     skipped = _warn_skipped(objective)
     print_verbose(options, f"model: {trainer.model}")
     count = len(trainer.train_dataset or ())
-    if count < options.batch_size:
-        message = f"{options.train} has {count} rows, fewer than a batch of {options.batch_size}"
+    if count < (size := settings.per_device_train_batch_size):
+        message = f"{options.train} has {count} rows, fewer than a batch of {size}"
         warn(message, TrainingWarning)
     result = trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(options.output)
@@ -85,17 +85,12 @@ def _fit_frozen(options: argparse.Namespace, objective: TableObjective) -> None:
         known = [name for name, entry in objectives_for("tables").items() if entry.load().has_frozen_heads]
         listed = f"{', '.join(known[:-1])} and {known[-1]}"
         raise InputError(f"--frozen has no heads for --task {options.task}, only for {listed}")
-    for flag in ("resume", "overwrite", "save_steps", "eval_steps", "bf16"):
-        if getattr(options, flag):
-            raise InputError(
-                f"--{flag.replace('_', '-')} is for a training in steps; a head on frozen vectors has none"
-            )
     if options.cache and not objective.caches_vectors:
         raise InputError(f"--cache keeps vectors of texts; --task {options.task} has none")
     start = perf_counter()
     fit = objective.fit_frozen(
         options.model,
-        C=options.inverse_penalty,
+        C=options.inverse_penalty or 1.0,
         cache=options.cache,
         download=options.download,
         show_progress_bar=not options.quiet,

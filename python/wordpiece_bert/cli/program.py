@@ -83,10 +83,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as error:
             if debug:
                 raise
-            print(f"{PROGRAM}: {_with_notes('interrupted', error)}", file=sys.stderr)
+            print(f"{PROGRAM}: {_with_notes('interrupted', error, parser)}", file=sys.stderr)
             return 130
         except _SignalError as error:
-            print(f"{PROGRAM}: {_with_notes(str(error), error)}", file=sys.stderr)
+            print(f"{PROGRAM}: {_with_notes(str(error), error, parser)}", file=sys.stderr)
             return 128 + error.number
         except BrokenPipeError:
             # The reader has closed the pipe (`… | head`). At exit Python must not flush into it.
@@ -246,9 +246,10 @@ def _parser(needed: Sequence[str]) -> _Parser:
     return parser
 
 
-def _with_notes(message: str, error: BaseException) -> str:
+def _with_notes(message: str, error: BaseException, parser: argparse.ArgumentParser | None) -> str:
     """Return a message with what the interrupted call has to say: what it keeps, and how to go on."""
-    return ": ".join([message, *getattr(error, "__notes__", [])])
+    notes = getattr(error, "__notes__", [])
+    return ": ".join([message, *(note if parser is None else in_words_of(note, parser) for note in notes)])
 
 
 def _one_line(error: Exception) -> str:

@@ -74,7 +74,7 @@ def add_settings(group: argparse._ArgumentGroup, names: Iterable[str], **default
         elif name == "schedule":
             group.add_argument(flag, choices=SCHEDULES, default=default, help=text)
         else:
-            default = None if default == -1 else default
+            default = None if default == -1 or name == "metric" else default  # None: as in TrainingArguments
             group.add_argument(flag, type=option.kind, default=default, metavar=option.metavar, help=text)
 
 
@@ -100,7 +100,7 @@ def refuse_choice_of_best(options: argparse.Namespace, needed: str) -> None:
         One of them is given.
     """
     for name in ("best", "metric", "patience"):
-        if getattr(options, name) != getattr(TrainingArguments, SETTINGS[name].setting):
+        if getattr(options, name):
             raise InputError(f"--{name} is for evaluations, which need {needed}")
 
 

@@ -20,6 +20,7 @@ from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.progress import Progress, shown_progress
+from wordpiece_bert._internal.signals import telling
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError, TrainingWarning
 from wordpiece_bert.finetune import checkpoints
@@ -320,7 +321,7 @@ class TrainingLoop(Generic[Trained]):
             checkpoints.remove_all(output)
         self._begin_log()
         start, first, losses, rows = time.perf_counter(), self.global_step, [], 0
-        with self._progress() as bar:
+        with telling(self._kept), self._progress() as bar:
             for micro_batches, ends_epoch in self._steps():
                 batches = [self._batch(rows_of(self.train_dataset, numbers)) for numbers in micro_batches]
                 result = self.training_step(batches)
@@ -356,6 +357,17 @@ class TrainingLoop(Generic[Trained]):
         logged = [entry["loss"] for entry in self.log_history if "loss" in entry]
         loss = float(np.mean(losses)) if losses else logged[-1] if logged else math.nan
         return TrainOutput(self.global_step, loss, metrics)
+
+    def _kept(self) -> str:
+        """Return what an interruption leaves of the training, and how to go on."""
+        output, kept = Path(self.args.output_dir), self._checkpoint
+        if kept is None and self.args.save_strategy == "no":
+            return f"nothing of {self.global_step:,} steps is kept, as save_strategy is 'no'"
+        if kept is None:
+            return f"no checkpoint was complete yet, so that nothing of the training is kept in {output}; run it again"
+        newest = [folder.resolve() for folder in checkpoints.folders(output)[-1:]]
+        given = True if newest == [kept.resolve()] else str(kept)
+        return f"{kept} is kept; go on from there with resume_from_checkpoint={given!r}"
 
     def _goes_on(self, output: Path) -> bool:
         """Return whether the steps made so far are of the training whose checkpoints are in a folder."""
@@ -559,8 +571,9 @@ class TrainingLoop(Generic[Trained]):
 
     def _save(self) -> None:
         output = Path(self.args.output_dir)
-        self._checkpoint = output / f"checkpoint-{self.global_step}"
-        self.save_checkpoint(self._checkpoint)
+        checkpoint = output / f"checkpoint-{self.global_step}"
+        self.save_checkpoint(checkpoint)
+        self._checkpoint = checkpoint
         if self.args.save_total_limit is not None:
             checkpoints.remove_old(output, self.args.save_total_limit, self._best.checkpoint)
 

@@ -24,9 +24,20 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
+    from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
     from wordpiece_bert.subword import AnyTokenizer
 
-__all__ = ["Loaded", "Source", "frozen_classifier", "has_frozen_head", "load", "loaded", "longest_row", "with_head"]
+__all__ = [
+    "Loaded",
+    "Source",
+    "frozen_classifier",
+    "has_frozen_head",
+    "load",
+    "loaded",
+    "longest_row",
+    "static_classifier",
+    "with_head",
+]
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -55,6 +66,8 @@ Source: TypeAlias = "Loaded | tuple[Model, AnyTokenizer] | str | os.PathLike[str
 
 #: The file of a folder of `FrozenClassifier.save_pretrained`.
 _FROZEN = "frozen_head.json"
+#: The files of the head of a static model, in the present format and in an older one.
+_STATIC = ("head.safetensors", "pipeline.skops")
 
 
 @completed_by(LOADING, SPLITTING)
@@ -145,6 +158,28 @@ def frozen_classifier(source: object) -> FrozenClassifier | None:
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 
     return FrozenClassifier.from_pretrained(folder)
+
+
+def static_classifier(source: object) -> StaticClassifier | None:
+    """Return the static model with a head that a source is or names, or None.
+
+    Parameters
+    ----------
+    source : object
+        What a task was given as its model.
+    """
+    module = sys.modules.get("wordpiece_bert.sentence.dense.static_classifier")  # imported if there is such an object
+    if module is not None and isinstance(source, module.StaticClassifier):
+        return cast("StaticClassifier", source)
+    if not isinstance(source, str | PathLike):
+        return None
+    folder = find_model(source)
+    if not any((folder / name).is_file() for name in _STATIC):
+        return None
+    from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
+    from wordpiece_bert.sentence.folders.kinds import STATIC, kind_of
+
+    return StaticClassifier(folder) if kind_of(folder) is STATIC else None
 
 
 def has_frozen_head(folder: Path) -> bool:

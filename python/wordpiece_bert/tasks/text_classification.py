@@ -14,7 +14,7 @@ from wordpiece_bert.bert.functional import Activation, sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tasks.inference import encode, infer
-from wordpiece_bert.tasks.loading import frozen_classifier, longest_row, with_head
+from wordpiece_bert.tasks.loading import frozen_classifier, longest_row, static_classifier, with_head
 from wordpiece_bert.tasks.results import Label
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
+    from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
     from wordpiece_bert.tasks.loading import Source
 
 __all__ = ["FUNCTIONS", "classify", "default_function"]
@@ -59,7 +60,7 @@ def classify(
 
 
 def classify(
-    source: Source | FrozenClassifier,
+    source: Source | FrozenClassifier | StaticClassifier,
     texts: OneText | Iterable[OneText] | ArrowArray | ArrowStream,
     *,
     top_k: int | None = 1,
@@ -70,9 +71,9 @@ def classify(
 
     Parameters
     ----------
-    source : Loaded, FrozenClassifier, str or PathLike
+    source : Loaded, FrozenClassifier, StaticClassifier, str or PathLike
         A model for sequence classification, as `load` returns it, or its name or folder; or a `FrozenClassifier`, or
-        the folder in which one was saved.
+        the folder in which one was saved; or a static model with a head of model2vec, or its folder.
     texts : str, pair of str, iterable of these or Arrow column
         A text, a pair (a tuple of two texts, or a dict with ``text`` and ``text_pair``), or a list of these.
     top_k : int, default 1
@@ -106,7 +107,8 @@ def classify(
     'positive'
     """
     frozen = frozen_classifier(source)
-    if frozen is None:
+    static = static_classifier(source) if frozen is None else None
+    if frozen is None and static is None:
         model, tokenizer = with_head(source, SequenceClassification, "classify")
     if top_k is not None:
         top_k = whole_number("top_k", top_k, 1, others="or None for all")
@@ -114,12 +116,14 @@ def classify(
     if function_to_apply is not None:
         checked_choice("function_to_apply", function_to_apply, tuple(FUNCTIONS), "None, ")
     single, items = one_or_many(texts, str, tuple, Mapping)
-    if frozen is None:
+    if frozen is not None:
+        found = _by_vectors(frozen, items, batch_size)
+    elif static is not None:
+        found = _by_static(static, items)
+    else:
         encodings = encode(tokenizer, [_pair(item) for item in items], longest_row(model, tokenizer))
         cut = [encoding.truncated for encoding in encodings]
         found = _Found(infer(model, encodings, batch_size), cut, model.config.label, default_function(model.config))
-    else:
-        found = _by_vectors(frozen, items, batch_size)
     function = FUNCTIONS[function_to_apply or found.function]
     result: Results[Answers[Label]] = Results()
     for logits, truncated in zip(found.logits, found.truncated, strict=True):
@@ -147,6 +151,25 @@ def _by_vectors(classifier: FrozenClassifier, items: list[Any], batch_size: int)
     warn_truncated(cut, classifier.encoder.max_seq_length, remedy="see .truncated of each result")
     function = "none" if classifier.is_regression else "softmax"
     return _Found(list(scores.astype(np.float32)), cut.tolist(), classifier.labels.__getitem__, function)
+
+
+def _by_static(classifier: StaticClassifier, items: list[Any]) -> _Found:
+    """Return the outputs of the head of a static model, before its activation."""
+    from wordpiece_bert.sentence.dense.parts import outputs_of
+
+    if (pair := next((item for item in items if not isinstance(item, str)), None)) is not None:
+        raise InputError(f"a static model with a head takes texts, not pairs: pass a str instead of {pair!r:.80}")
+    encoder = classifier.encoder
+    vectors, cut = encoder.encode(items, return_truncated=True)
+    warn_truncated(cut, encoder.max_seq_length, remedy="see .truncated of each result")
+    names = classifier.classes_
+    function = "none" if classifier.activation == "identity" else classifier.activation
+    return _Found(
+        list(outputs_of(classifier, vectors)),
+        cut.tolist(),
+        lambda label: f"LABEL_{label}" if names is None else str(names[label]),
+        function,
+    )
 
 
 def default_function(config: BertConfig) -> str:

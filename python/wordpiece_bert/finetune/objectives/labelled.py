@@ -186,7 +186,8 @@ class Tokens(HeadObjective):
         show_progress_bar: bool | None = None,
     ) -> FrozenFit:
         """Fit logistic regression to the vectors of tokens, which are not cached."""
-        del cache
+        if cache is not None:
+            raise InputError("cache keeps vectors of texts, and those of tokens are not kept: leave it out")
         names = self.label_names()
         start = model_for(model, "TokenClassification", labels=names, download=download)
         tokenizer = tokenizer_of(find_model(model, download=download))

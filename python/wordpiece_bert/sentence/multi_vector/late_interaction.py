@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.arrays import first_non_finite
 from wordpiece_bert._internal.checks import checked_flag
 from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors, as_multi_vectors
+from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors, as_multi_vectors, require_finite
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,8 +60,8 @@ def maxsim(
     Raises
     ------
     InputError
-        The vectors differ in width, a query, or a document in a list or an array, has NaN or infinity, or an argument
-        is wrong.
+        The vectors differ in width or have NaN or infinity, or an argument is wrong. `MultiVectors` are read for that
+        when they are compared for the first time.
 
     Examples
     --------
@@ -139,12 +138,7 @@ def _texts(name: str, vectors: object, mask: object) -> MultiVectors | None:
     if isinstance(vectors, np.ndarray) and vectors.ndim != 2 and vectors.shape[:1] == (0,):
         return None
     found = as_multi_vectors(name, vectors, mask)
-    # A maximum passes over NaN. `MultiVectors` as documents are not checked: that takes a sixth of the time of a query.
-    if name == "a" or not isinstance(vectors, MultiVectors):
-        bad = first_non_finite(found.vectors)
-        if bad is not None:
-            text = int(np.searchsorted(found.offsets, bad[0], side="right")) - 1
-            raise InputError(f"{name}[{text}] is not finite: a vector has {found.vectors[bad]} at index {bad[1]}")
+    require_finite(name, found)
     return found if len(found) else None
 
 
