@@ -10,7 +10,7 @@ import pytest
 from conftest import THOROUGH
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "rust" / "DESIGN.md", ROOT / "docs" / "design.md"]
+DOCUMENTS = [ROOT / "rust" / "DESIGN.md", *sorted((ROOT / "rust").glob("*/DESIGN.md")), ROOT / "docs" / "design.md"]
 #: A table of the modules of a folder, which its first line names.
 TABLE = re.compile(r"^\| `([\w/]+/)` \| what it does \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 
@@ -61,7 +61,7 @@ def test_a_table_names_the_modules_of_its_folder(name: str) -> None:
     assert set(named) == modules_of(folder_of(name))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_paths_in_a_document_exist(document: Path) -> None:
     """Paths of files in the text, from the root of the repository, of the crates, a crate, the package or one within."""
     text = document.read_text(encoding="utf-8")

@@ -44,7 +44,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Pages whose links are checked.
 LINKED = [
     *PAGES,
-    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rust/DESIGN.md")),
+    *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rust/DESIGN.md", "rust/DROPPED.md")),
+    *sorted((ROOT / "rust").glob("*/DESIGN.md")),
     *(crate / "README.md" for crate in CRATES),
 ]
 # Pages that need optional packages: tests/test_integrations_indexes.py runs them.

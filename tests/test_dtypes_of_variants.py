@@ -102,9 +102,10 @@ def generated(cls: type[Any], dtype: str = "float32", **weights: Any) -> Any:
 
 def computed(model: Any) -> np.ndarray[Any, Any]:
     """What a model is for: vectors of tokens, logits, spans."""
-    is_choice = "MultipleChoice" in type(model).__name__  # one number for each row: more rows
-    ids = np.random.default_rng(6).integers(2, model.config.vocab_size, (40 if is_choice else 5, 21))
-    if is_choice:
+    # A head that gives few numbers for each row has more rows.
+    rows = 40 if type(model).__name__.endswith(("MultipleChoice", "SequenceClassification", "Prediction")) else 5
+    ids = np.random.default_rng(6).integers(2, model.config.vocab_size, (rows, 21))
+    if "MultipleChoice" in type(model).__name__:
         ids = ids[None]
     out = model(ids)
     for name in ("logits", "prediction_logits", "start_logits", "last_hidden_state", "pooler_output"):

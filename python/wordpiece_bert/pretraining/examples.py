@@ -60,7 +60,7 @@ def build_examples(
     The same call after success writes nothing and returns the same report: MDS keeps its ``journal.jsonl``, and a file
     has a hidden record beside it, ``.OUTPUT.journal.jsonl``. A file that was changed since is made again.
 
-    Memory is bounded, however long documents are; see ``rust/DESIGN.md`` for how much.
+    Memory is bounded, however long documents are; see ``rust/wordpiece/DESIGN.md`` for how much.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The Rust engine: the results of the NumPy engine to 1e-6, several times as fast.
 
-The kernels are in the crate ``rust/kernels``; ``rust/DESIGN.md`` explains them. Weights are packed once, when a
+The kernels are in the crate ``rust/kernels``; ``rust/kernels/DESIGN.md`` explains them. Weights are packed once, when a
 model is loaded. The tokens of a batch are laid out one row after the other without padding, and one call runs all
 layers.
 

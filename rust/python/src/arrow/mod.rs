@@ -10,7 +10,7 @@
 //! - `numpy_strings` makes a column of NumPy's fixed-width strings;
 //! - `table` passes on the arrays of a batch.
 //!
-//! `rust/DESIGN.md` explains why no crate for Arrow is used.
+//! `rust/arrow/DESIGN.md` explains why no crate for Arrow is used.
 
 mod capsule;
 mod column;
