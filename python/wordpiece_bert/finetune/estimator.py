@@ -63,7 +63,7 @@ class Estimator:
         Parameters
         ----------
         **params : object
-            The arguments by name; ``head__C`` is the argument `C` of the argument `head`.
+            The arguments by name; ``head__C`` is the argument ``C`` of the argument ``head``.
 
         Returns
         -------
