@@ -41,6 +41,11 @@ NAMES = {
     "nanotoken, ids only": "nanotoken",
 }
 
+#: The library that others are compared with, which has a column of its own in README.md.
+USUAL = "tokenizers 0.23.3"
+#: What the benchmark of offsets measures without them.
+WITHOUT_OFFSETS = {"nanotoken"}
+
 #: The tokenizers of the page of comparisons.
 TOKENIZERS = ["wordpiece-bert", "nanotoken", "tokie", "kitoken", "tokenizers 1.0.0rc3", "tokenizers 0.23.3"]
 #: The benchmarks of the page of comparisons.
@@ -97,7 +102,7 @@ SCORED = {"STSBenchmark": "STS benchmark", "SICK-R": "SICK-R"}
 
 WIDTH, PANEL, BAR, TOP = 960, 300, 22, 74
 INK, GREY = "#1f2328", "#656d76"
-OURS, OTHERS = ("#0b6e99", "#6fb3cf"), ("#9aa8b2", "#ccd5db")
+OURS, OTHERS = "#0b6e99", "#9aa8b2"
 
 
 def record(command: str) -> dict[str, Any]:
@@ -216,13 +221,6 @@ def first_vector(dtype: str, length: int) -> list[tuple[str, float]]:
     ]
 
 
-def correlations(label: str) -> str:
-    """Return an engine's correlations with the scores of people, as in the table of README.md; of "published" those."""
-    pairs = record("accuracy")["results"]["pairs"]
-    found = pairs["published"] if label == "published" else pairs["engines"][label]["correlations"]
-    return " / ".join(f"{found[task]:.4f}" for task in SCORED)
-
-
 def number(value: float) -> str:
     """A number with two or three digits."""
     return f"{value:,.0f}" if value >= 99.5 else f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
@@ -233,88 +231,79 @@ def seconds(value: float) -> str:
     return f"{value:.2f}" if value < 9.95 else f"{value:.1f}"
 
 
-def both(speed: Speed) -> str:
-    """Two speeds."""
-    return f"{number(speed.one)} / {number(speed.two)}"
-
-
 def fastest(others: Sequence[Speed]) -> tuple[Speed, Speed]:
     """The fastest for the first number, and the fastest for the second: they may be two engines."""
     return max(others, key=lambda speed: speed.one), max(others, key=lambda speed: speed.two)
 
 
-def beside(speeds: Sequence[Speed]) -> list[str]:
-    """The cells of a row: ours, for each number the fastest of all others, and how many times as fast ours is."""
-    ours, *others = speeds
-    one, two = fastest(others)
-    second = number(two.two) if one.name == two.name else f"{two.name} {number(two.two)}"
-    times = f"{ours.one / one.one:.1f} / {ours.two / two.two:.1f}"
-    return [both(ours), f"{one.name} {number(one.one)} / {second}", times]
+def beside(found: Sequence[tuple[str, float]], *, less: bool = False) -> list[str]:
+    """The cells of a row: ours, the fastest other, tokenizers if it is there, and how many times as fast ours is.
+
+    With `less` the numbers are times, of which the least is the best.
+    """
+    (_, ours), *others = found
+    name, other = (min if less else max)(others, key=lambda one: one[1])
+    usual = dict(others).get(USUAL)
+    shown = seconds if less else number
+    times = other / ours if less else ours / other
+    return [
+        shown(ours),
+        f"{'tokenizers' if name == USUAL else name} {shown(other)}",
+        "" if usual is None else shown(usual),
+        number(times) if times >= 1 else f"{times:.2f}",
+    ]
 
 
 def readme() -> str:
-    """The table of README.md, and what is to be known with it."""
-    rows = []
-    for what, benchmark in (
-        ("English paragraphs", "English paragraphs, ragged ids"),
-        ("75 languages", "many languages, uncased vocabulary"),
-        ("tweets", "tweets"),
-        ("tweets, padded arrays", "padded arrays, 256 tweets to the longest"),
-        ("ids with offsets and word ids, beside ids alone", "ids, offsets and word ids"),
-    ):
-        rows.append([f"{what}, MB/s", *beside(tokenized(benchmark))])
-    two, one = tokenized(THREADED["34 MB"])
-    times = f"{two.one / one.one:.1f} / {two.two / one.two:.1f}"
-    rows.append(["English on two threads, MB/s, beside one", both(two), both(one), times])
-    for what, benchmark in TRAINED.items():
-        (_, ours_s), *others = trained(benchmark)
-        name, theirs_s = min(others, key=lambda other: other[1])
-        cells = [seconds(ours_s), f"{name} {seconds(theirs_s)}", f"{theirs_s / ours_s:.0f}"]
-        rows.append([f"a vocabulary of {what}, seconds", *cells])
-    rows += [
-        [f"MiniLM in {dtype}, sentences/s of two cores", *beside(embedded(dtype))]
-        for dtype in ("float32", "bfloat16", "int8")
+    """The table of README.md, one number a cell, and what is to be known with it."""
+    english = tokenized("English paragraphs, ragged ids")
+    located = tokenized("ids, offsets and word ids")
+    many = tokenized("many languages, uncased vocabulary")
+    padded = tokenized("padded arrays, 256 tweets to the longest")
+    pairs = record("accuracy")["results"]["pairs"]
+    # On one core no engine needs several streams: on two, this record has OpenVINO without its AsyncInferQueue.
+    sorted_rows = [(speed.name, speed.one) for speed in embedded("float32", 1)]
+    rows = [
+        ["English paragraphs, ids, one core, warm, MB/s", *beside([(one.name, one.one) for one in english])],
+        ["English paragraphs, ids, one core, first pass, MB/s", *beside([(one.name, one.two) for one in english])],
+        ["75 languages, ids, one core, warm, MB/s", *beside([(one.name, one.one) for one in many])],
+        [
+            "English paragraphs with offsets and word ids, one core, warm, MB/s",
+            *beside([(one.name, one.one) for one in located if one.name not in WITHOUT_OFFSETS]),
+        ],
+        ["256 tweets as padded arrays, one core, warm, MB/s", *beside([(one.name, one.one) for one in padded])],
+        [
+            "loading a tokenizer of 30,522 tokens, new process, ms",
+            *beside([*loaded(LOADED["30,522"]).items()], less=True),
+        ],
+        [
+            "learning a vocabulary from 34 MB of English, two cores, s",
+            *beside(trained(TRAINED["34 MB of English"]), less=True),
+        ],
+        ["MiniLM float32, ids to vectors, sorted by length, one core, sentences/s", *beside(sorted_rows)],
+        [
+            "MiniLM float32, one text of 32 ids to a vector, one core, ms",
+            *beside(first_vector("float32", 32), less=True),
+        ],
     ]
-    other = fastest(embedded("int8")[1:])[0].name
-    cells = [correlations("ours int8"), f"{other} {correlations(f'{other} int8')}", ""]
-    rows.append(["MiniLM in int8, rank correlation with scores of people", *cells])
-    english = {speed.name: speed for speed in tokenized("English paragraphs, ragged ids")}
-    many = {speed.name: speed for speed in tokenized("many languages, uncased vocabulary")}
-    ours, usual = english["wordpiece-bert"], english["tokenizers 0.23.3"]
+    date = record("table")["machine"]["date"]
     lines = [
-        "| | wordpiece-bert | fastest other | times |",
-        "|---|--:|--:|--:|",
+        f"| | wordpiece-bert | fastest other | {USUAL} | times |",
+        "|---|--:|--:|--:|--:|",
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
-        "Each number is beside the fastest other for it; where these are two libraries, both are named. "
-        f"Tokens: from `list[str]` on one core of an {processor('table')}, warm / first pass of a fresh process. "
-        f"On English, tokenizers 0.23.3 reaches {both(usual)} MB/s, so ours is {ours.one / usual.one:.0f} / "
-        f"{ours.two / usual.two:.0f} times as fast, in 75 languages {_ratio(many)} times. "
-        f"The passes on two threads, and on one beside them, spread over {spreads(THREADED['34 MB'])} of their median. "
-        f"Loading a tokenizer is less good: {', '.join(map(_loading, LOADED))}. "
-        f"Vectors: token ids of Wikipedia paragraphs on an {processor('models')}, sorted by length, as most libraries "
-        "do, / in the order given; each engine, for each number, in its faster way to use two threads; "
-        "OpenVINO without its `AsyncInferQueue`; with it ours was, sorted, 1.23 (float32), 1.31 (bfloat16) and 1.39 "
-        "(int8) times as fast on a "
-        "[Xeon](https://github.com/wordpiece-bert/wordpiece-bert/blob/main/docs/benchmarks.md#models). "
-        "The last row is Spearman's correlation of cosines with the scores of pairs in the "
-        f"{' / '.join(SCORED.values())}: {correlations('published')} as published, {correlations('ours float32')} here "
-        "in float32.",
+        "Times: how many times as fast ours is; below 1 the other is faster. "
+        f"All rows are from one machine, an {processor('table')}, {date}. First pass: the first over the texts, in a "
+        "new process. Other libraries in the record have no such offsets. Vocabularies were not measured with "
+        "tokenizers 1.0.0rc3. OpenVINO has one stream on one core; with its `AsyncInferQueue`, for more, it is "
+        "compared [on two](https://github.com/wordpiece-bert/wordpiece-bert/blob/main/docs/benchmarks.md#models). "
+        "In int8, MiniLM's rank correlation with scores of people (STS benchmark) is "
+        f"{pairs['engines']['ours int8']['correlations']['STSBenchmark']:.4f}, "
+        f"OpenVINO's {pairs['engines']['OpenVINO int8']['correlations']['STSBenchmark']:.4f}, "
+        f"as published {pairs['published']['STSBenchmark']:.4f}. More conditions, dtypes and machines: "
+        "[comparison](https://github.com/wordpiece-bert/wordpiece-bert/blob/main/docs/comparison.md#speed).",
     ]
     return "\n".join(lines)
-
-
-def _loading(size: str) -> str:
-    """How long a tokenizer takes to load, and which others are faster."""
-    ours, *others = loaded(LOADED[size]).items()
-    faster = sorted((ms, name) for name, ms in others if ms < ours[1])
-    shown = ", ".join(f"{name} {number(ms)}" for ms, name in faster)
-    return f"{number(ours[1])} ms for {size} tokens ({shown or 'the least of all'})"
-
-
-def _ratio(speeds: dict[str, Speed]) -> str:
-    ours, usual = speeds["wordpiece-bert"], speeds["tokenizers 0.23.3"]
-    return f"{ours.one / usual.one:.0f} / {ours.two / usual.two:.0f}"
 
 
 def tokens_compared() -> str:
@@ -420,22 +409,23 @@ def _models(threads: int, lengths: tuple[int, ...], dtypes: tuple[str, ...]) -> 
 
 
 class Panel(NamedTuple):
-    """One group of bars, two for each program if there are two numbers."""
+    """One group of bars, one for each program."""
 
     title: str
     unit: str
-    bars: Sequence[tuple[str, tuple[float, ...]]]
+    bars: Sequence[tuple[str, float]]
 
 
 def panels() -> list[Panel]:
-    """The groups of the picture, with every engine, so that the fastest for each number is among them."""
-    tokens = [(speed.name, (speed.one, speed.two)) for speed in tokenized("English paragraphs, ragged ids")]
-    vectors = [(speed.name, (speed.one, speed.two)) for speed in embedded("float32")]
-    vocabulary = [(name, (value,)) for name, value in trained("bpe, English")]
+    """The groups of the picture, with every engine, so that the fastest is among them."""
+    tokens = [(speed.name, speed.one) for speed in tokenized("English paragraphs, ragged ids")]
+    vectors = [(speed.name, speed.one) for speed in embedded("float32", 1)]
     return [
-        Panel("Text to token ids", "MB of English a second, one core: warm / first pass", tokens),
-        Panel("Text to vectors, float32", "MiniLM sentences a second, two cores: sorted / as given", vectors),
-        Panel("Text to a vocabulary", "seconds for 34 MB of English (less is better)", vocabulary),
+        Panel("Text to token ids", "MB of English a second, one core, warm", tokens),
+        Panel("Ids to vectors, float32", "MiniLM sentences a second, one core, sorted by length", vectors),
+        Panel(
+            "Text to a vocabulary", "seconds for 34 MB of English, two cores (less is better)", trained("bpe, English")
+        ),
     ]
 
 
@@ -452,19 +442,18 @@ def draw(groups: list[Panel]) -> str:
         x = 20 + place * (WIDTH - 20) // len(groups)
         parts.append(f'<text x="{x}" y="30" font-size="17" font-weight="600" fill="{INK}">{escape(panel.title)}</text>')
         parts.append(f'<text x="{x}" y="50" font-size="10" fill="{GREY}">{escape(panel.unit)}</text>')
-        longest = max(max(values) for _, values in panel.bars)
-        for i, (name, values) in enumerate(panel.bars):
+        longest = max(value for _, value in panel.bars)
+        for i, (name, value) in enumerate(panel.bars):
             y = TOP + 2 * BAR * i
-            colours = OURS if name == "wordpiece-bert" else OTHERS
-            parts.append(f'<text x="{x}" y="{y + 10}" fill="{INK}">{escape(name)}</text>')
-            each = 14 / len(values)
-            widths = [max(2, (PANEL - 90) * value / longest) for value in values]
-            for line, (width, colour) in enumerate(zip(widths, colours, strict=False)):
-                top = y + 16 + line * each
-                parts.append(f'<rect x="{x}" y="{top:g}" width="{width:.1f}" height="{each:g}" fill="{colour}"/>')
-            shown = " / ".join(number(value) if len(values) > 1 else seconds(value) for value in values)
-            weight = ' font-weight="600"' if colours is OURS else ""
-            parts.append(f'<text x="{x + max(widths) + 6:.1f}" y="{y + 28}"{weight} fill="{INK}">{shown}</text>')
+            own = name == "wordpiece-bert"
+            width = max(2, (PANEL - 90) * value / longest)
+            shown = seconds(value) if "seconds" in panel.unit else number(value)
+            weight = ' font-weight="600"' if own else ""
+            parts += [
+                f'<text x="{x}" y="{y + 10}" fill="{INK}">{escape(name)}</text>',
+                f'<rect x="{x}" y="{y + 16}" width="{width:.1f}" height="14" fill="{OURS if own else OTHERS}"/>',
+                f'<text x="{x + width + 6:.1f}" y="{y + 28}"{weight} fill="{INK}">{shown}</text>',
+            ]
     return "\n".join([*parts, "</svg>", ""])
 
 
