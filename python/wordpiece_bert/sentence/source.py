@@ -96,11 +96,12 @@ def load(cls: Any, source: Source, attributes: Mapping[str, object], contents: M
 
     name, options = source.arguments()
     folder = find_model(name, revision=options.get("revision")).absolute()
-    now = folder_contents(folder) if contents else {}
-    if different := [part for part, digest in (contents or {}).items() if now.get(part) != digest]:
+    then = contents or {}
+    now = folder_contents(folder) if then else {}
+    if different := [part for part, digest in then.items() if now.get(part) != digest]:
         raise InputError(
             f"{folder} is not the model of the pickled {cls.__name__}, which was loaded from {source.folder}: "
-            + ", ".join(f"{part} {now.get(part)}, then {(contents or {})[part]}" for part in different)
+            + ", ".join(f"{part} {now.get(part)}, then {then[part]}" for part in different)
             + "; make the same files available here, or load the model from this folder by its name"
         )
     loaded = _pickled.get(folder, lambda: cls.from_pretrained(name, **options), cls, tuple(options.items()))

@@ -147,17 +147,14 @@ def frozen_classifier(source: object) -> FrozenClassifier | None:
     source : object
         What a task was given as its model.
     """
-    module = sys.modules.get("wordpiece_bert.finetune.frozen_classifier")  # imported if there is such an object
-    if module is not None and isinstance(source, module.FrozenClassifier):
-        return cast("FrozenClassifier", source)
-    if not isinstance(source, str | PathLike):
-        return None
-    folder = find_model(source)
-    if not has_frozen_head(folder):
+    found = _given_or_folder(source, "wordpiece_bert.finetune.frozen_classifier", "FrozenClassifier")
+    if not isinstance(found, Path):
+        return cast("FrozenClassifier | None", found)
+    if not has_frozen_head(found):
         return None
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 
-    return FrozenClassifier.from_pretrained(folder)
+    return FrozenClassifier.from_pretrained(found)
 
 
 def static_classifier(source: object) -> StaticClassifier | None:
@@ -168,18 +165,23 @@ def static_classifier(source: object) -> StaticClassifier | None:
     source : object
         What a task was given as its model.
     """
-    module = sys.modules.get("wordpiece_bert.sentence.dense.static_classifier")  # imported if there is such an object
-    if module is not None and isinstance(source, module.StaticClassifier):
-        return cast("StaticClassifier", source)
-    if not isinstance(source, str | PathLike):
-        return None
-    folder = find_model(source)
-    if not any((folder / name).is_file() for name in _STATIC):
+    found = _given_or_folder(source, "wordpiece_bert.sentence.dense.static_classifier", "StaticClassifier")
+    if not isinstance(found, Path):
+        return cast("StaticClassifier | None", found)
+    if not any((found / name).is_file() for name in _STATIC):
         return None
     from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
     from wordpiece_bert.sentence.folders.kinds import STATIC, kind_of
 
-    return StaticClassifier(folder) if kind_of(folder) is STATIC else None
+    return StaticClassifier(found) if kind_of(found) is STATIC else None
+
+
+def _given_or_folder(source: object, module: str, name: str) -> object:
+    """Return a source that is an object of a class, the folder that it names, or None."""
+    imported = sys.modules.get(module)  # imported if there is such an object
+    if imported is not None and isinstance(source, getattr(imported, name)):
+        return source
+    return find_model(source) if isinstance(source, str | PathLike) else None
 
 
 def has_frozen_head(folder: Path) -> bool:
