@@ -153,10 +153,10 @@ def test_a_malformed_file_is_refused_quickly_with_its_name(tmp_path: Path, name:
     data, message = HOSTILE[name]
     file = tmp_path / "model.safetensors"
     file.write_bytes(data)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(CheckpointError, match=message) as caught:
         read_tensors(file)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
     assert str(caught.value).startswith(f"{file}")
 
 
