@@ -183,7 +183,7 @@ def test_an_interrupted_embed_keeps_the_old_output(
         (["encode", "a.txt", "--errors", "skipp"], "did you mean 'skip'?"),
         (["embed", "a.jsonl", "-o", "v.npy"], "pass the field that holds the texts: --jsonl-field text"),
         (["--print-completion", "basch"], "did you mean 'bash'?"),
-        ([], "COMMAND"),
+        (["--json"], "unknown option --json"),
     ],
     ids=" ".join,
 )

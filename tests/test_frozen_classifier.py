@@ -506,7 +506,7 @@ def test_the_command_refuses_settings_of_steps_with_frozen_vectors(
     for given in (["--best"], ["--metric", "loss"], ["--patience", "1"]):
         assert f"{given[0]} is for evaluations, which need --eval, and a training in steps" in refused(given)
     with pytest.raises(SystemExit):
-        main(["finetune", "--help"])
+        main(["finetune", "--help-all"])
     help_text = capsys.readouterr().out
     known = set(re.findall(r"--[a-z0-9-]+", help_text[help_text.index("\ntraining:") : help_text.index("\nheads on")]))
     assert known - {"--threads", "--eval", "--best", "--metric", "--patience"} == STEPS.keys()

@@ -66,7 +66,7 @@ def by_definition(tokenizer: wb.Tokenizer, texts: list[str]) -> dict[str, float 
                 continued += n
                 of_continued += n * len(pieces)
         lengths.append(length)
-    plain = [token for token in VOCAB if token not in tokenizer.all_special_tokens]
+    plain = [token for token in VOCAB if token not in tokenizer.all_special_tokens and token != "[unused0]"]
     total = sum(used.values())
     shares = [n / total for n in used.values()]
 
@@ -112,11 +112,11 @@ def test_a_report_of_a_text() -> None:
     report = wb.vocab_report(TOKENIZER, ["The cats, the cat!", "", "xyz cats [MASK]"], name="mine", min_count=2)
     assert (report.name, report.texts, report.words) == ("mine", 2, 11)
     assert report.token_counts == {"the": 2, "cat": 3, "##s": 2, "[UNK]": 5, "!": 1}
-    assert report.utilisation == 3 / 11
+    assert report.utilisation == 3 / 10
     assert report.words_by_tokens == {1: 4, 2: 2}
     assert report.texts_by_length == {8: 1, 9: 1}
     assert (report.p50, report.p95, report.max) == (8, 9, 9)
-    assert "[unused0]" in report.dead_tokens
+    assert "[unused0]" not in report.dead_tokens
     assert report.renyi_efficiency_seen is not None
     assert wb.vocab_report(TOKENIZER, ["the cat"], alpha=1).renyi_efficiency_seen == pytest.approx(1)
 

@@ -157,6 +157,16 @@ def hugging_face_cache() -> Path:
     return Path("~/.cache/huggingface/hub").expanduser()
 
 
+def models_here() -> list[str]:
+    """Return the names of the models that `find_model` finds now: packaged, in this folder, and in the cache."""
+    packaged = [name for name, package in PACKAGED_MODELS.items() if _installed_folder(package)]
+    folders = sorted(
+        file.parent.name for pattern in ("config.json", "modules.json") for file in Path().glob(f"*/{pattern}")
+    )
+    cached = sorted(folder.name.removeprefix("models--") for folder in hugging_face_cache().glob("models--*"))
+    return list(dict.fromkeys([*packaged, *folders, *(name.replace("--", "/", 1) for name in cached)]))
+
+
 def _check_revision(revision: object) -> None:
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
         raise InputError(f"revision must be the name of a branch, a tag or a commit, not {revision!r}")

@@ -76,10 +76,9 @@ class Progress:
         if now - self._shown < self._interval:
             return
         self._shown = now
-        text = self.text(now - self._start)
-        if self._bar:
-            columns = shutil.get_terminal_size().columns - 1
-            text = text[:columns]
+        columns = shutil.get_terminal_size().columns - 1 if self._bar else None
+        text = self.text(now - self._start, columns)
+        if columns is not None:
             # Spaces instead of a terminal's control codes: a notebook's output has none.
             self._stream.write("\r" + text.ljust(min(self._width, columns)))
             self._width = len(text)
@@ -87,34 +86,46 @@ class Progress:
             self._stream.write(text + "\n")
         self._stream.flush()
 
-    def text(self, elapsed: float) -> str:
-        """Return the state after some seconds as one line."""
+    def text(self, elapsed: float, columns: int | None = None) -> str:
+        """Return the state after some seconds as one line of at most `columns` characters.
+
+        Where it is too long, the bar goes first, then the texts and the amount: the rate and the time left stay.
+        """
+        bar, own = "", self.done - self._before
         parts = []
-        own = self.done - self._before
         if self.total:
             share = min(self.done / self.total, 1.0)
-            percent = f"{share:4.0%}"
+            parts.append(f"{share:4.0%}")
             if self._bar:
                 filled = round(share * BAR_WIDTH)
-                percent += f" [{'#' * filled}{'.' * (BAR_WIDTH - filled)}]"
-            parts.append(percent)
-        parts.append(self._amount())
+                bar = f" [{'#' * filled}{'.' * (BAR_WIDTH - filled)}]"
+        middle = [self._amount()]
         if self._texts is not None:
-            parts.append(f"{self._texts:,} texts")
+            middle.append(f"{self._texts:,} texts")
+        end = []
         if elapsed > 0:
             if self._tokens is not None:
-                parts.append(f"{self._tokens / elapsed:,.0f} tokens/s")
+                end.append(f"{self._tokens / elapsed:,.0f} tokens/s")
             elif self.unit == "B":
-                parts.append(f"{size_text(own / elapsed)}/s")
+                end.append(f"{size_text(own / elapsed)}/s")
             else:
-                parts.append(f"{own / elapsed:,.{0 if own > 10 * elapsed else 2}f} {self.unit}s/s")
+                end.append(f"{own / elapsed:,.{0 if own > 10 * elapsed else 2}f} {self.unit}s/s")
         if self.total and own and elapsed > 0:
             left = max(elapsed * (self.total - self.done) / own, 0.0)
-            parts.append(f"{_clock(left)} left")
+            end.append(f"{_clock(left)} left")
         else:
-            parts.append(_clock(elapsed))
-        line = ", ".join(parts)
-        return f"{self.label}: {line}" if self.label else line
+            end.append(_clock(elapsed))
+
+        def line() -> str:
+            share = [part + bar for part in parts]
+            return (f"{self.label}: " if self.label else "") + ", ".join([*share, *middle, *end])
+
+        while columns is not None and len(line()) > columns and (bar or middle):
+            if bar:
+                bar = ""
+            else:
+                middle.pop()
+        return line()[:columns]
 
     def _amount(self) -> str:
         if self.unit == "B":

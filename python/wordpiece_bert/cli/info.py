@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose
+from wordpiece_bert.cli.parser import add_model_option
 from wordpiece_bert.errors import ModelNotFoundError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "target", metavar="VOCAB|MODEL", help="a file, a folder, minilm, or org/name in the Hugging Face cache"
     )
+    add_model_option(parser, "VOCAB|MODEL")
     arguments.add_download(parser)
     arguments.add_output_control(parser)
     parser.set_defaults(run=run)

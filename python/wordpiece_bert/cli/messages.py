@@ -68,10 +68,14 @@ def print_summary(options: argparse.Namespace, text: str, facts: dict[str, Any])
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """Return ``; did you mean 'X'?`` for the name most like the one given, or nothing if none is like it."""
+    """Return ``; did you mean 'X'?`` for the name most like the one given, or nothing if none is like it.
+
+    The dashes of options make no two alike.
+    """
     import difflib  # only errors need it
 
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    bare = {one.lstrip("-") or one: one for one in names}
+    found = [bare[one] for one in difflib.get_close_matches(name.lstrip("-"), bare, n=1, cutoff=0.6)]
     return f"; did you mean {found[0]!r}?" if found else ""
 
 

@@ -11,6 +11,7 @@ from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.blocks import encode_blocks
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
+from wordpiece_bert.cli.parser import add_model_option
 
 if TYPE_CHECKING:
     import argparse
@@ -42,6 +43,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="MODEL",
         help="a folder that 'finetune' wrote, another folder, or org/name in the Hugging Face cache",
     )
+    add_model_option(parser, "MODEL")
     arguments.add_files(parser)
     parser.add_argument(
         "-o",

@@ -17,9 +17,10 @@ import threading
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, cast
 
 from wordpiece_bert.cli.messages import PROGRAM, closest, closest_file, print_error, print_warning
+from wordpiece_bert.cli.parser import Parser
 from wordpiece_bert.cli.wording import in_words_of
 from wordpiece_bert.errors import ModelNotFoundError, WordPieceError
 
@@ -47,6 +48,8 @@ COMMANDS = {
     "inspect": "one offline page about a text: tokens, attention, predictions",
     "serve": "models over HTTP: vectors and rankings for other programs",
 }
+# An error that a model is not found names so many that are.
+MODELS_SHOWN = 8
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -157,30 +160,6 @@ def _print_every_second() -> None:
     line_interval.set(1.0)
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that reports errors in the form of all other errors, and suggests what was meant."""
-
-    def error(self, message: str) -> NoReturn:
-        print_error(f"{message} (see {self.prog} --help)")
-        raise SystemExit(2)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            choices = list(action.choices)
-            message = f"invalid choice: {value!r} (choose from {', '.join(choices)}){closest(str(value), choices)}"
-            raise argparse.ArgumentError(action, message)
-
-    def check_options(self, arguments: Sequence[str]) -> None:
-        """Refuse long options that do not exist, before argparse complains of what is missing instead of them."""
-        for argument in arguments:
-            name = argument.partition("=")[0]
-            if argument == "--":
-                return
-            known = self._option_string_actions
-            if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in known):
-                self.error(f"unknown option {name}{closest(name, known)}")
-
-
 class _Version(argparse.Action):
     """Prints the version, which the extension has; it is imported only then."""
 
@@ -208,27 +187,31 @@ class _Completion(argparse.Action):
         parser.exit()
 
 
-def _subparsers(parser: argparse.ArgumentParser) -> dict[str, _Parser]:
+def _subparsers(parser: argparse.ArgumentParser) -> dict[str, Parser]:
     [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return cast("dict[str, _Parser]", commands.choices)
+    return cast("dict[str, Parser]", commands.choices)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = sys.argv[1:] if argv is None else list(argv)
     parser = _parser(arguments[:1])
     commands = _subparsers(parser)
-    if arguments and (command := commands.get(arguments[0])) is not None:
+    if not arguments:
+        parser.print_help()
+        raise SystemExit(0)
+    if (command := commands.get(arguments[0])) is not None:
         command.check_options(arguments[1:])
-    elif arguments and arguments[0].startswith("-"):
+        arguments = [arguments[0], *command.with_model_in_place(arguments[1:])]
+    elif arguments[0].startswith("-"):
         parser.check_options(arguments[:1])
     options = parser.parse_args(arguments)
     options.parser = commands[options.command]
     return options
 
 
-def _parser(needed: Sequence[str]) -> _Parser:
+def _parser(needed: Sequence[str]) -> Parser:
     """Return the parser with the options of the commands `needed`, and only the names of the others."""
-    parser = _Parser(prog=PROGRAM, description="WordPiece tokens and BERT vectors from text files, on the CPU.")
+    parser = Parser(prog=PROGRAM, description="WordPiece tokens and BERT vectors from text files, on the CPU.")
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version")
     parser.add_argument(
         "--print-completion",
@@ -261,10 +244,13 @@ def _one_line(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     message = " ".join(line.strip() for line in str(error).splitlines())
     if isinstance(error, ModelNotFoundError) and (found := re.search(r"no model(?: folder)? '([^']+)'", message)):
-        from wordpiece_bert.hub import PACKAGED_MODELS
+        from wordpiece_bert.hub import models_here
 
-        folders = [entry.name for entry in os.scandir() if entry.is_dir()]
-        message = message.rstrip(".") + closest(found[1], [*PACKAGED_MODELS, *folders])
+        here = models_here()
+        shown = ", ".join(here[:MODELS_SHOWN]) + (
+            f" and {len(here) - MODELS_SHOWN} more" if here[MODELS_SHOWN:] else ""
+        )
+        message = message.rstrip(".") + (closest(found[1], here) or (f". Models here: {shown}" if here else ""))
     return message
 
 

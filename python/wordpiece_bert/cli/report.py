@@ -27,11 +27,14 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     arguments.add_files(parser)
     parser.add_argument(
+        "-m",
+        "--model",
         "-v",
         "--vocab",
+        dest="vocab",
         action="append",
         required=True,
-        metavar="VOCAB",
+        metavar="VOCAB|MODEL",
         help=f"{arguments.VOCAB_HELP}; may be repeated",
     )
     parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import PROGRAM, print_verbose, print_warning
+from wordpiece_bert.cli.parser import add_model_option
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.serve.settings import LIMITS, ServerSettings
 
@@ -54,6 +55,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         f"{', '.join([*_LOADING, *_SETTINGS])} (--max-items and --max-bytes are limits of the server, not of single "
         "models)",
     )
+    add_model_option(parser, "MODEL")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--uds", type=Path, metavar="PATH", help="Unix socket to listen on instead")
     parser.add_argument("--port", type=arguments.natural, default=8000, help="port; 0 for a free one (default: 8000)")

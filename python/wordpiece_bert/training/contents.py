@@ -22,6 +22,11 @@ _LETTERS = frozenset({"Lu", "Ll", "Lt", "Lo"})
 TokenAndId = tuple[str, int]
 
 
+def is_placeholder(token: str) -> bool:
+    """Whether a token is one of ``[unused0]``, ``[unused1]``, …, which no text has."""
+    return _UNUSED.fullmatch(token) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class VocabContents:
     """The contents of a vocabulary.
@@ -117,7 +122,7 @@ def vocab_contents(
     ids = vocab.items() if isinstance(vocab, Mapping) else ((token, i) for i, token in enumerate(vocab))
     tokens = sorted(ids, key=lambda item: item[1])
     special = {token: i for token, i in tokens if token in special_tokens}
-    plain = [(token, i) for token, i in tokens if token not in special and not _UNUSED.fullmatch(token)]
+    plain = [(token, i) for token, i in tokens if token not in special and not is_placeholder(token)]
     continuations = [(token, i) for token, i in plain if continues(token)]
     words = [(token, i) for token, i in plain if not continues(token)]
     characters = [item for item in words if len(item[0]) == 1]

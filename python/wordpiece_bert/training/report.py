@@ -19,6 +19,7 @@ from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.training.contents import is_placeholder
 from wordpiece_bert.training.parameters import COUNTING
 
 if TYPE_CHECKING:
@@ -87,10 +88,11 @@ class VocabReport:
     continued_words: float | None
     #: Tokens of words of two or more tokens / number of these words.
     mean_pieces_of_split: float | None
-    #: Distinct tokens that are used at least `min_count` times / tokens of the vocabulary, both without special tokens.
+    #: Distinct tokens that are used at least `min_count` times / tokens of the vocabulary, both without special tokens
+    #: and ``[unused0]``, ``[unused1]``, …
     utilisation: float | None
     min_count: int
-    #: The number of tokens that are never used, without special tokens, and the first 50 of them.
+    #: The number of tokens that are never used, without the same, and the first 50 of them.
     dead: int
     dead_tokens: list[str]
     #: −Σ p log2 p over the tokens that are used, [UNK] included, in bits; and 2 to that power.
@@ -376,7 +378,11 @@ def _report(
 ) -> VocabReport:
     vocab = tokenizer.get_vocab(with_added_tokens=False)
     special = set(tokenizer.all_special_tokens)
-    plain = [token for token, _ in sorted(vocab.items(), key=lambda item: item[1]) if token not in special]
+    plain = [
+        token
+        for token, _ in sorted(vocab.items(), key=lambda item: item[1])
+        if token not in special and not is_placeholder(token)
+    ]
     by_id = {number: token for token, number in vocab.items()}
     counts = {by_id[number]: n for number, n in sums.used}
     dead = [token for token in plain if token not in counts]
