@@ -85,9 +85,12 @@ fn checked<'a>(string: Borrowed<'a, '_, PyString>) -> PyResult<Option<&'a str>> 
         }
         std::slice::from_raw_parts(data.cast::<u8>(), size as usize)
     };
+    // SAFETY: the argument is a `str`.
+    let length = unsafe { ffi::PyUnicode_GetLength(string.as_ptr()) } as usize;
+    // A character of four bytes has three more than one. English has few others, and its bytes need not be read here.
+    let has_no_four = bytes.len() < length + 3 || has_three_at_most(bytes);
     // SAFETY: it is the UTF-8 of characters.
-    Ok((has_three_at_most(bytes) || has_characters_only(string, bytes))
-        .then(|| unsafe { std::str::from_utf8_unchecked(bytes) }))
+    Ok((has_no_four || has_characters_only(string, bytes)).then(|| unsafe { std::str::from_utf8_unchecked(bytes) }))
 }
 
 /// Returns whether no character of a text has four bytes, so that nothing else is to be looked at.
