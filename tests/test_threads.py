@@ -256,7 +256,7 @@ def default_threads(code: str = "", **variables: str) -> subprocess.CompletedPro
 
 @pytest.mark.skipif(not LINUX, reason="sets the affinity")
 def test_a_variable_limits_the_default_number_of_threads() -> None:
-    # Two processors are named where there is one, too: the number is then that of the affinity.
+    # On one processor the affinity decides.
     unlimited = default_threads().stdout.split(maxsplit=1)
     assert unlimited[1].strip() in ("affinity", "quota of the control group")
     processors = int(unlimited[0])
@@ -269,7 +269,6 @@ def test_a_variable_limits_the_default_number_of_threads() -> None:
         ({"WORDPIECE_BERT_NUM_THREADS": "", "OMP_NUM_THREADS": "64"}, " ".join(unlimited).strip()),
     ):
         done = default_threads(**variables)
-        # With one processor the variable decides nothing.
         assert (done.stdout.strip(), done.stderr) == (found if processors > 1 else " ".join(unlimited).strip(), "")
     assert default_threads(one, OMP_NUM_THREADS="2").stdout == "1 affinity\n"
 

@@ -25,7 +25,7 @@ LOADING = (
 
 
 def loading_of(encoder: Encoder) -> dict[str, Any]:
-    """Return those of `LOADING` with which an encoder was made, as JSON has them, without defaults."""
+    """Return the arguments among `LOADING` with which an encoder was made, as JSON has them, without defaults."""
     source = source_of(encoder)
     options: dict[str, Any] = {} if source is None else dict(source.options)
     found = {name: options[name] for name in LOADING if options.get(name) is not None}
