@@ -12,6 +12,8 @@ import signal
 # scikit-learn) would wait for each other in loops, which takes up to ten times as long. Before anything imports NumPy.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# The number of OpenMP would also be ours; this one limits nothing.
+os.environ.setdefault("WORDPIECE_BERT_NUM_THREADS", "1024")
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402

@@ -7,7 +7,7 @@ import pytest
 
 from wordpiece_bert import inspect
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.inspect import projections
+from wordpiece_bert.inspect import maps, projections
 from wordpiece_bert.inspect.colours import group_mark
 
 
@@ -20,6 +20,25 @@ def sentences(count: int, groups: int = 5, width: int = 24) -> np.ndarray:
 
 def names(count: int) -> list[str]:
     return [f"text {i}" for i in range(count)]
+
+
+def test_a_sample_of_many_texts_has_exact_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = sentences(60)
+    every = inspect.embedding_map(x, names(60), neighbours=4)
+    assert every.data["sampled"] is None
+    monkeypatch.setattr(maps, "MOST_EXACT", 30)
+    some = inspect.embedding_map(x, names(60), neighbours=4)
+    assert some.data["sampled"] == 15  # 15 · 60 pairs are 30 · 30
+    asked = np.arange(0, 60, 4)
+    for name, other in (("neighbours", -1), ("similarities", 0), ("kept", -1)):
+        np.testing.assert_array_equal(some.arrays[name][asked], every.arrays[name][asked])
+        assert (np.delete(some.arrays[name], asked, axis=0) == other).all()
+    assert some.data["kept"] == pytest.approx(every.arrays["kept"][asked].mean())
+    np.testing.assert_array_equal(some.arrays["points"], every.arrays["points"])
+    assert "nearest points, in a sample of 15 texts." in some.to_svg()
+    assert "nearest points." in every.to_svg()
+    monkeypatch.setattr(maps, "MOST_EXACT", 3)
+    assert inspect.embedding_map(x, names(60)).data["sampled"] == 1
 
 
 def test_the_map_keeps_the_directions_of_largest_variance() -> None:

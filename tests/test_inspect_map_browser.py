@@ -12,6 +12,7 @@ import pytest
 from browser_pages import open_page
 from chromium import browser, needs_chromium
 from wordpiece_bert import inspect
+from wordpiece_bert.inspect import maps
 
 if TYPE_CHECKING:
     from browser_pages import Opened
@@ -254,3 +255,24 @@ def test_few_and_many_points(open_page: Any, count: int) -> None:
     one.page.locator(".texts tbody button").first.click()
     followed(one, point=0)
     assert len(neighbours(one)) == min(10, count - 1)
+
+
+def test_a_map_of_many_texts_says_which_have_neighbours(open_page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maps, "MOST_EXACT", 30)
+    x = np.random.default_rng(1).normal(size=(60, 8))
+    view = inspect.embedding_map(x, [f"t{i}" for i in range(60)], neighbours=3)
+    one = open_page(view)
+    assert "They were looked for of 15 texts" in one.page.locator(".view-map").inner_text()
+    buttons = one.page.locator(".texts tbody button")
+    buttons.nth(1).click()
+    followed(one, point=1)
+    assert "The nearest texts of 15 texts were looked for" in one.page.locator(".neighbours").inner_text()
+    assert neighbours(one) == []
+    buttons.nth(4).click()
+    followed(one, point=4)
+    assert [text for text, _, _ in neighbours(one)] == [f"t{j}" for j in view.arrays["neighbours"][4]]
+    with one.page.expect_download() as saved:
+        one.page.get_by_text("Take away", exact=True).click()
+        one.page.get_by_role("button", name="Save as CSV").click()
+    rows = list(csv.DictReader(io.StringIO(saved.value.path().read_text(encoding="utf-8-sig"))))
+    assert [row["kept"] != "" for row in rows] == [i % 4 == 0 for i in range(60)]

@@ -45,6 +45,33 @@ def test_ids_are_those_of_encode_and_nulls_stay_null(texts: list[str | None], ki
         array.validate(full=True)
 
 
+def test_a_name_has_the_options_of_an_encoder(folder: Path) -> None:
+    table = pa.table({"text": ["to bake bread", "the oven " * 9]})
+    options = {"prompts": {"one": "a prompt: "}, "default_prompt_name": "one", "truncate_dim": 8}
+    encoder = SentenceEncoder(folder, dtype="int8", **options)
+    encoder.max_seq_length = 9
+    found = embed(table, "text", folder, dtype="int8", encoder_options=options | {"max_seq_length": 9})
+    expected = embed(table, "text", encoder)
+    assert found.equals(expected)
+    assert found["truncated"].to_pylist() == [False, True]
+    assert not found["vector"].equals(embed(table, "text", folder, encoder_options={"truncate_dim": 8})["vector"])
+    # A name is loaded once for equal options.
+    assert encoder_of(folder, encoder_options=options) is encoder_of(folder, encoder_options=dict(options))
+    assert encoder_of(folder, encoder_options=options) is not encoder_of(folder)
+    for wrong, message in (
+        ({"dtype": "int7"}, "dtype must be one of"),
+        ({"encoder_options": {"width": 3}}, "encoder_options has 'width', but SentenceEncoder has backend"),
+        ({"encoder_options": ["dtype"]}, "encoder_options must be a dict"),
+        ({"dtype": "int8", "encoder_options": {"dtype": "auto"}}, "dtype is given twice, as 'int8' and in"),
+        ({"encoder_options": {"max_seq_length": 10**9}}, "max_seq_length must be"),
+    ):
+        with pytest.raises(InputError, match=message):
+            embed(table, "text", folder, **wrong)
+    for name, value in (("dtype", "int8"), ("encoder_options", {"truncate_dim": 8})):
+        with pytest.raises(InputError, match=f"{name} is for a model that is given by its name"):
+            embed(table, "text", encoder, **{name: value})
+
+
 @pytest.mark.parametrize("make", [pa.table, pa.RecordBatch.from_pydict])
 def test_columns_are_added_to_tables_and_batches(make: Any, folder: Path) -> None:
     data = make({"id": [1, 2, 3], "text": ["to bake bread", None, "the oven " * 60]})

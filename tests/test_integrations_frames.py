@@ -88,7 +88,32 @@ def test_polars_vectors(folder: Path) -> None:
 
 # --- columns of other types
 
+
 #: Values of types that no library takes for texts.
+def test_names_have_the_options_of_an_encoder_in_every_frame(folder: Path) -> None:
+    pd, pl, duckdb = (pytest.importorskip(module) for module in ("pandas", "polars", "duckdb"))
+    pytest.importorskip("sklearn")
+    import wordpiece_bert.integrations.pandas
+    import wordpiece_bert.integrations.polars  # noqa: F401
+    from wordpiece_bert.integrations.duckdb import register
+    from wordpiece_bert.integrations.sklearn import SentenceEmbedder
+
+    options: dict[str, Any] = {"dtype": "int8", "encoder_options": {"truncate_dim": 8}}
+    texts = ["bread dough", "a bicycle"]
+    expected = SentenceEncoder(folder, dtype="int8", truncate_dim=8).encode(texts)
+    found = [pl.Series(texts).wordpiece.embed(folder, **options).to_numpy()]
+    lazy = pl.LazyFrame({"a": texts}).select(pl.col("a").wordpiece.embed(folder, **options))
+    found += [lazy.collect()["a"].to_numpy(), np.stack(pd.Series(texts).wordpiece.embed(folder, **options))]
+    found.append(np.stack(pd.Series(texts).wordpiece.embed_fields(folder, **options)["vector"]))
+    connection = duckdb.connect()
+    register(connection, model=folder, **options)
+    rows = connection.sql("SELECT wordpiece_embed(a) FROM (VALUES ('bread dough'), ('a bicycle')) AS t(a)").fetchall()
+    found.append(np.array([row[0] for row in rows], np.float32))
+    found.append(SentenceEmbedder(folder, **options).transform(texts))
+    for vectors in found:
+        np.testing.assert_array_equal(vectors, expected)
+
+
 OTHERS = {
     "integers": [1, None, 3],
     "floats": [1.5, None, 2.0],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -78,6 +79,18 @@ def test_every_class_takes_model_name(name: str, folder: Path) -> None:
         cls(model_name="minilm", **{first: "minilm"})
     with pytest.raises(InputError, match="not int"):
         vectors_of(cls(model_name=3))
+
+
+@pytest.mark.parametrize("name", [*CLASSES, "haystack text"])
+def test_every_class_takes_the_options_of_an_encoder(name: str, folder: Path) -> None:
+    module, called = CLASSES[name.partition(" ")[0]]
+    package(module, module)
+    found = importlib.import_module(f"wordpiece_bert.integrations.{name.partition(' ')[0]}")
+    cls = getattr(found, "WordPieceTextEmbedder" if name == "haystack text" else called)
+    made = cls(model_name=folder, dtype="int8", encoder_options={"truncate_dim": 8})
+    assert vectors_of(made) == SentenceEncoder(folder, dtype="int8", truncate_dim=8).encode(QUERY).tolist()
+    with pytest.raises(InputError, match="encoder_options has 'width'"):
+        vectors_of(cls(model_name=folder, encoder_options={"width": 8}))
 
 
 def vectors_of(embedding: Any) -> list[float]:
@@ -354,12 +367,12 @@ def test_lancedb(folder: Path, encoder: SentenceEncoder, tmp_path: Path) -> None
     equal(np.stack(again.to_arrow()["vector"].to_pylist()), encoder.encode(DOCUMENTS))
 
 
-def stored_by_chroma(parent: Path) -> Callable[[], Any]:
+def stored_by_chroma(parent: Path, **options: Any) -> Callable[[], Any]:
     chromadb = package("chromadb", "chromadb")
     from wordpiece_bert.integrations.chroma import WordPieceEmbeddingFunction
 
     client = chromadb.PersistentClient(str(parent / "chroma"))
-    client.create_collection("texts", embedding_function=WordPieceEmbeddingFunction("model"))
+    client.create_collection("texts", embedding_function=WordPieceEmbeddingFunction("model", **options))
 
     def again() -> Any:
         collection = client.get_collection("texts")
@@ -369,31 +382,31 @@ def stored_by_chroma(parent: Path) -> Callable[[], Any]:
     return again
 
 
-def stored_by_haystack(parent: Path) -> Callable[[], Any]:
+def stored_by_haystack(parent: Path, **options: Any) -> Callable[[], Any]:
     haystack = package("haystack", "haystack-ai")
     from wordpiece_bert.integrations.haystack import WordPieceTextEmbedder
 
     pipeline = haystack.Pipeline()
-    pipeline.add_component("query", WordPieceTextEmbedder("model"))
+    pipeline.add_component("query", WordPieceTextEmbedder("model", **options))
     stored = pipeline.dumps()
     return lambda: haystack.Pipeline.loads(stored).run({"query": {"text": QUERY}})["query"]["embedding"]
 
 
-def stored_by_llama_index(parent: Path) -> Callable[[], Any]:
+def stored_by_llama_index(parent: Path, **options: Any) -> Callable[[], Any]:
     package("llama_index.core", "llama-index-core")
     from wordpiece_bert.integrations.llama_index import WordPieceEmbedding
 
-    stored = WordPieceEmbedding("model").to_json()
+    stored = WordPieceEmbedding("model", **options).to_json()
     return lambda: WordPieceEmbedding.from_json(stored).get_query_embedding(QUERY)
 
 
-def stored_by_lancedb(parent: Path) -> Callable[[], Any]:
+def stored_by_lancedb(parent: Path, **options: Any) -> Callable[[], Any]:
     lancedb = package("lancedb", "lancedb")
     from lancedb.pydantic import LanceModel, Vector
 
     from wordpiece_bert.integrations.lancedb import WordPieceFunction
 
-    function = WordPieceFunction.create(name="model", max_retries=0)
+    function = WordPieceFunction.create(name="model", max_retries=0, **options)
 
     class Entry(LanceModel):
         text: str = function.SourceField()
@@ -433,6 +446,30 @@ def test_what_is_stored_means_the_same_model_everywhere_and_no_other(
     write_safetensors(weights, {name: np.roll(array, 1, axis=0) for name, array in tensors.items()})
     with pytest.raises(Exception, match="is not the model with which the stored vectors were made: another weights"):
         again()
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_what_is_stored_has_the_options_of_the_encoder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_models.make_sentences(tmp_path / "model")
+    expected = SentenceEncoder(folder, dtype="int8", truncate_dim=8).encode(QUERY)
+    monkeypatch.chdir(tmp_path)
+    again = STORES[name](tmp_path, dtype="int8", encoder_options={"truncate_dim": 8})
+    np.testing.assert_array_equal(np.array(again(), np.float32), expected)
+
+
+def test_chroma_stores_the_options_of_an_encoder(folder: Path) -> None:
+    package("chromadb", "chromadb")
+    from wordpiece_bert.integrations.chroma import WordPieceEmbeddingFunction
+
+    settings: dict[str, Any] = {"prompts": {"one": "a prompt: "}, "default_prompt_name": "one", "truncate_dim": 8}
+    encoder = SentenceEncoder(folder, dtype="int8", calibrate=["bread"], threads=1, **settings)
+    encoder.max_seq_length = 7
+    config = json.loads(json.dumps(WordPieceEmbeddingFunction(encoder).get_config()))
+    assert "threads" not in config["encoder_options"]
+    again = WordPieceEmbeddingFunction.build_from_config(config)
+    equal(again(DOCUMENTS), encoder.encode_document(DOCUMENTS))
 
 
 def test_qdrant_takes_the_arrays_of_encode(encoder: SentenceEncoder) -> None:

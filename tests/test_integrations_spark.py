@@ -113,6 +113,15 @@ def test_an_encoder_is_sent_with_its_settings(frame: DataFrame, folder: Path) ->
     assert not np.array_equal(expected, SentenceEncoder(folder, truncate_dim=8).encode(GIVEN, return_truncated=True)[0])
 
 
+def test_a_name_is_sent_with_options(frame: DataFrame, folder: Path) -> None:
+    expected = SentenceEncoder(folder, dtype="int8", truncate_dim=8).encode(GIVEN, return_truncated=True)[0]
+    found = ours.embed(frame, "a text", folder, dtype="int8", encoder_options={"truncate_dim": 8})
+    vectors = [row["vector"] for row in rows(found) if row["vector"] is not None]
+    np.testing.assert_array_equal(np.array(vectors, np.float32), expected)
+    with pytest.raises(InputError, match="threads is given twice"):  # a task has one
+        ours.embed(frame, "a text", folder, encoder_options={"threads": 2})
+
+
 def test_a_killed_task_is_retried_with_the_same_rows(frame: DataFrame, folder: Path, tmp_path: Path) -> None:
     """The Python process of one task is killed in the middle of its partition."""
     killed = tmp_path / "killed"

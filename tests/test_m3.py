@@ -13,6 +13,7 @@ import pytest
 
 from model_files import MODELS, reference_vectors
 from wordpiece_bert import SentenceEncoder
+from wordpiece_bert.bert.checkpoint.torch_writer import torch_file
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError, TruncationWarning
 from wordpiece_bert.sentence import M3Encoder, MultiVectors, SparseVectors
@@ -123,6 +124,17 @@ def test_copies_pickles_and_settings() -> None:
     np.testing.assert_array_equal(encoded(encoder, ["a dog"]).dense, encoded(again, ["a dog"]).dense)
     assert M3Encoder.from_pretrained(FOLDER).max_seq_length == 38
     assert "XLMRobertaModel" in repr(encoder)
+
+
+def test_a_pickle_is_refused_where_the_heads_differ(tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "model")
+    pickled, of_sentences = pickle.dumps(M3Encoder(folder)), pickle.dumps(SentenceEncoder(folder))
+    rng = np.random.default_rng(1)
+    weights = {"weight": rng.normal(size=(1, 32)).astype(np.float32), "bias": np.zeros(1, np.float32)}
+    (folder / "sparse_linear.pt").write_bytes(torch_file(weights))
+    with pytest.raises(InputError, match=r"is not the model of the pickled M3Encoder.*: heads [0-9a-f]{16}, then"):
+        pickle.loads(pickled)
+    assert pickle.loads(of_sentences).dimension == 32  # which has no heads
 
 
 def test_folders_without_the_files_are_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -60,6 +60,44 @@ def test_spark_counts_equal_local_counts(spark: SparkSession, options: dict[str,
     assert (found.texts, found.bytes, found.fingerprint) == (1000, expected.bytes, expected.fingerprint)
     found.save(tmp_path / "counts.parquet")
     assert wb.WordCounts.load(tmp_path / "counts.parquet") == expected
+
+
+@pytest.mark.parametrize(
+    ("least", "most"),
+    [(1, 1), (1, 4), (300, None), (300, 3), (300, 100), (1, 9), (1, 10), (1, 100), (10**9, None), (10**9, 5)],
+)
+def test_the_driver_gets_the_words_that_are_kept(
+    spark: SparkSession, least: int, most: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [*texts(500), "tie tied"]  # and ties of words that occur once
+    frame = spark.createDataFrame([(text,) for text in given], ["text"]).repartition(5)
+    received = []
+    to_arrow = type(frame).toArrow
+
+    def counted(self: Any) -> Any:
+        table = to_arrow(self)
+        received.append(len(table))
+        return table
+
+    monkeypatch.setattr(type(frame), "toArrow", counted)
+    found = count_words(frame, min_count=least, max_distinct_words=most)
+    every = wb.WordCounts.from_texts(given)
+    kept = [(word, count) for word, count in every.most_common() if count >= least][:most]
+    assert found.most_common() == kept
+    assert received == [len(kept) + 1]  # a row has the numbers of texts and bytes
+    gone = every.most_common()[len(kept) :]
+    assert (found.dropped, found.undercount) == (len(gone), gone[0][1] if gone else 0)
+    assert (found.texts, found.bytes, found.fingerprint) == (501, every.bytes, every.fingerprint)
+
+
+def test_wrong_limits_are_refused_and_empty_frames_have_no_words(spark: SparkSession) -> None:
+    empty = spark.createDataFrame([], "text string")
+    found = count_words(empty, min_count=2, max_distinct_words=3)
+    assert (len(found), found.dropped, found.undercount) == (0, 0, 0)
+    with pytest.raises(InputError, match="min_count must be"):
+        count_words(empty, min_count=0)
+    with pytest.raises(InputError, match="max_distinct_words must be"):
+        count_words(empty, max_distinct_words=0)
 
 
 def test_nulls_and_empty_frames(spark: SparkSession) -> None:

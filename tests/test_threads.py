@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import random
@@ -18,6 +19,7 @@ import pytest
 
 import wordpiece_bert as wb
 from small_tokenizer import TEXTS, fields, tokenizer
+from wordpiece_bert import _core
 
 COLUMNS = ("ids", "row_offsets", "truncated", "offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
 EVERYTHING: dict[str, Any] = {f"return_{name}": True for name in ("offsets", "word_ids", "sequence_ids", "n_tokens")}
@@ -209,6 +211,7 @@ def threads_used(before: str, arguments: str = "") -> int:
     code = f"""
 import os
 import wordpiece_bert as wb
+from wordpiece_bert import _core
 from small_tokenizer import tokenizer
 {before}
 small = tokenizer()
@@ -216,7 +219,8 @@ threads = len(os.listdir("/proc/self/task"))
 small.encode_batch(["the cat sat on the mat"] * 20_000{arguments})
 print(len(os.listdir("/proc/self/task")) - threads)
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8", check=True
     )
@@ -240,6 +244,72 @@ def test_the_default_number_of_threads_respects_affinity() -> None:
     assert threads_used(one) == 0
     assert threads_used(f"wb.set_num_threads(3); wb.set_num_threads(None); {one}") == 0
     assert threads_used(one, ", threads=8") == 0
+
+
+def default_threads(code: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """The number of threads of a new process in which only these variables limit it, and what decided it."""
+    names = ("WORDPIECE_BERT_NUM_THREADS", "OMP_NUM_THREADS")
+    environment = {name: value for name, value in os.environ.items() if name not in names} | variables
+    code = f"import os\n{code}\nfrom wordpiece_bert import _core, set_num_threads\nprint(*_core.default_threads())"
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8")
+
+
+@pytest.mark.skipif(not LINUX, reason="sets the affinity")
+def test_a_variable_limits_the_default_number_of_threads() -> None:
+    # On one processor the affinity decides.
+    unlimited = default_threads().stdout.split(maxsplit=1)
+    assert unlimited[1].strip() in ("affinity", "quota of the control group")
+    processors = int(unlimited[0])
+    one = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    for variables, found in (
+        ({"OMP_NUM_THREADS": "1"}, "1 OMP_NUM_THREADS"),
+        ({"OMP_NUM_THREADS": " 1,4"}, "1 OMP_NUM_THREADS"),
+        ({"WORDPIECE_BERT_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"}, "1 WORDPIECE_BERT_NUM_THREADS"),
+        ({"WORDPIECE_BERT_NUM_THREADS": "1024", "OMP_NUM_THREADS": "1"}, " ".join(unlimited).strip()),
+        ({"WORDPIECE_BERT_NUM_THREADS": "", "OMP_NUM_THREADS": "64"}, " ".join(unlimited).strip()),
+    ):
+        done = default_threads(**variables)
+        assert (done.stdout.strip(), done.stderr) == (found if processors > 1 else " ".join(unlimited).strip(), "")
+    assert default_threads(one, OMP_NUM_THREADS="2").stdout == "1 affinity\n"
+
+
+@pytest.mark.skipif(not LINUX, reason="reads /proc")
+def test_a_call_and_a_setting_win_over_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORDPIECE_BERT_NUM_THREADS", "1")
+    helpers = min(2, len(os.sched_getaffinity(0))) - 1
+    assert threads_used("") == 0
+    assert threads_used("", ", threads=2") == helpers
+    assert threads_used("wb.set_num_threads(2)") == helpers
+    assert threads_used("wb.set_num_threads(2); wb.set_num_threads(None)") == 0
+
+
+@pytest.mark.parametrize("value", ["0", "two", "-1", "1025", "1.5", "2,2"])
+def test_a_wrong_variable_is_refused_or_ignored(value: str) -> None:
+    done = default_threads(WORDPIECE_BERT_NUM_THREADS=value)
+    assert done.returncode == 1
+    message = f'InputError: the environment variable WORDPIECE_BERT_NUM_THREADS must be a whole number from 1 to 1024, not "{value}"'
+    assert message in done.stderr
+    retried = (
+        "try:\n    import wordpiece_bert._core\nexcept ValueError:\n    del os.environ['WORDPIECE_BERT_NUM_THREADS']"
+    )
+    assert default_threads(retried, WORDPIECE_BERT_NUM_THREADS=value).stdout == default_threads().stdout
+    shared = default_threads(OMP_NUM_THREADS=value)
+    assert shared.stdout if value in ("1025", "2,2") else shared.stdout == default_threads().stdout
+    warned = f'OMP_NUM_THREADS is "{value}", which does not begin with a whole number' in shared.stderr
+    assert warned == (value not in ("1025", "2,2"))
+
+
+def test_info_says_what_decides_the_number_of_threads() -> None:
+    command = [sys.executable, "-m", "wordpiece_bert", "info", "minilm"]
+    environment = {**os.environ, "WORDPIECE_BERT_NUM_THREADS": "two"}
+    done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "WORDPIECE_BERT_NUM_THREADS must be a whole number from 1 to 1024" in done.stderr
+    environment["WORDPIECE_BERT_NUM_THREADS"] = "1"
+    done = subprocess.run([*command, "--json"], env=environment, capture_output=True, encoding="utf-8", check=True)
+    decided = "WORDPIECE_BERT_NUM_THREADS" if _core.num_threads() > 1 else "affinity"
+    assert json.loads(done.stdout)["threads"] == {"default": 1, "decided_by": decided}
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 10**30, "2", 1.5, True])

@@ -25,7 +25,9 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TruncationWarning, VectorsWarning, WordPieceError
 from wordpiece_bert.sentence import (
     CrossEncoder,
+    MultiVectorEncoder,
     SentenceEncoder,
+    SparseEncoder,
     open_vectors,
     retrieve_and_rerank,
     similarity,
@@ -506,3 +508,83 @@ def test_many_queries_are_those_one_by_one(models: Path, tmp_path: Path, monkeyp
             [hit["id"] for hit in one] for one in together
         ]
         monkeypatch.undo()
+
+
+def made(model: Path, **options: Any) -> SentenceEncoder:
+    """An encoder with every setting that a folder remembers."""
+    prompts = {"query": "a query: ", "document": "a text: "}
+    encoder = SentenceEncoder(
+        model, dtype="int8", calibrate=["to bake bread"], prompts=prompts, truncate_dim=8, **options
+    )
+    encoder.max_seq_length = 12
+    return encoder
+
+
+@pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")
+def test_a_folder_remembers_how_its_encoder_was_loaded(models: Path, tmp_path: Path) -> None:
+    encoder = made(models / "sentences")
+    folder = written(documents(), tmp_path / "v", encoder)
+    opened = open_vectors(folder)
+    for given in ({}, {"encoder": models / "sentences"}):
+        assert opened.search(QUERIES, 5, **given) == opened.search(QUERIES, 5, encoder=encoder)
+    assert opened.encoder.prompts == encoder.prompts
+    # A new folder of the changed documents has the rows of the updated one.
+    table = (
+        documents().slice(3).set_column(1, "body", pyarrow.array(["bread dough", *documents()["body"].to_pylist()[4:]]))
+    )
+    expected = open_vectors(written(table, tmp_path / "new", encoder))
+    for given in ((), (models / "sentences",)):
+        write_vectors(table, folder, *given, update=True, prune=True)
+        found = open_vectors(folder)
+        rows = [dict(zip(one.ids(), one.vectors().tolist(), strict=True)) for one in (found, expected)]
+        assert rows[0] == rows[1]
+    for other, message in (
+        (SentenceEncoder(models / "sentences", dtype="int8"), r"truncate_dim, the dimension \(8 in the file, 67 now\)"),
+        (SentenceEncoder(models / "sentences", truncate_dim=8), r"dtype \('int8' in the file, 'float32' now\)"),
+        (SentenceEncoder(models / "sentences", dtype="int8", truncate_dim=8), "calibrate, the texts of the int8"),
+    ):
+        with pytest.raises(InputError, match=message):
+            opened.search("cat", encoder=other)
+        with pytest.raises(InputError, match=message):
+            write_vectors(table, folder, other, update=True)
+    with pytest.raises(InputError, match=r"prompt \('a text: ' in the file, 'other: ' now\)"):
+        write_vectors(table, folder, update=True, prompt="other: ")
+
+
+@pytest.mark.parametrize("kind", ["splade", "colbert"])
+def test_folders_of_other_kinds_remember_it_too(kind: str, models: Path, tmp_path: Path) -> None:
+    cls = {"splade": SparseEncoder, "colbert": MultiVectorEncoder}[kind]
+    encoder = cls(models / kind, dtype="int8", prompts={"query": "a query: "})
+    folder = written(documents(9), tmp_path / "v", encoder)
+    assert open_vectors(folder).search(QUERIES, 3) == open_vectors(folder).search(QUERIES, 3, encoder=encoder)
+    assert write_vectors(documents(), folder, update=True).plan.new == 48
+
+
+@pytest.mark.filterwarnings("always")
+def test_commands_use_what_a_folder_remembers(models: Path, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(models / "sentences")
+    options = ["--dtype", "int8", "--prompt", "a text: "]
+    assert main([*EMBED, "-m", model, "--keep", "title", *options]) == 0
+    search = ["search", "docs.vectors", "--query", "bread", "-q", "--json"]
+    update = ["embed", "docs.parquet", "--update", "-o", "docs.vectors", "-q"]
+    capsys.readouterr()
+    answers = []
+    for more in ([], ["--dtype", "int8"], ["-m", model]):
+        assert main([*search, *more]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1] == answers[2] != ""
+    for more in ([], options, ["-m", model]):
+        assert main([*update, *more]) == 0
+    for command in (search, update):
+        assert main([*command, "--dtype", "float32"]) == 2
+        assert "dtype ('int8' in the file, 'float32' now)" in capsys.readouterr().err
+    assert main([*update, "--prompt", "other: "]) == 2
+    assert "prompt ('a text: ' in the file, 'other: ' now)" in capsys.readouterr().err
+    assert main([*search, "--dtype", "float32", "--allow-stale"]) == 0
+    assert "warning: docs.vectors has the vectors of another model; what differs: dtype" in capsys.readouterr().err
+    # A description with an argument that encoders do not have is damaged.
+    listing = Path("docs.vectors") / "vectors.json"
+    listing.write_text(listing.read_text().replace('"dtype": "int8"\n', '"dtype": "int8", "width": 3\n'))
+    capsys.readouterr()
+    assert main(search) == 2
+    assert "is not a description of vectors" in capsys.readouterr().err

@@ -48,6 +48,7 @@ __all__ = [
     "_same_objects",
     "adamw_step",
     "cross_entropy",
+    "default_threads",
     "dense",
     "describe_products",
     "epoch_order",
@@ -82,6 +83,7 @@ UNICODE_VERSIONS: Final[str]
 SPECIAL_TOKEN_ROLES: Final[list[tuple[str, str]]]
 
 def set_num_threads(n: int | None) -> None: ...
+def default_threads() -> tuple[int, str]: ...
 def _arrow_schema(
     arrays: list[tuple[str, npt.NDArray[Any]]], row_offsets: npt.NDArray[Any], single: bool
 ) -> object: ...

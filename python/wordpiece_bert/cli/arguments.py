@@ -204,10 +204,18 @@ def add_row_errors(parser: Any) -> None:
     )
 
 
-def add_dtype(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--dtype``, whose value the engine checks."""
-    help_text = described(LOADING, "dtype")
-    parser.add_argument("--dtype", default="float32", metavar="DTYPE", help=help_text)
+def add_dtype(parser: argparse.ArgumentParser, *, of_folders: bool = False) -> None:
+    """Declare ``--dtype``, whose value the engine checks.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser.
+    of_folders : bool, default False
+        Whether a folder of vectors decides where the option is not given, which is None then.
+    """
+    help_text = described(LOADING, "dtype", "float32; that of a folder of vectors" if of_folders else None)
+    parser.add_argument("--dtype", default=None if of_folders else "float32", metavar="DTYPE", help=help_text)
     parser.add_argument(
         "--calibrate",
         type=Path,
@@ -225,7 +233,7 @@ def loading_options(options: argparse.Namespace) -> dict[str, Any]:
     InputError
         As for `calibration_texts`.
     """
-    return {"dtype": options.dtype, "calibrate": calibration_texts(options), "threads": options.threads}
+    return {"dtype": options.dtype or "float32", "calibrate": calibration_texts(options), "threads": options.threads}
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="put the model's prompt for documents before each text, as 'search' does",
     )
     arguments.add_prompts(parser, "each text")
-    arguments.add_dtype(parser)
+    arguments.add_dtype(parser, of_folders=True)
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)

@@ -111,10 +111,9 @@ def run_folder(options: argparse.Namespace) -> None:
 
     from wordpiece_bert._internal.progress import shown_progress
     from wordpiece_bert.errors import TruncationWarning
-    from wordpiece_bert.hub import find_model
-    from wordpiece_bert.sentence.loading import encoder_class
     from wordpiece_bert.sentence.vector_folder.encoding import room_of
     from wordpiece_bert.sentence.vector_folder.layout import LISTING, read_listing
+    from wordpiece_bert.sentence.vector_folder.reloading import load_again
     from wordpiece_bert.sentence.vector_folder.writer import write_vectors
 
     start = time.perf_counter()
@@ -140,11 +139,10 @@ def run_folder(options: argparse.Namespace) -> None:
                 raise InputError(
                     f"--{option.replace('_', '-')} is missing: a folder of vectors has an id for each text"
                 )
-    name = options.model
-    if name is None:
-        name = read_listing(options.output).layout.model if updates else "minilm"
-    folder = find_model(name, download=options.download)
-    encoder = encoder_class(folder).from_pretrained(name, **arguments.loading_options(options))
+    before = read_listing(options.output).layout if updates else None
+    name = options.model or (before.model if before else "minilm")
+    loading = arguments.loading_options(options) | {"dtype": options.dtype}
+    encoder = load_again(name, before.loading if before else {}, download=options.download, **loading)
     chunk_size, chunk_by, keep = options.chunk_tokens or None, options.chunk_by, _names(options.keep)
     if options.whole and not updates:
         keep = ["text"] if keep is None else keep

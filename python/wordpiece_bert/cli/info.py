@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         tokenizer = arguments.load_tokenizer(source)
         facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}
+    facts["threads"] = _threads_facts()
     if options.json:
         import json
 
@@ -218,6 +219,13 @@ def _engine_facts() -> dict[str, object]:
 
     facts = asdict(describe_engine("rust", choose_dtype("rust", AUTO), requested=AUTO))
     return {"dtypes": [*DTYPES["rust"], AUTO], "auto": facts.pop("dtype"), **facts}
+
+
+def _threads_facts() -> dict[str, object]:
+    """Return how many threads a call uses by default, and what decided it."""
+    from wordpiece_bert._core import default_threads
+
+    return dict(zip(("default", "decided_by"), default_threads(), strict=True))
 
 
 def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:

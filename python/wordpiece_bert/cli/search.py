@@ -111,7 +111,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
     )
-    arguments.add_dtype(parser)
+    arguments.add_dtype(parser, of_folders=True)
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)

@@ -46,11 +46,10 @@ def folder_search(options: argparse.Namespace) -> tuple[Callable[[list[str]], li
     InputError
         Other files are given too, or an option that is for files of texts.
     """
-    from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence import CrossEncoder
-    from wordpiece_bert.sentence.loading import encoder_class
     from wordpiece_bert.sentence.vector_folder.folder import open_vectors
     from wordpiece_bert.sentence.vector_folder.layout import read_listing
+    from wordpiece_bert.sentence.vector_folder.reloading import load_again
 
     if len(options.files) != 1:
         raise InputError("a folder of vectors is searched alone: give one folder, and no other files")
@@ -59,16 +58,15 @@ def folder_search(options: argparse.Namespace) -> tuple[Callable[[list[str]], li
             raise InputError(f"--{name.replace('_', '-')} is for files of texts; a folder of vectors has its own")
     vectors = open_vectors(options.files[0], allow_stale=options.allow_stale, threads=options.threads)
     loading = arguments.loading_options(options)
-    name = options.model or vectors.model
-    folder = find_model(name, download=options.download)
-    encoder = encoder_class(folder).from_pretrained(folder, **loading)
+    layout = read_listing(Path(options.files[0])).layout
+    given = loading | {"dtype": options.dtype, "download": options.download}
+    encoder = load_again(options.model or layout.model, layout.loading, **given)
     ranker = None
     if options.rerank is not None:
         ranker = CrossEncoder.from_pretrained(options.rerank, download=options.download, **loading)
     print_verbose(options, f"{vectors!r}; {encoder.engine}")
     fields = None if options.fields is None else [name for name in options.fields.split(",") if name]
-
-    column = read_listing(Path(options.files[0])).layout.text_column
+    column = layout.text_column
 
     def answer(queries: list[str]) -> list[Any]:
         found: list[Any] = vectors.search(

@@ -120,9 +120,10 @@ class Fingerprint:
         for name in ("dtype", "prompt", "max_seq_length", "normalized", "dimension"):
             before, after = getattr(self, name), getattr(now, name)
             if before != after and after is not None:
-                found.append(f"{name} ({_shown(before)} in the file, {_shown(after)} now)")
+                called = "truncate_dim, the dimension" if name == "dimension" else name
+                found.append(f"{called} ({_shown(before)} in the file, {_shown(after)} now)")
         if self.calibration != now.calibration:
-            found.append("the texts of the int8 calibration")
+            found.append("calibrate, the texts of the int8 calibration")
         if now.texts is not None and (self.texts, self.count) != (now.texts, now.count):
             other = "" if self.count == now.count else f" ({self.count} in the file, {now.count} now)"
             found.append(f"the texts{other}")

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["embedding_map"]
 
+#: Of more texts, the neighbours of a sample are looked for: so many that no more pairs are compared.
+MOST_EXACT = 10_000
+
 
 def embedding_map(
     vectors: npt.ArrayLike,
@@ -39,7 +42,9 @@ def embedding_map(
     """Show many texts as points in the plane, with their exact nearest neighbours, search and selection.
 
     No plane keeps all neighbours of vectors of hundreds of numbers, so the view has the nearest texts of each text,
-    found by the cosine of the whole vectors, and the share of them that are also its nearest points in the plane.
+    found by the cosine of the whole vectors, and the share of them that are also its nearest points in the plane. Among
+    more than 10,000 texts a sample has them, rows at equal distances, because all pairs take time with the square of
+    their number: 2,000 of 50,000 texts.
 
     Parameters
     ----------
@@ -64,8 +69,9 @@ def embedding_map(
     -------
     View
         The arrays ``points``, [n, 2]; ``neighbours``, int32 [n, k], and ``similarities``, [n, k], the nearest texts and
-        their cosines, the nearest first; ``kept``, [n], the share of them among the k nearest points.
-        ``data["kept"]`` is its mean, None for fewer than two texts. For ``"pca"``, ``data["explained"]`` has the share
+        their cosines, the nearest first; ``kept``, [n], the share of them among the k nearest points. Where only a
+        sample has neighbours, ``data["sampled"]`` is its size, and the other rows are −1, 0 and −1. ``data["kept"]`` is
+        the mean, None for fewer than two texts. For ``"pca"``, ``data["explained"]`` has the share
         of the variance that each axis shows.
 
     Raises
@@ -94,11 +100,13 @@ def embedding_map(
     count = min(whole_number("neighbours", neighbours, 1), max(len(x) - 1, 0))
     if not x.shape[1]:
         count = 0  # nothing to compare
-    rows, similarities = _neighbours(x, count, "cosine")
+    sampled = len(x) if len(x) <= MOST_EXACT else max(MOST_EXACT**2 // len(x), 1)
+    asked = np.arange(sampled) * len(x) // max(sampled, 1)
+    rows, similarities = _neighbours(x, asked, count, "cosine")
     # Points of equal scale, so that a plane of large or tiny numbers is compared as exactly.
     scale = float(np.abs(points).max(initial=0)) or 1.0
-    in_plane, _ = _neighbours(points / scale, count, "euclidean")
-    kept = (rows[:, :, None] == in_plane[:, None]).any(axis=2).mean(axis=1) if count else np.zeros(len(x))
+    in_plane, _ = _neighbours(points / scale, asked, count, "euclidean")
+    kept = (rows[:, :, None] == in_plane[:, None]).any(axis=2).mean(axis=1) if count else np.zeros(sampled)
     data = {
         "texts": names,
         "groups": None if groups is None else checked_tokens(groups, len(x)),
@@ -108,25 +116,35 @@ def embedding_map(
         "width": x.shape[1],
         "neighbours": count,
         "kept": float(kept.mean()) if count else None,
+        "sampled": None if sampled == len(x) else sampled,
     }
     arrays: dict[str, Any] = {
         "points": points,
-        "neighbours": rows.astype(np.int32),
-        "similarities": similarities.astype(np.float32),
-        "kept": kept.astype(np.float32),
+        "neighbours": _of_all(rows.astype(np.int32), asked, len(x), -1),
+        "similarities": _of_all(similarities.astype(np.float32), asked, len(x), 0),
+        "kept": _of_all(kept.astype(np.float32), asked, len(x), -1),
     }
     return View("map", title, data, arrays, {"similarities": "unit"})
 
 
-def _neighbours(x: Array, count: int, metric: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return for each vector [n, H] the `count` others that are nearest, and their scores, [n, count]."""
+def _of_all(values: npt.NDArray[Any], asked: npt.NDArray[np.int64], count: int, other: int) -> npt.NDArray[Any]:
+    """Return the values of `count` rows: the given ones in the rows that are `asked`, `other` in the rest."""
+    found = np.full((count, *values.shape[1:]), other, values.dtype)
+    found[asked] = values
+    return found
+
+
+def _neighbours(
+    x: Array, asked: npt.NDArray[np.int64], count: int, metric: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return for each of the m vectors `asked` among [n, H] the `count` nearest others and their scores, [m, count]."""
+    shape = len(asked), count
     if not count:
-        return np.zeros((len(x), 0), np.int64), np.zeros((len(x), 0))
-    rows, scores = nearest(x, x, metric, count + 1, None)
+        return np.zeros(shape, np.int64), np.zeros(shape)
+    rows, scores = nearest(x[asked], x, metric, count + 1, None)
     # Each vector finds itself, unless count + 1 others are equal to it: then the last hit is left out.
-    itself = rows == np.arange(len(x))[:, None]
+    itself = rows == asked[:, None]
     itself[~itself.any(axis=1), -1] = True
-    shape = len(x), count
     return rows[~itself].reshape(shape), scores[~itself].reshape(shape)
 
 

@@ -386,7 +386,7 @@ def embedding_map(title: str, data: Data, arrays: Arrays) -> Drawing:
         count = data["neighbours"]
         foot += (
             f"Of the {count} nearest texts by all {data['width']} numbers, {data['kept']:.0%} are among the {count} "
-            "nearest points."
+            f"nearest points{f', in a sample of {sampled:,} texts' if (sampled := data['sampled']) else ''}."
         )
     drawing.text(EDGE, top + side + 16, foot, size=11, fill=SOFT)
     return drawing

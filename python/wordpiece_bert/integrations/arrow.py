@@ -13,13 +13,13 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.corpus.writers import check_ids_column
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
-from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
     import pyarrow
@@ -90,7 +90,7 @@ def encode(
     return data
 
 
-@completed_by(COLUMNS, SentenceEncoder.encode)
+@completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
 def embed(
     data: Data,
     column: str,
@@ -99,6 +99,8 @@ def embed(
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
     truncate_dim: int | None = None,
+    dtype: str | None = None,
+    encoder_options: Mapping[str, Any] | None = None,
 ) -> Data:
     """Add the sentence vectors of a column of texts to a table or a record batch.
 
@@ -133,7 +135,8 @@ def embed(
     check_columns(data.schema.names, [column], EMBEDDED)
     checked_texts(data.column(column), f"the column {column!r}")
     options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
-    fields = embed_texts(data.column(column), model, **vars(options))
+    encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
+    fields = embed_texts(data.column(column), encoder, **vars(options))
     for name, values in zip(EMBEDDED, fields, strict=True):
         data = data.append_column(name, values)
     return data
@@ -211,7 +214,7 @@ def encode_texts(
     return ids, pa.array(lengths, mask=null), pa.array(_spread(rows.truncated, valid), mask=null)
 
 
-@completed_by(COLUMNS, SentenceEncoder.encode)
+@completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
 def embed_texts(
     texts: pyarrow.Array | pyarrow.ChunkedArray,
     model: DenseEncoder | str | os.PathLike[str] = "minilm",
@@ -219,6 +222,8 @@ def embed_texts(
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
     truncate_dim: int | None = None,
+    dtype: str | None = None,
+    encoder_options: Mapping[str, Any] | None = None,
 ) -> tuple[pyarrow.Array, pyarrow.Array]:
     """Return the vectors and truncation of texts.
 
@@ -243,7 +248,7 @@ def embed_texts(
     (FixedSizeListType(fixed_size_list<item: float>[67]), [False, None])
     """
     pa = import_package("pyarrow", "arrow")
-    encoder = encoder_of(model)
+    encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
     valid, [given] = _valid([checked_texts(texts, "texts")])
     options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
     vectors, truncated = options.encode(encoder, given)

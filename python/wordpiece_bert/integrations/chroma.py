@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package
-from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.integrations.loading import check_contents, checked_options, encoder_of, given_model, import_package
+from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.parts import source_of
@@ -19,6 +19,7 @@ _functions = import_package("chromadb.utils.embedding_functions", "chroma")
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -28,7 +29,7 @@ __all__ = ["WordPieceEmbeddingFunction"]
 EmbeddingFunction: Any = _chromadb.EmbeddingFunction
 
 
-@completed_by(GIVEN)
+@completed_by(GIVEN, NAMED)
 class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
     """The embedding function of a collection of Chroma, which stores its name and model.
 
@@ -41,9 +42,12 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = given_model(model, model_name)
-        self._encoder = encoder_of(self.model)
+        self._options = checked_options(self.model, dtype, encoder_options)
+        self._encoder = encoder_of(self.model, encoder_options=self._options)
         self._name = "" if isinstance(self.model, DenseEncoder) else lasting_name(self.model)
 
     def __call__(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002 - Chroma's name
@@ -80,7 +84,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         return ["cosine", "l2", "ip"]
 
     def get_config(self) -> dict[str, Any]:
-        """Return what Chroma stores of the function: the model, and the digests of its contents.
+        """Return what Chroma stores of the function: the model, its options, and the digests of its contents.
 
         Raises
         ------
@@ -91,10 +95,14 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
             source = source_of(self.model)
             if source is None:
                 raise InputError("the encoder comes from no folder, which Chroma stores: save it, and pass the folder")
-            name = source.folder
+            name, options = (
+                source.folder,
+                dict(source.options) | {"threads": None, "max_seq_length": self.model.max_seq_length},
+            )
         else:
-            name = self._name
-        return {"model": name, "contents": model_digests(self._encoder)}
+            name, options = self._name, self._options
+        stored = {name: value for name, value in options.items() if value is not None}
+        return {"model": name, "contents": model_digests(self._encoder), "encoder_options": stored}
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> WordPieceEmbeddingFunction:
@@ -110,7 +118,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         InputError
             The model has other contents than when the collection was made.
         """
-        function = WordPieceEmbeddingFunction(config["model"])
+        function = WordPieceEmbeddingFunction(config["model"], encoder_options=config.get("encoder_options"))
         if (contents := config.get("contents")) is not None:
             check_contents(config["model"], model_digests(function._encoder), contents)
         return function

@@ -9,12 +9,13 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import embed_texts, encode_texts
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
-from wordpiece_bert.integrations.options import EmbeddingOptions, EncodingOptions
+from wordpiece_bert.integrations.options import NAMED, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from wordpiece_bert.options import Strategy
     from wordpiece_bert.sentence.dense.base import DenseEncoder
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 
-@completed_by(ENCODING, SentenceEncoder.encode)
+@completed_by(NAMED, ENCODING, SentenceEncoder.encode)
 def register(
     connection: Any,
     *,
@@ -35,6 +36,8 @@ def register(
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
     truncate_dim: int | None = None,
+    dtype: str | None = None,
+    encoder_options: Mapping[str, Any] | None = None,
     prefix: str = "wordpiece_",
 ) -> None:
     """Register SQL functions in a connection; functions of the same names are replaced.
@@ -82,7 +85,8 @@ def register(
         functions["encode"] = (lambda texts: encoded(texts)[0], "INTEGER[]")
         functions["length"] = (lambda texts: encoded(texts)[1], "INTEGER")
     if model is not None:
-        encoder, embedding = encoder_of(model), EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
+        encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
+        embedding = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
         functions["embed"] = (
             lambda texts: embed_texts(texts, encoder, **vars(embedding))[0],
             f"FLOAT[{embedding.width(encoder)}]",

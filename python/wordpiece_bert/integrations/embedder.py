@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.integrations.loading import encoder_of, given_model
-from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.integrations.options import GIVEN, NAMED
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TextEmbedder"]
 
 
-@completed_by(GIVEN)
+@completed_by(GIVEN, NAMED)
 class TextEmbedder:
     """Sentence vectors by the method `embed`; a class for a library also derives from its own base."""
 
@@ -29,9 +30,12 @@ class TextEmbedder:
         model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.embedding_model = encoder_of(given_model(model, model_name))
+        given = given_model(model, model_name)
+        self.embedding_model = encoder_of(given, dtype=dtype, encoder_options=encoder_options)
 
     def embed(self, documents: Any, verbose: bool = False) -> npt.NDArray[np.float32]:
         """Return the vectors of documents or words.

@@ -3,6 +3,7 @@
 # Without "from __future__ import annotations": Haystack reads the types of `run`, and does not resolve strings.
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,15 @@ from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package, stored_model
-from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.integrations.loading import (
+    check_contents,
+    checked_options,
+    encoder_of,
+    given_model,
+    import_package,
+    stored_model,
+)
+from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
@@ -38,14 +46,17 @@ class _Embedder:
     contents: dict[str, str] | None = None
     _encoder: SentenceEncoder | None = None
 
-    def _take(self, model: DenseEncoder | str | os.PathLike[str]) -> None:
+    def _take(
+        self, model: DenseEncoder | str | os.PathLike[str], dtype: str | None, encoder_options: Mapping[str, Any] | None
+    ) -> None:
+        self.encoder_options = checked_options(model, dtype, encoder_options)
         self.model = model
         self._name = lasting_name(model) if isinstance(model, str | os.PathLike) else ""
 
     def _load(self) -> SentenceEncoder:
         """Return the encoder, which stays the same for the life of the component."""
         if self._encoder is None:
-            encoder = encoder_of(self._name or self.model)
+            encoder = encoder_of(self._name or self.model, encoder_options=self.encoder_options)
             if self.contents is not None:
                 check_contents(self._name, model_digests(encoder), self.contents)
             self._encoder = encoder
@@ -71,7 +82,7 @@ class _Embedder:
         """
         if isinstance(self.model, DenseEncoder):
             raise InputError("only a component with the name of a model can be saved, not one with an encoder")
-        options = {name: value for name, value in vars(self).items() if name in self._saved}
+        options = {name: value for name, value in vars(self).items() if name in ("encoder_options", *self._saved)}
         contents = stored_model(self._name)[1] if self.contents is None else self.contents
         saved: dict[str, Any] = _haystack.default_to_dict(self, model=self._name, contents=contents, **options)
         return saved
@@ -96,7 +107,7 @@ class _Embedder:
 
 
 @_haystack.component
-@completed_by(GIVEN)
+@completed_by(GIVEN, NAMED)
 class WordPieceTextEmbedder(_Embedder):
     """The vector of a query.
 
@@ -113,10 +124,12 @@ class WordPieceTextEmbedder(_Embedder):
         model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
         prefix: str = "",
         suffix: str = "",
     ) -> None:
-        self._take(given_model(model, model_name))
+        self._take(given_model(model, model_name), dtype, encoder_options)
         self.prefix = prefix
         self.suffix = suffix
 
@@ -163,7 +176,7 @@ class WordPieceTextEmbedder(_Embedder):
 
 
 @_haystack.component
-@completed_by(GIVEN, SentenceEncoder.encode)
+@completed_by(GIVEN, NAMED, SentenceEncoder.encode)
 class WordPieceDocumentEmbedder(_Embedder):
     """Documents with their vectors.
 
@@ -187,6 +200,8 @@ class WordPieceDocumentEmbedder(_Embedder):
         model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
         prefix: str = "",
         suffix: str = "",
         batch_size: int = 32,
@@ -194,7 +209,7 @@ class WordPieceDocumentEmbedder(_Embedder):
         meta_fields_to_embed: list[str] | None = None,
         embedding_separator: str = "\n",
     ) -> None:
-        self._take(given_model(model, model_name))
+        self._take(given_model(model, model_name), dtype, encoder_options)
         self.prefix = prefix
         self.suffix = suffix
         self.batch_size = whole_number("batch_size", batch_size, 1)

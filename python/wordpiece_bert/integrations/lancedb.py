@@ -9,15 +9,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.loading import (
     check_contents,
+    checked_options,
     encoder_of,
     given_model,
     import_package,
     stored_model,
 )
+from wordpiece_bert.integrations.options import NAMED
 from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.source import lasting_name
 
@@ -34,6 +37,7 @@ __all__ = ["WordPieceFunction"]
 TextEmbeddingFunction: Any = _embeddings.TextEmbeddingFunction
 
 
+@completed_by(NAMED)
 class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
     """The embedding function: ``WordPieceFunction.create(name="minilm")``.
 
@@ -51,6 +55,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
 
     name: str = "minilm"
     contents: dict[str, str] | None = None
+    encoder_options: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -59,20 +64,23 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         model_name: str | os.PathLike[str] | None = None,
         max_retries: int = 7,
         contents: dict[str, str] | None = None,
+        dtype: str | None = None,
+        encoder_options: dict[str, Any] | None = None,
     ) -> None:
         given = given_model(name, model_name)
         if not isinstance(given, str | os.PathLike):
             raise InputError(
                 f"name must be the name or the folder of a model, which LanceDB stores, not {type(given).__name__}"
             )
-        super().__init__(name=lasting_name(given), max_retries=max_retries, contents=contents)
+        options = checked_options(given, dtype, encoder_options) or None
+        super().__init__(name=lasting_name(given), max_retries=max_retries, contents=contents, encoder_options=options)
         # Not a field of pydantic, which would validate and copy it.
         object.__setattr__(self, "_encoder", None)
 
     def _load(self) -> SentenceEncoder:
         """Return the encoder, which stays the same for the life of the function."""
         if self._encoder is None:
-            encoder = encoder_of(self.name)
+            encoder = encoder_of(self.name, encoder_options=self.encoder_options)
             if self.contents is not None:
                 check_contents(self.name, model_digests(encoder), self.contents)
             object.__setattr__(self, "_encoder", encoder)
@@ -84,9 +92,10 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         given: dict[str, Any] = dict(super().safe_model_dump())
         if any(str(given.get(name)).startswith("$var:") for name in ("name", "model_name")):
             return given  # a variable of the registry, which each program sets
-        given.pop("model_name", None)
+        for name in ("model_name", "dtype"):
+            given.pop(name, None)
         contents = self.contents or stored_model(self.name)[1]
-        return given | {"name": self.name, "contents": contents}
+        return given | {"name": self.name, "contents": contents, "encoder_options": self.encoder_options}
 
     def ndims(self) -> int:
         """Return the dimension of the vectors."""

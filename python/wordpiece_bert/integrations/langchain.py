@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
-from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.integrations.options import GIVEN, NAMED
 
 Embeddings: Any = import_package("langchain_core.embeddings", "langchain").Embeddings
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from wordpiece_bert.sentence.dense.base import DenseEncoder
 
 __all__ = ["WordPieceEmbeddings"]
 
 
-@completed_by(GIVEN)
+@completed_by(GIVEN, NAMED)
 class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
     """The `Embeddings` of LangChain: for vector stores, retrievers and so on."""
 
@@ -28,9 +29,11 @@ class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
         model: DenseEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = given_model(model, model_name)
-        self._encoder = encoder_of(self.model)
+        self._encoder = encoder_of(self.model, dtype=dtype, encoder_options=encoder_options)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of documents.

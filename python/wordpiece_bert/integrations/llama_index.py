@@ -9,8 +9,8 @@ from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import check_contents, encoder_of, given_model, import_package
-from wordpiece_bert.integrations.options import GIVEN
+from wordpiece_bert.integrations.loading import check_contents, checked_options, encoder_of, given_model, import_package
+from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.source import lasting_name
@@ -28,7 +28,7 @@ __all__ = ["WordPieceEmbedding"]
 _UNNAMED = "wordpiece-bert"
 
 
-@completed_by(GIVEN)
+@completed_by(GIVEN, NAMED)
 class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
     """The embedding model of LlamaIndex: ``Settings.embed_model = WordPieceEmbedding("minilm")``.
 
@@ -42,8 +42,9 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         What LlamaIndex's `BaseEmbedding` is given.
     """
 
-    #: A field, so that LlamaIndex stores it.
+    #: Fields, so that LlamaIndex stores them.
     model_contents: dict[str, str] | None = None
+    encoder_options: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -51,6 +52,8 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         *,
         model_name: str | os.PathLike[str] | None = None,
         model_contents: dict[str, str] | None = None,
+        dtype: str | None = None,
+        encoder_options: dict[str, Any] | None = None,
         embed_batch_size: int = 256,
         callback_manager: Any = None,
         num_workers: int | None = None,
@@ -63,7 +66,8 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
                 "of a model, and it can be restored"
             )
         given = given_model(model, model_name)
-        encoder = encoder_of(given)
+        options = checked_options(given, dtype, encoder_options)
+        encoder = encoder_of(given, encoder_options=options)
         name = _UNNAMED
         if not isinstance(given, DenseEncoder):
             name = lasting_name(given)
@@ -72,6 +76,7 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
             model_contents = contents
         fields = {
             "callback_manager": callback_manager,
+            "encoder_options": options or None,
             "num_workers": num_workers,
             "embeddings_cache": embeddings_cache,
             "rate_limiter": rate_limiter,

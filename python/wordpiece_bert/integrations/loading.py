@@ -8,11 +8,15 @@ What another program stores of a model is its absolute path with the digests of 
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, MissingPackageError, WordPieceError
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.integrations.options import NAMED
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.kept_models import KeptModels
@@ -20,11 +24,19 @@ from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from wordpiece_bert.sentence.dense.base import DenseEncoder
 
-__all__ = ["check_contents", "encoder_of", "given_model", "import_package", "stored_model", "tokenizer_of"]
+__all__ = [
+    "check_contents",
+    "checked_options",
+    "encoder_of",
+    "given_model",
+    "import_package",
+    "stored_model",
+    "tokenizer_of",
+]
 
 _tokenizers, _encoders = KeptModels(), KeptModels()
 
@@ -85,7 +97,50 @@ def tokenizer_of(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
     return found
 
 
-def encoder_of(model: DenseEncoder | str | os.PathLike[str], threads: int | None = None) -> SentenceEncoder:
+def checked_options(
+    model: object, dtype: str | None, encoder_options: Mapping[str, Any] | None, **others: Any
+) -> dict[str, Any]:
+    """Return the arguments for `SentenceEncoder` of a model that is given by its name.
+
+    Parameters
+    ----------
+    model : object
+        What was given as the model.
+    dtype, encoder_options
+        The table `NAMED` describes them.
+    **others : optional
+        More arguments; None for the default.
+
+    Raises
+    ------
+    InputError
+        The model is an encoder, which has options, or there is no such option, or one is given twice.
+    """
+    given = {name: value for name, value in {"dtype": dtype, **others}.items() if value is not None}
+    if encoder_options is not None and not isinstance(encoder_options, Mapping):
+        raise InputError(f"encoder_options must be a dict of arguments of SentenceEncoder, not {encoder_options!r:.80}")
+    options = dict(encoder_options or {})
+    known = [*list(inspect.signature(SentenceEncoder).parameters)[1:], "max_seq_length"]
+    if unknown := [name for name in options if name not in known]:
+        raise InputError(f"encoder_options has {unknown[0]!r}, but SentenceEncoder has {', '.join(known)}")
+    if twice := [name for name in options if name in given]:
+        raise InputError(f"{twice[0]} is given twice, as {given[twice[0]]!r} and in encoder_options: give it once")
+    if (dtype is not None or options) and not isinstance(model, str | os.PathLike):
+        name = "encoder_options" if dtype is None else "dtype"
+        raise InputError(
+            f"{name} is for a model that is given by its name: give it when the {type(model).__name__} is made"
+        )
+    return options | given
+
+
+@completed_by(NAMED)
+def encoder_of(
+    model: DenseEncoder | str | os.PathLike[str],
+    threads: int | None = None,
+    *,
+    dtype: str | None = None,
+    encoder_options: Mapping[str, Any] | None = None,
+) -> SentenceEncoder:
     """Return a sentence encoder, or the one of a name, which is loaded once, and again if its files have changed.
 
     Parameters
@@ -94,12 +149,25 @@ def encoder_of(model: DenseEncoder | str | os.PathLike[str], threads: int | None
         The encoder or its name.
     threads : int, optional
         The number of threads of an encoder that is loaded here.
+
+    Raises
+    ------
+    InputError
+        As for `checked_options`.
     """
+    options = checked_options(model, dtype, encoder_options, threads=threads)
     if not isinstance(model, str | os.PathLike):
         return sentence_encoder(model, "model")
-    found: SentenceEncoder = _kept(
-        _encoders, model, lambda name: SentenceEncoder.from_pretrained(name, threads=threads), threads
-    )
+    key = repr(sorted(options.items()))  # the values need not be hashable
+    length = options.pop("max_seq_length", None)
+
+    def load(name: str) -> SentenceEncoder:
+        encoder = SentenceEncoder.from_pretrained(name, **options)
+        if length is not None:
+            encoder.max_seq_length = length
+        return encoder
+
+    found: SentenceEncoder = _kept(_encoders, model, load, key)
     return found
 
 

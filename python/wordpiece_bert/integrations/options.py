@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
     from wordpiece_bert.tokenizer import Tokenizer
 
-__all__ = ["COLUMNS", "GIVEN", "EmbeddingOptions", "EncodingOptions"]
+__all__ = ["COLUMNS", "GIVEN", "NAMED", "EmbeddingOptions", "EncodingOptions"]
 
 #: What turns a column of texts into ids or vectors.
 COLUMNS = Parameters(
@@ -41,6 +41,16 @@ GIVEN = Parameters(
         The encoder, or its name or folder; by default ``"minilm"``.
     model_name : str or os.PathLike, optional
         Another name of `model`.
+    """
+)
+
+#: How an encoder is made that is given by its name.
+NAMED = Parameters(
+    """
+    dtype : {"float32", "bfloat16", "int8", "auto"}, optional
+        The numbers that a model multiplies that is given by its name, as for `SentenceEncoder`.
+    encoder_options : dict, optional
+        Other arguments of `SentenceEncoder` for such a model, such as ``{"truncate_dim": 128}``, and `max_seq_length`.
     """
 )
 

@@ -15,12 +15,13 @@ from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import checked_texts, embed_texts, encode_texts, encoded_columns
 from wordpiece_bert.integrations.loading import encoder_of, import_package
-from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from wordpiece_bert.options import Strategy
     from wordpiece_bert.sentence.dense.base import DenseEncoder
@@ -86,7 +87,7 @@ class WordPieceAccessor:
         fields = encode_texts(self._texts(), tokenizer, **vars(options))
         return self._frame(dict(zip(names, fields, strict=True)))
 
-    @completed_by(COLUMNS, SentenceEncoder.encode)
+    @completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
     def embed(
         self,
         model: DenseEncoder | str | os.PathLike[str] = "minilm",
@@ -94,6 +95,8 @@ class WordPieceAccessor:
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
     ) -> Any:
         """Turn texts into sentence vectors.
 
@@ -112,12 +115,13 @@ class WordPieceAccessor:
         TruncationWarning
             Texts were truncated; `embed_fields` returns which.
         """
-        vectors, truncated = self._embedded(model, EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim))
+        encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
+        vectors, truncated = self._embedded(encoder, EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim))
         cut = np.array([bool(one) for one in truncated.to_pylist()], np.bool_)  # a missing text has None
-        warn_truncated(cut, encoder_of(model).max_seq_length, remedy="embed_fields returns which")
+        warn_truncated(cut, encoder.max_seq_length, remedy="embed_fields returns which")
         return _pandas.Series(_column(vectors), self._series.index, name=self._series.name)
 
-    @completed_by(COLUMNS, SentenceEncoder.encode)
+    @completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
     def embed_fields(
         self,
         model: DenseEncoder | str | os.PathLike[str] = "minilm",
@@ -125,6 +129,8 @@ class WordPieceAccessor:
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
     ) -> Any:
         """Turn texts into sentence vectors, and return whether each text was truncated.
 
@@ -139,11 +145,12 @@ class WordPieceAccessor:
         InputError
             As for `encode`.
         """
-        fields = self._embedded(model, EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim))
+        encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
+        fields = self._embedded(encoder, EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim))
         return self._frame(dict(zip(("vector", "truncated"), fields, strict=True)))
 
-    def _embedded(self, model: Any, options: EmbeddingOptions) -> tuple[Any, Any]:
-        return embed_texts(self._texts(), model, **vars(options))
+    def _embedded(self, encoder: SentenceEncoder, options: EmbeddingOptions) -> tuple[Any, Any]:
+        return embed_texts(self._texts(), encoder, **vars(options))
 
     def _texts(self) -> Any:
         pa = import_package("pyarrow", "arrow")

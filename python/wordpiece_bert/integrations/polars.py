@@ -19,13 +19,13 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import encoded_columns, not_text
 from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
-from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from wordpiece_bert.options import Strategy
     from wordpiece_bert.sentence.dense.base import DenseEncoder
@@ -105,7 +105,7 @@ class WordPieceNamespace:
         types = (_polars.List(_polars.UInt32), _polars.UInt32, _polars.Boolean)
         return self._map(function, _polars.Struct(dict(zip(names, types, strict=True))))
 
-    @completed_by(COLUMNS, SentenceEncoder.encode)
+    @completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
     def embed(
         self,
         model: DenseEncoder | str | os.PathLike[str] = "minilm",
@@ -113,6 +113,8 @@ class WordPieceNamespace:
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,
         truncate_dim: int | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
     ) -> Any:
         """Turn texts into sentence vectors.
 
@@ -121,7 +123,7 @@ class WordPieceNamespace:
         polars.Expr or polars.Series
             Array(Float32, d).
         """
-        encoder = encoder_of(model)
+        encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
         options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
         width = options.width(encoder)
         function = partial(_embed, encoder=encoder, width=width, options=options)

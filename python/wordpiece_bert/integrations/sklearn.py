@@ -12,6 +12,7 @@ from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.integrations.loading import check_contents, encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.options import NAMED
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
@@ -23,6 +24,8 @@ from scipy import sparse  # noqa: E402 - after the error that names the extra
 from sklearn.base import BaseEstimator, TransformerMixin  # noqa: E402
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from wordpiece_bert.sentence.dense.base import DenseEncoder
@@ -214,7 +217,7 @@ class WordPieceVectorizer(_TextTransformer):
         return np.array([f"id{i}" if token is None else token for i, token in enumerate(tokens)], object)
 
 
-@completed_by(SentenceEncoder.encode)
+@completed_by(NAMED, SentenceEncoder.encode)
 class SentenceEmbedder(_TextTransformer):
     """Texts to sentence vectors.
 
@@ -247,6 +250,8 @@ class SentenceEmbedder(_TextTransformer):
         windows: Combination | None = None,
         stride: int = 0,
         threads: int | None = None,
+        dtype: str | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.model = model
         self.prompt_name = prompt_name
@@ -255,11 +260,14 @@ class SentenceEmbedder(_TextTransformer):
         self.windows = windows
         self.stride = stride
         self.threads = threads
+        self.dtype = dtype
+        self.encoder_options = encoder_options
 
     def _load(self) -> SentenceEncoder:
         if self.threads is not None:
             whole_number("threads", self.threads, 1)
-        found: SentenceEncoder = self._same(encoder_of(self.model, self.threads))
+        loaded = encoder_of(self.model, self.threads, dtype=self.dtype, encoder_options=self.encoder_options)
+        found: SentenceEncoder = self._same(loaded)
         return found
 
     def _digests(self, loaded: Any) -> dict[str, str]:

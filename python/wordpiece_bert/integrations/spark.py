@@ -15,8 +15,8 @@ from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations import arrow
-from wordpiece_bert.integrations.loading import encoder_of, import_package
-from wordpiece_bert.integrations.options import COLUMNS, EmbeddingOptions, EncodingOptions
+from wordpiece_bert.integrations.loading import checked_options, encoder_of, import_package
+from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.pretraining.batches import example_batches
 from wordpiece_bert.sentence.dense.base import DenseEncoder, with_threads
@@ -28,7 +28,7 @@ from wordpiece_bert.training.spark import check_text_columns, count_words
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -93,7 +93,7 @@ def encode(
     return _mapped(frame, function, dict(zip(names, ("array<int>", "int", "boolean"), strict=True)))
 
 
-@completed_by(COLUMNS, SentenceEncoder.encode)
+@completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
 def embed(
     frame: DataFrame,
     column: str,
@@ -102,6 +102,8 @@ def embed(
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
     truncate_dim: int | None = None,
+    dtype: str | None = None,
+    encoder_options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """Add the sentence vectors of a column of texts.
 
@@ -133,6 +135,7 @@ def embed(
     >>> vectors.write.parquet("vectors")  # doctest: +SKIP
     """
     _check_frame(frame, [column], arrow.EMBEDDED)
+    loading = checked_options(model, dtype, encoder_options, threads=1)  # Spark runs one task per core
     sent: DenseEncoder | str
     if isinstance(model, DenseEncoder):
         source = source_of(model)
@@ -140,11 +143,11 @@ def embed(
             raise InputError(
                 "the encoder comes from no folder, and tasks have none of its weights: save it, and pass the folder"
             )
-        sent = with_threads(model, source, 1)  # Spark runs one task per core
+        sent, loading = with_threads(model, source, 1), {}
     else:
         sent = lasting_name(model)
     options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
-    function = partial(_embed_batches, column=column, model=sent, options=options)
+    function = partial(_embed_batches, column=column, model=sent, loading=loading, options=options)
     return _mapped(frame, function, {"vector": "array<float>", "truncated": "boolean"})
 
 
@@ -266,11 +269,15 @@ def _encode_batches(
 
 
 def _embed_batches(
-    batches: Iterable[Any], column: str, model: DenseEncoder | str, options: EmbeddingOptions
+    batches: Iterable[Any],
+    column: str,
+    model: DenseEncoder | str,
+    loading: dict[str, Any],
+    options: EmbeddingOptions,
 ) -> Iterator[Any]:
     import pyarrow as pa
 
-    encoder = encoder_of(model, threads=1)
+    encoder = encoder_of(model, encoder_options=loading)
     for batch in _slices(batches, column):
         found = arrow.embed(batch, column, encoder, **vars(options))
         # Spark reads lists, and none of a fixed size.

@@ -39,6 +39,8 @@ class Source:
         The other arguments by name: they are hashable, so that a source can be the key of a cache.
     files : tuple of FileState
         The files that decide about the vectors, as they were before the model was loaded; none if that is not known.
+    heads : tuple of str
+        The names of files of weights in the folder that this kind of encoder alone reads.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Source:
     revision: str | None
     options: tuple[tuple[str, Any], ...]
     files: tuple[FileState, ...] = field(default=(), compare=False, repr=False)
+    heads: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str | os.PathLike[str], folder: Path, revision: str | None, **options: object) -> Self:
@@ -57,7 +60,7 @@ class Source:
         from wordpiece_bert.sentence.folders.contents import folder_contents
 
         try:
-            return folder_contents(Path(self.folder))
+            return folder_contents(Path(self.folder), self.heads)
         except (OSError, WordPieceError):
             return None
 
@@ -97,7 +100,7 @@ def load(cls: Any, source: Source, attributes: Mapping[str, object], contents: M
     name, options = source.arguments()
     folder = find_model(name, revision=options.get("revision")).absolute()
     then = contents or {}
-    now = folder_contents(folder) if then else {}
+    now = folder_contents(folder, source.heads) if then else {}
     if different := [part for part, digest in then.items() if now.get(part) != digest]:
         raise InputError(
             f"{folder} is not the model of the pickled {cls.__name__}, which was loaded from {source.folder}: "

@@ -1,4 +1,4 @@
-"""Counting words on Spark: each task counts its partition, Spark adds the counts up, the driver collects them.
+"""Counting words on Spark: each task counts its partition, Spark adds the counts up, the driver gets those kept.
 
 Needs pyspark (``pip install 'wordpiece-bert[spark]'``) on the driver, and this package and pyarrow on every worker.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
@@ -41,11 +42,17 @@ def count_words(
     strip_accents: bool | None = None,
     clean_text: bool = True,
     tokenize_chinese_chars: bool = True,
+    min_count: int = 1,
+    max_distinct_words: int | None = None,
 ) -> WordCounts:
     """Count the words of a column of texts on Spark.
 
     Each task counts its partition (``mapInArrow``), Spark adds the counts up (``groupBy("word")``), and the driver
     collects the distinct words. The result is the same as from `WordCounts.from_texts` for all texts on one machine.
+
+    With `min_count` and `max_distinct_words` the executors also drop rare words, by their counts in all texts, and the
+    driver gets the others alone. Then `WordCounts.dropped` says how many words were dropped, and
+    `WordCounts.undercount` how often the most frequent of them occurred.
 
     Parameters
     ----------
@@ -53,6 +60,10 @@ def count_words(
         A data frame. Nulls are skipped.
     column : str, optional
         The column of texts. It may be omitted if the frame has only one.
+    min_count : int, default 1
+        Words that occur less often are dropped.
+    max_distinct_words : int, optional
+        The most words that are kept: the most frequent, and of equally frequent ones the first by their bytes.
 
     Returns
     -------
@@ -73,6 +84,8 @@ def count_words(
     from pyspark.sql import functions
 
     settings = normalizer_settings(lowercase, strip_accents, clean_text, tokenize_chinese_chars)
+    least = whole_number("min_count", min_count, 1)
+    most = None if max_distinct_words is None else whole_number("max_distinct_words", max_distinct_words, 1)
     if column is None and len(frame.columns) != 1:
         raise InputError(f"the frame has the columns {', '.join(frame.columns)}: pass column=, the one with the texts")
     chosen = frame.columns[0] if column is None else column
@@ -83,7 +96,34 @@ def count_words(
     texts = frame.select(frame[f"`{chosen}`"].cast("string").alias("text")).dropna()
     parts = texts.mapInArrow(partial(_count_partition, settings=settings), SCHEMA)
     sums = [functions.sum(name).alias(name) for name in ("count", "texts", "bytes")]
-    return _counts_of(parts.groupBy("word").agg(*sums).toArrow(), settings)
+    words = parts.groupBy("word").agg(*sums)
+    if least == 1 and most is None:
+        return _counts_of(words.toArrow(), settings)
+    words = words.persist()  # counted once, read twice
+    try:
+        return _kept_counts(words, least, most, settings)
+    finally:
+        words.unpersist()
+
+
+def _kept_counts(words: DataFrame, least: int, most: int | None, settings: NormalizerSettings) -> WordCounts:
+    """Return the counts of the words that are kept of a frame with all words."""
+    from pyspark.sql import functions
+
+    word, count = words["word"], words["count"]
+    kept = words.where((count >= least) | (word == TOTALS))
+    if most is not None:
+        # The row of totals comes first. Spark takes the first rows of each partition, and joins them on one executor.
+        kept = kept.orderBy((word == TOTALS).desc(), count.desc(), word).limit(most + 1)
+    table = kept.toArrow()
+    rare = count < least
+    if most is not None and len(table) == most + 1:
+        [last] = table.slice(most).to_pylist()
+        lowest = last["count"]
+        rare = rare | (count < lowest) | ((count == lowest) & (word > last["word"]))
+    numbers = (functions.count("*"), functions.max("count"))
+    [(dropped, undercount)] = words.where(rare & (word != TOTALS)).agg(*numbers).collect()
+    return _counts_of(table, settings, dropped=dropped, undercount=undercount or 0)
 
 
 def check_text_columns(frame: DataFrame, names: Iterable[str | None], others: tuple[str, ...] = ()) -> None:
@@ -151,7 +191,7 @@ def _grouped(batches: Iterable[Any]) -> Iterator[list[Any]]:
         yield group
 
 
-def _counts_of(table: Any, settings: NormalizerSettings) -> WordCounts:
+def _counts_of(table: Any, settings: NormalizerSettings, **dropped: int) -> WordCounts:
     """Return the counts in a table that Spark has collected."""
     import pyarrow.compute as pc
 
@@ -162,5 +202,6 @@ def _counts_of(table: Any, settings: NormalizerSettings) -> WordCounts:
         settings=settings,
         texts=totals[0]["texts"] if totals else 0,
         bytes=totals[0]["bytes"] if totals else 0,
+        **dropped,
     )
     return restored(WordCounts, text, ends, counts, info)

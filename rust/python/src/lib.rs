@@ -71,6 +71,7 @@ mod _core {
                 "wordpiece_bert does not work in subinterpreters, and neither does NumPy: use threads or processes instead",
             ));
         }
+        crate::threads::read_environment(py)?;
         py.import("numpy")?;
         // The numpy crate panics if the Python code that it runs here raises, as Ctrl-C does. A later import tries again.
         catch_unwind(|| Python::attach(|py| drop(PyArray1::<u8>::zeros(py, 0, false).readonly()))).map_err(|panic| {
@@ -117,7 +118,7 @@ mod _core {
     #[pymodule_export]
     use super::static_embeddings::StaticEmbeddings;
     #[pymodule_export]
-    use super::threads::set_num_threads;
+    use super::threads::{default_threads, set_num_threads};
     #[pymodule_export]
     use super::token_states::token_states;
     #[pymodule_export]

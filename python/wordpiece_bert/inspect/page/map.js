@@ -1,12 +1,13 @@
-// The map: texts as points, their exact nearest neighbours, and a table of those that are searched, of a group or in an
-// area. Of the selection it has point, and of its own colour, find, group, area and drag.
+// The map: texts as points, their exact nearest neighbours (among many texts a sample has them), and a table of the texts
+// that are searched, of a group or in an area. Of the selection it has point, and of its own colour, find, group, area and
+// drag.
 
 const MOST_ROWS = 100;
 
 const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
 builders.map = (view) => {
-  const { texts, groups, numbers, method, explained, kept, width, neighbours } = view.data;
+  const { texts, groups, numbers, method, explained, kept, width, neighbours, sampled } = view.data;
   const names = groups ? [...new Set(groups)].sort() : [];
   const group = groups ? groups.map((name) => names.indexOf(name)) : [];
   const arrays = {};
@@ -37,7 +38,7 @@ builders.map = (view) => {
   const colours = [
     ...(groups ? [["group", "group"]] : []),
     ...Object.keys(numbers).map((name) => [`number.${name}`, name]),
-    ...(neighbours ? [["kept", "share of neighbours kept"]] : []),
+    ...(neighbours && !sampled ? [["kept", "share of neighbours kept"]] : []),
     ["none", "one colour"],
   ];
   const colouring = choice("Colour", colours, (value) => select({ [own("colour")]: value }));
@@ -112,9 +113,12 @@ builders.map = (view) => {
     plot.draw();
   };
 
+  /** Whether neighbours of a text were looked for. */
+  const hasNeighbours = (i) => neighbours > 0 && arrays.neighbours.at(i, 0) >= 0;
+
   /** The exact neighbours of a point, the nearest first, and whether they are among its nearest points on the map. */
   function nearestTo(i) {
-    if (!neighbours) return [];
+    if (!hasNeighbours(i)) return [];
     const { points } = arrays;
     const distance = (j) => (points.at(i, 0) - points.at(j, 0)) ** 2 + (points.at(i, 1) - points.at(j, 1)) ** 2;
     const far = range(texts.length).filter((j) => j !== i).map((j) => [distance(j), j]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
@@ -171,7 +175,7 @@ builders.map = (view) => {
       make("td", { class: "wrap" }, buttons[row]),
       ...(groups ? [make("td", { dir: "auto" }, groups[i])] : []),
       ...Object.values(numbers).map((values) => values[i]),
-      ...(neighbours ? [make("td", { class: "number" }, percent(arrays.kept.at(0, i)))] : []),
+      ...(neighbours ? [make("td", { class: "number" }, hasNeighbours(i) ? percent(arrays.kept.at(0, i)) : "")] : []),
     ]);
     rows.replaceChildren(table(heads, cells));
     arrows(buttons);
@@ -197,7 +201,9 @@ builders.map = (view) => {
       make("p", { class: "soft small" }, `Nearest by the cosine of all ${width} numbers. ${kept}`),
       make("ol", {}, buttons.map((button) => make("li", {}, button))),
     ];
-    refill(detail, make("h3", { dir: "auto" }, of, make("bdi", {}, texts[chosen])), ...(neighbours ? list : []));
+    const none = make("p", { class: "soft small" }, `The nearest texts of ${sampled} texts were looked for; this text is not one of them.`);
+    const below = hasNeighbours(chosen) ? list : sampled && neighbours ? [none] : [];
+    refill(detail, make("h3", { dir: "auto" }, of, make("bdi", {}, texts[chosen])), ...below);
   }
 
   // --- the page
@@ -213,15 +219,16 @@ builders.map = (view) => {
     ...shown.map((i) => [
       i, texts[i], ...(groups ? [groups[i]] : []), ...Object.values(numbers).map((values) => values[i]),
       arrays.points.at(i, 0), arrays.points.at(i, 1),
-      ...(neighbours ? [arrays.kept.at(0, i), [...arrays.neighbours.row(i)].join(" ")] : []),
+      ...(neighbours ? (hasNeighbours(i) ? [arrays.kept.at(0, i), [...arrays.neighbours.row(i)].join(" ")] : ["", ""]) : []),
     ]),
   ];
 
   const axes = (explained ?? []).map((share) => `${(100 * share).toFixed(1)} %`).join(" and ");
   const shares = explained ? ` The axes show ${axes} of the variance.` : "";
+  const some = sampled ? ` They were looked for of ${sampled} texts, at equal distances in the list of all.` : "";
   const honest = neighbours
     ? `Of a text's ${neighbours} nearest texts by all ${width} numbers, ${percent(kept)} are among its ${neighbours} nearest points ` +
-      "here: the map is a sketch, the lists of neighbours are exact."
+      `here: the map is a sketch, the lists of neighbours are exact.${some}`
     : "";
   const hint = "Two fingers, Ctrl and the wheel, or + and − zoom. Drag to move, with Shift to select an area; " +
     "arrow keys go from point to point.";

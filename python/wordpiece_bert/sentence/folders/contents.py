@@ -50,16 +50,30 @@ _TOKENIZER_FILES = (
 )
 
 
-def folder_contents(folder: Path) -> dict[str, str]:
-    """Return short digests of a model's folder by part, for a pickle: weights, configuration, modules and tokenizer."""
+def folder_contents(folder: Path, heads: Iterable[str] = ()) -> dict[str, str]:
+    """Return short digests of a model's folder by part, for a pickle: weights, configuration, modules and tokenizer.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    heads : iterable of str
+        The names of further files of weights, if any: another part.
+    """
     first, *rest = modules_of_folder(folder)
-    files = [folder / name for name in _TOKENIZER_FILES]
+
+    def digests(names: Iterable[str]) -> list[tuple[str, str]]:
+        files = [folder / name for name in names]
+        return [(file.name, file_digest(FileState.of(file))) for file in files if file.is_file()]
+
     parts: dict[str, object] = {
         "weights": first.weights,
         "configuration": first.configuration,
         "modules": rest,
-        "tokenizer": [(file.name, file_digest(FileState.of(file))) for file in files if file.is_file()],
+        "tokenizer": digests(_TOKENIZER_FILES),
     }
+    if found := digests(heads):
+        parts["heads"] = found
     return {part: json_digest(value)[:16] for part, value in parts.items()}
 
 

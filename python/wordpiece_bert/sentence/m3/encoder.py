@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.base import Encoder, FromPretrained, engine_options
 from wordpiece_bert.sentence.folders.modules import Normalize, Pooling, SentenceFolder
 from wordpiece_bert.sentence.folders.save import write_modules
-from wordpiece_bert.sentence.m3.heads import greatest_weights, read_heads, write_heads
+from wordpiece_bert.sentence.m3.heads import SPARSE_FILE, VECTORS_FILE, greatest_weights, read_heads, write_heads
 from wordpiece_bert.sentence.m3.scoring import Hits, best_documents, checked_weights, scores_of_pairs
 from wordpiece_bert.sentence.m3.vectors import M3Rows, M3Vectors, rows_of_vectors
 from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors
@@ -130,7 +130,7 @@ class M3Encoder(Encoder):
             self._longest = whole_number("max_seq_length", max_seq_length, least, most, meaning="the longest row")
         self._left_out = _without_weight(self._tokenizer)
         options = engine_options(loading) | {"max_seq_length": max_seq_length, "threads": threads}
-        self._source = Source.of(model, folder, revision, **options)
+        self._source = replace(Source.of(model, folder, revision, **options), heads=(SPARSE_FILE, VECTORS_FILE))
 
     from_pretrained = FromPretrained(__init__)
 

@@ -27,6 +27,7 @@ from wordpiece_bert.sentence.vector_folder.chunking import (
     token_borders,
 )
 from wordpiece_bert.sentence.vector_folder.layout import DENSE, MULTI_VECTOR, PRECISIONS, SPARSE, Layout
+from wordpiece_bert.sentence.vector_folder.reloading import loading_of
 from wordpiece_bert.sentence.vector_folder.writing import Encoded
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def layout_of(
         chunks=None if chunking is None else chunking.record(),
         settings=_settings(encoder, normalize=normalize),
         fingerprint=contents_of(encoder, text, normalize=normalize),
+        loading=loading_of(encoder),
     )
 
 

@@ -18,7 +18,6 @@ from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
-from wordpiece_bert.sentence.loading import load_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.sentence.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.sentence.search.reranking import check_reranker, scores_of_pairs
@@ -27,6 +26,7 @@ from wordpiece_bert.sentence.vector_folder.fields import Fields
 from wordpiece_bert.sentence.vector_folder.forms import form_of
 from wordpiece_bert.sentence.vector_folder.layout import CHUNK, DENSE, END, HASH, PRECISIONS, START, read_listing
 from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
+from wordpiece_bert.sentence.vector_folder.reloading import load_again
 from wordpiece_bert.sentence.vector_folder.searching import (
     check_queries_fit,
     nearest_bits,
@@ -160,15 +160,15 @@ class VectorFolder:
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of queries, loaded when it is first needed; the one that made the vectors."""
+        """The encoder of queries, loaded when it is first needed, as the one was loaded that made the vectors."""
         if self._encoder is None:
-            self._encoder = self._checked(load_encoder(self.model))
+            self._encoder = self._checked(self.model)
         return self._encoder
 
     def _checked(self, encoder: Any) -> Encoder:
         """Check that an encoder is the model of the vectors."""
         if isinstance(encoder, str | os.PathLike):
-            encoder = load_encoder(encoder)
+            encoder = load_again(encoder, self._layout.loading)
         elif isinstance(encoder, DenseEncoder):
             encoder = sentence_encoder(encoder)
         own = self._layout.fingerprint
@@ -224,7 +224,8 @@ class VectorFolder:
         fields : sequence of str, optional
             The fields of a hit, of `columns`; by default all.
         encoder : str, PathLike or encoder, optional
-            The model of the queries; by default `encoder`, loaded once. It must be the model of the vectors.
+            The model of the queries; by default `encoder`, loaded once. It must be the model of the vectors, with the
+            same dtype and dimension; a name is loaded so.
         prompt_name, prompt : str, optional
             What is put before each query; by default the model's prompt for queries.
 

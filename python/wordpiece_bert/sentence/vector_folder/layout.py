@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import sync_folder, write_text
 from wordpiece_bert._internal.safe_json import parse_json, quoted, read_object
 from wordpiece_bert.corpus.fingerprint import Fingerprint
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.vector_folder.reloading import LOADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +99,8 @@ class Layout:
     #: Settings of the encoder that decide about vectors, besides those in the fingerprint.
     settings: dict[str, Any]
     fingerprint: Fingerprint
+    #: The arguments with which the encoder is loaded again; what they decide is in the fingerprint.
+    loading: dict[str, Any] = field(default_factory=dict)
 
     def differences(self, now: Layout) -> list[str]:
         """Return in what a layout differs that is expected now, in words."""
@@ -139,6 +142,8 @@ class Layout:
             or layout.kind not in (DENSE, SPARSE, MULTI_VECTOR)
             or not set(layout.precisions) <= PRECISIONS.keys()
             or type(layout.settings) is not dict
+            or type(layout.loading) is not dict
+            or not layout.loading.keys() <= {*LOADING}
             or type(layout.chunks) not in (dict, type(None))
             or (layout.chunks is not None and layout.chunks.keys() != {"size", "overlap", "by", "late"})
         ):

@@ -12,12 +12,12 @@ from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.sentence.dense.base import DenseEncoder
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
-from wordpiece_bert.sentence.loading import load_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.sentence.vector_folder.chunking import Chunking
 from wordpiece_bert.sentence.vector_folder.documents import Documents
 from wordpiece_bert.sentence.vector_folder.encoding import embedding, layout_of
 from wordpiece_bert.sentence.vector_folder.layout import LISTING, PRECISIONS, read_listing
+from wordpiece_bert.sentence.vector_folder.reloading import load_again
 from wordpiece_bert.sentence.vector_folder.text_files import PATH, TEXT, TextFiles
 from wordpiece_bert.sentence.vector_folder.writing import UpdatePlan, write_folder
 
@@ -99,7 +99,8 @@ def write_vectors(
     folder : str or os.PathLike
         The folder to write.
     encoder : str, PathLike or encoder, optional
-        The model: dense, static, sparse or of many vectors for a text; with `update` by default the folder's.
+        The model: dense, static, sparse or of many vectors for a text; with `update` by default the folder's. A model
+        that is named is then loaded as the folder's was: dtype, `truncate_dim`, prompts and so on.
     text_column, id_column : str, optional
         The columns of the texts and the ids: texts or whole numbers, all different. With `update` by default, as the
         arguments down to `late_chunking`, the folder's.
@@ -260,6 +261,6 @@ def _encoder(given: Any, before: Layout | None) -> Encoder:
             raise InputError("encoder must be an encoder, or the name of a model: a new folder has none")
         given = before.model
     if isinstance(given, str | os.PathLike):
-        return load_encoder(given)
+        return load_again(given, before.loading if before else {})
     found: Encoder = sentence_encoder(given) if isinstance(given, DenseEncoder) else given
     return found
