@@ -401,3 +401,34 @@ def test_utf_16_without_a_mark_is_refused(order: str, tmp_path: Path, capsys: py
     for kept in ("日本語の文字\n", "Кошка\n", "a\0b c\0\0 d\n", "\x1b[1mbold\x1b[0m\n", ""):
         plain.write_bytes(kept.encode())
         assert WordCounts.from_files(plain).texts == (kept != "")
+
+
+@pytest.mark.parametrize(
+    ("task", "option", "readers"),
+    [
+        ("classify", "--choices", "choose"),
+        ("similar", "--answer-start", "answers"),
+        ("choose", "--answer-start", "answers"),
+        ("tokens", "--pair", "classify, regress, answers, choose and similar"),
+    ],
+)
+def test_a_column_that_the_task_does_not_read_is_refused(
+    task: str, option: str, readers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "train.jsonl", [{"text": "a film", "label": "x"}])
+    command = ["finetune", "--train", file, "-o", str(tmp_path / "out")]
+    assert main([*command, "--task", task, option, "text"]) == 2
+    message = f"{option} names a column that --task {task} does not read, only {readers}"
+    assert message in capsys.readouterr().err
+    named = {option[2:].replace("-", "_"): ("text",) if option == "--choices" else "text"}
+    with pytest.raises(InputError, match=f"does not read the column {next(iter(named))}, "):
+        objective_class(task, "tables")(Tables(train=file, columns=Columns(**named)))
+
+
+@pytest.mark.parametrize("option", ["--text", "--pair", "--label", "--answer-start"])
+def test_the_columns_of_a_file_of_squad_have_no_other_names(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["finetune", "--task", "answers", "--train", str(tmp_path / "dev.json"), "-o", str(tmp_path / "out")]
+    assert main([*command, option, "x"]) == 2
+    assert f"{option} names a column of a table; {tmp_path / 'dev.json'} is a file of SQuAD" in capsys.readouterr().err
