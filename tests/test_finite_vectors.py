@@ -31,6 +31,7 @@ from wordpiece_bert.sentence import (
 )
 from wordpiece_bert.sentence.multi_vector import vectors
 from wordpiece_bert.sentence.search.paraphrases import mined_pairs
+from wordpiece_bert.sentence.sparse.vectors import sparse_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,15 +137,19 @@ def test_documents_are_read_for_nan_once(monkeypatch: pytest.MonkeyPatch) -> Non
         util.normalize_embeddings,
         lambda x: util.cos_sim(X, x),
         lambda x: util.pairwise_cos_sim(x, X),
-        lambda x: util.semantic_search(x, X),
+        lambda x: sparse_similarity(SparseVectors.from_dense(x), X, "cosine"),
+        lambda x: [[hit["score"] for hit in hits] for hits in util.semantic_search(x, X)],
+        lambda x: [[hit["score"] for hit in hits] for hits in util.semantic_search(X, x)],
         paraphrase_mining_embeddings,
         lambda x: util.community_detection(x, 0.5, 2),
     ],
 )
-def test_a_vector_is_not_made_zero_where_its_length_overflows(call: Callable[[Any], Any]) -> None:
-    with pytest.raises(InputError, match="its length is beyond the range of float32: divide the vectors by a number"):
-        call(X * np.float32(1e25))
-    call(X * np.float32(1e15))
+@pytest.mark.parametrize("scale", [1e-40, 1e-25, 1e-13, 1e15, 1e25, 1e37])
+def test_the_lengths_of_vectors_change_no_cosine(call: Callable[[Any], Any], scale: float) -> None:
+    x = (X * np.float32(scale)).astype(np.float64)
+    unit = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+    found, expected = call(x.astype(np.float32)), call(unit)
+    np.testing.assert_allclose(np.hstack(found), np.hstack(expected), atol=1e-6)
 
 
 # --- thresholds

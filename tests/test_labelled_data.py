@@ -7,14 +7,17 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tiny_models
+from command_line import stdin
 from wordpiece_bert import SentenceEncoder, Tokenizer, WordCounts
 from wordpiece_bert.cli import main
-from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.corpus.texts import TextReader
+from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
 from wordpiece_bert.evaluation import read_beir
 from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge, metrics
 from wordpiece_bert.finetune.choices import choice_rows
@@ -382,7 +385,9 @@ def test_a_file_that_counts_twice_is_a_warning(
 
 
 @pytest.mark.parametrize("order", ["UTF-16-LE", "UTF-16-BE"])
-def test_utf_16_without_a_mark_is_refused(order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_utf_16_without_a_mark_is_refused(
+    order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], stdin: Callable[[bytes], None]
+) -> None:
     """Letters of ASCII with NULs between them are valid UTF-8."""
     file = tmp_path / "a.csv"
     file.write_bytes("text,label\na film,good\nbread,bad\n".encode(order))
@@ -392,12 +397,58 @@ def test_utf_16_without_a_mark_is_refused(order: str, tmp_path: Path, capsys: py
         ["finetune", "--task", "classify", "--train", str(file), "-o", str(tmp_path / "out")],
     ):
         assert main(command) == 2
-        assert f"a.csv: it looks like {order} without a byte order mark" in capsys.readouterr().err
+        assert "it looks like UTF-16" in capsys.readouterr().err
+    rows = tmp_path / "a.jsonl"
+    rows.write_bytes('{"text": "a film"}\n'.encode(order))
+    with pytest.raises(InputError, match=r"a.jsonl, line 1: .*it looks like UTF-16"):
+        read_columns(rows, ["text"])
     plain = tmp_path / "a.txt"
-    for text in ("the cat sat on the mat\n", "Кошка спит на ковре\n", "η γάτα κοιμάται\n"):
+    several = ("the cat sat on the mat\n", "Кошка спит на ковре\n", "η γάτα κοιμάται\n")
+    for text in (*several, "кошка\n", "كلمة\n", "a\n" + "кошка" * 99):  # fewer than two NULs among the first bytes
         plain.write_bytes(text.encode(order))
-        with pytest.raises(InputError, match=f"iconv -f {order} -t UTF-8"):
-            WordCounts.from_files(plain)
+        packed = tmp_path / "a.txt.zst"
+        packed.write_bytes(pyarrow.compress(plain.read_bytes(), codec="zstd", asbytes=True))
+        for file in (plain, packed):
+            with pytest.raises(TrainingError, match="it begins as UTF-16 does"):
+                WordCounts.from_files(file)
+            assert WordCounts.from_files(file, errors="skip").to_dict() == {}
+            with pytest.raises(InputError, match="it looks like UTF-16"):
+                next(iter(TextReader(file)))
+        stdin(plain.read_bytes())
+        assert main(["train", "-", "-o", str(tmp_path / "vocab")]) == 2
+        assert "standard input: not UTF-8" in (error := capsys.readouterr().err)
+        assert "UTF-16" in error
     for kept in ("日本語の文字\n", "Кошка\n", "a\0b c\0\0 d\n", "\x1b[1mbold\x1b[0m\n", ""):
         plain.write_bytes(kept.encode())
         assert WordCounts.from_files(plain).texts == (kept != "")
+
+
+@pytest.mark.parametrize(
+    ("task", "option", "readers"),
+    [
+        ("classify", "--choices", "choose"),
+        ("similar", "--answer-start", "answers"),
+        ("choose", "--answer-start", "answers"),
+        ("tokens", "--pair", "classify, regress, answers, choose and similar"),
+    ],
+)
+def test_a_column_that_the_task_does_not_read_is_refused(
+    task: str, option: str, readers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "train.jsonl", [{"text": "a film", "label": "x"}])
+    command = ["finetune", "--train", file, "-o", str(tmp_path / "out")]
+    assert main([*command, "--task", task, option, "text"]) == 2
+    message = f"{option} names a column that --task {task} does not read, only {readers}"
+    assert message in capsys.readouterr().err
+    named = {option[2:].replace("-", "_"): ("text",) if option == "--choices" else "text"}
+    with pytest.raises(InputError, match=f"does not read the column {next(iter(named))}, "):
+        objective_class(task, "tables")(Tables(train=file, columns=Columns(**named)))
+
+
+@pytest.mark.parametrize("option", ["--text", "--pair", "--label", "--answer-start"])
+def test_the_columns_of_a_file_of_squad_have_no_other_names(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["finetune", "--task", "answers", "--train", str(tmp_path / "dev.json"), "-o", str(tmp_path / "out")]
+    assert main([*command, option, "x"]) == 2
+    assert f"{option} names a column of a table; {tmp_path / 'dev.json'} is a file of SQuAD" in capsys.readouterr().err

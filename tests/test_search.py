@@ -20,6 +20,7 @@ from wordpiece_bert.sentence import (
     SparseEncoder,
     retrieve_and_rerank,
     semantic_search,
+    similarity,
 )
 
 if TYPE_CHECKING:
@@ -35,13 +36,37 @@ def definition(queries: Any, corpus: Any, metric: str) -> Any:
         order = 2 if metric == "euclidean" else 1
         return -np.linalg.norm(q[:, None] - x[None], ord=order, axis=2)
     if metric == "cosine":
-        q = q / np.maximum(np.linalg.norm(q, axis=1, keepdims=True), 1e-12)
-        x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+        q = q / np.maximum(np.linalg.norm(q, axis=1, keepdims=True), 1e-300)
+        x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300)
     return q @ x.T
 
 
 def hits_of(found: Any) -> list[list[tuple[int, float]]]:
     return [[(hit["corpus_id"], hit["score"]) for hit in hits] for hits in found]
+
+
+@given(
+    scales=st.lists(st.floats(-42, 37), min_size=1, max_size=9),
+    width=st.integers(1, 70),
+    queries=st.integers(1, 40),
+    metric=st.sampled_from(METRICS),
+)
+def test_scores_of_huge_and_tiny_vectors_are_those_of_the_definition(
+    scales: list[float], width: int, queries: int, metric: str
+) -> None:
+    """Their squares are beyond the range of float32, or 0."""
+    rng = np.random.default_rng(width)
+    corpus = (rng.normal(size=(len(scales), width)) * 10.0 ** np.array(scales)[:, None]).astype(np.float32)
+    asked = rng.normal(size=(queries, width)).astype(np.float32)
+    expected = definition(asked, corpus, metric)
+    sizes = np.abs(asked).astype(np.float64) @ np.abs(corpus.astype(np.float64)).T if metric == "dot" else expected
+    tolerance = 1e-5 * np.maximum(np.abs(sizes), 1.0 if metric == "cosine" else 1e-37)
+    for hits, scores, within in zip(semantic_search(asked, corpus, 9, metric), expected, tolerance, strict=True):
+        assert len(hits) == len(scores)
+        assert all(abs(hit["score"] - scores[i := hit["corpus_id"]]) <= within[i] for hit in hits)
+    found = similarity(asked, corpus, metric)
+    if metric != "dot":
+        assert np.all((np.abs(found - expected) <= tolerance) | (np.abs(expected) > 3e38))
 
 
 @given(

@@ -369,6 +369,9 @@ def test_long_texts_are_windows_whose_vectors_are_combined(
     np.testing.assert_allclose(
         vectors[0], model.encode("cat", prompt=prompt), atol=1e-6
     )  # a short text is not affected
+    for stride in (1, -1):
+        with pytest.raises(InputError, match=f"stride={stride} is for windows, of which there are none"):
+            model.encode(texts, stride=stride)
     assert model.encode([], windows=how).shape == (0, model.dimension)
     assert model.encode(LONG, windows=how).shape == (model.dimension,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from model_files import MODELS
 from wordpiece_bert import tasks
 from wordpiece_bert._internal.atomic_file import write_bytes
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
+from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 from wordpiece_bert.finetune import FrozenClassifier
 from wordpiece_bert.sentence import StaticClassifier, StaticEncoder
@@ -47,6 +49,39 @@ KINDS = [
     ("sigmoid", [4, 4, 3], ["a", "b", "c"]),
     ("identity", [6, 2], None),
 ]
+
+
+@pytest.mark.parametrize(("activation", "widths", "classes"), KINDS)
+def test_the_command_predicts(
+    activation: str, widths: list[int], classes: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "model"
+    make_head(folder, activation, widths, classes)
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps({"a": text}) + "\n" for text in TEXTS))
+    command = ["predict", str(folder), str(tmp_path / "texts.jsonl"), "--jsonl-field", "a"]
+    assert main([*command, "--top-k", "all"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for row, expected in zip(found, tasks.classify(folder, TEXTS, top_k=None), strict=True):
+        assert row == {name + "s": [label[name] for label in expected] for name in ("label", "score")}
+    for more, message in (
+        (["--jsonl-field", "a"], "of single texts: name one field"),
+        (["--dtype", "bfloat16"], "is a head on vectors, in float32"),
+        (["--stride", "3"], "--stride does not fit"),
+    ):
+        assert main([*command, *more]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_the_name_of_a_classifier_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_head(tmp_path, "softmax", [2], ["a", "b"])
+    looked_up = list[object]()
+    for module in ("text_classification", "loading"):  # only a name, not the folder that it stands for, is counted
+        monkeypatch.setattr(
+            f"wordpiece_bert.tasks.{module}.find_model",
+            lambda name: tmp_path if isinstance(name, PathLike) else looked_up.append(name) or tmp_path,
+        )
+    assert tasks.classify("org/name", TEXTS[0]) == tasks.classify(tmp_path, TEXTS[0])
+    assert looked_up == ["org/name"]
 
 
 @pytest.mark.parametrize(("activation", "widths", "classes"), KINDS)

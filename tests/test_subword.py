@@ -15,6 +15,7 @@ import pytest
 from model_files import MODELS, write_safetensors
 from random_models import random_model
 from wordpiece_bert import CrossEncoder, SentenceEncoder, Tokenizer, bert, distill_static, tasks
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, TruncationWarning
 from wordpiece_bert.finetune.data import sequence_rows
@@ -353,3 +354,18 @@ def test_features_have_a_vector_for_each_token() -> None:
     expected = model.base_model([ids]).last_hidden_state[0]
     found: Any = tasks.feature_extraction(loaded, "the city")
     np.testing.assert_allclose(found.vectors, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", INSTEAD_IN_SUBWORD)
+def test_names_of_transformers_say_what_to_use(name: str) -> None:
+    tokenizer = SubwordTokenizer(MODELS / "st_roberta")
+    with pytest.raises(AttributeError, match=f"SubwordTokenizer has no attribute '{name}': ."):
+        getattr(tokenizer, name)
+
+
+def test_arguments_of_transformers_say_what_to_use() -> None:
+    tokenizer: Any = SubwordTokenizer(MODELS / "st_roberta")
+    with pytest.raises(InputError, match="has no argument 'text_pair': it is called pair"):
+        tokenizer.encode("a cat", text_pair="a dog")
+    with pytest.raises(InputError, match="has no argument 'return_tensors': encode returns an encoding"):
+        tokenizer.encode("a cat", return_tensors="np")

@@ -270,6 +270,10 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a product beyond 64 bits": (zipped(state(a=tensor(size=(2**40,) * 3, stride=(0,) * 3))), "spread over a storage of 4"),
     "8 TiB out of 16 bytes": (zipped(state(a=tensor(size=(2**31, 2**10), stride=(0, 0)))), "spread over a storage of 4"),
     "an empty array beyond 64 bits": (zipped(state(a=tensor(size=(0, 2**62), stride=(1, 1)))), "larger than an array can have"),
+    "an empty array of halves": (
+        zipped(state(a=tensor(storage(kind="HalfStorage"), size=(0, 2**61), stride=(1, 1))), {"0": bytes(8)}),
+        "larger than an array can have",
+    ),
     "sizes without strides": (zipped(state(a=tensor(size=(2, 2)))), "a different number of sizes and strides"),
     "nine dimensions": (zipped(state(a=tensor(size=(1,) * 9, stride=(1,) * 9))), "9 dimensions"),
     "a boolean as size": (

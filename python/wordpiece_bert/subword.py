@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.peer_arguments import SUBWORD_ENCODE, refusing
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD, add_peer_names
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert._tokenizer.model_rows import IdBounds, require_rows
 from wordpiece_bert._tokenizer.parts import input_names, plain_core
@@ -478,6 +480,7 @@ class SubwordTokenizer:
         """Return how many special tokens a row of one text, or of a pair, has."""
         return int(self._core.num_special_tokens_to_add(pair))
 
+    @refusing(SUBWORD_ENCODE)
     def encode(
         self,
         text: str,
@@ -650,3 +653,6 @@ class SubwordTokenizer:
         kind = type(self._core.model).__name__
         tokens = self._core.get_vocab_size()
         return f"SubwordTokenizer({kind}, {tokens} tokens, from {quoted(str(self._folder))})"
+
+
+add_peer_names(SubwordTokenizer, INSTEAD_IN_SUBWORD)

@@ -500,7 +500,7 @@ def normalize_embeddings(embeddings: Any) -> Any:
     Raises
     ------
     InputError
-        It is not an array of numbers, or the length of a vector is beyond the range of float32.
+        It is not an array of numbers.
 
     Examples
     --------

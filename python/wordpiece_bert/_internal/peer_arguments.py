@@ -105,6 +105,14 @@ TOKENIZER_ARGUMENTS: Final[dict[str, dict[str, str]]] = {
     "num_special_tokens_to_add": {"is_pair": "it is called pair"},
     "save": {"pretty": "the text is the one that tokenizers writes: leave it out"},
 }
+#: What to use instead of an argument of ``SubwordTokenizer.encode``.
+SUBWORD_ENCODE: Final = {
+    "text_pair": _TEXT_PAIR,
+    **dict.fromkeys(
+        ("return_tensors", "return_token_type_ids", "return_attention_mask", "return_offsets_mapping"),
+        "encode returns an encoding with all details; numpy.array([encoding.ids]) is an array of its ids",
+    ),
+}
 TOKENIZER_ARGUMENTS["encodings"] = TOKENIZER_ARGUMENTS["encode_batch"]
 
 #: What to use instead of an argument with which transformers makes a `BatchEncoding`.

@@ -93,13 +93,41 @@ INSTEAD = {
 #: What to use instead of an attribute of a `BatchEncoding`.
 INSTEAD_IN_BATCHES = {"fromkeys": "use BatchEncoding(dict.fromkeys(names, value))"}
 
+_FILES = "save_pretrained of a model or an encoder writes its tokenizer too; or copy the files of folder"
+_ROWS_OF_IDS = "use encode or encode_batch: encode_batch(texts).ids has the ids"
+
+#: What to use instead of an attribute of a `SubwordTokenizer`.
+INSTEAD_IN_SUBWORD = {
+    **dict.fromkeys(("encode_plus", "batch_encode_plus", "prepare_for_model", "tokenize", "pad"), _ROWS_OF_IDS),
+    **dict.fromkeys(("batch_decode", "decode_batch"), "call decode for each row"),
+    **dict.fromkeys(("save_pretrained", "save", "save_vocabulary", "push_to_hub"), _FILES),
+    **dict.fromkeys(("is_fast", "backend_tokenizer"), "tokenizers runs the file tokenizer.json of folder"),
+    "name_or_path": "use folder",
+    **dict.fromkeys(("vocab", "get_vocab_size"), "use get_vocab()"),
+    **dict.fromkeys(("from_file", "from_json"), "SubwordTokenizer(folder) reads a model's folder"),
+    "from_pretrained": "SubwordTokenizer(find_model(name)) reads a model's folder",
+    **dict.fromkeys(("apply_chat_template", "chat_template"), _CHAT),
+    **dict.fromkeys(("add_tokens", "add_special_tokens"), "use with_special_tokens(tokens), which returns another one"),
+}
+
 #: The same for names that transformers has in its ``__getattr__`` alone, and BertWordPieceTokenizer of tokenizers.
 INSTEAD_OF_MORE = {
     "save_model": "use save_pretrained(folder), which writes vocab.txt too",
     **dict.fromkeys(("bos_token", "bos_token_id"), "BERT's rows begin with cls_token"),
     **dict.fromkeys(("eos_token", "eos_token_id"), "BERT's rows end with sep_token"),
+    # transformers 4
+    **dict.fromkeys(("all_special_tokens_extended", "special_tokens_map_extended"), "use added_tokens"),
+    **dict.fromkeys(("as_target_tokenizer", "prepare_seq2seq_batch"), "encoders have no target texts"),
+    **dict.fromkeys(("max_model_input_sizes", "pretrained_init_configuration"), _NO_NAME),
+    "truncate_sequences": f"{_CHANGES}with_truncation(max_length=...) returns one that truncates",
+    "default_chat_template": _CHAT,
     **dict.fromkeys(
-        ("extra_special_tokens", "extra_special_tokens_ids"),
+        (
+            "extra_special_tokens",
+            "extra_special_tokens_ids",
+            "additional_special_tokens",
+            "additional_special_tokens_ids",
+        ),
         "use all_special_tokens, which has the extra ones after those with a role",
     ),
 }

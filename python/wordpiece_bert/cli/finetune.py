@@ -61,7 +61,6 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     data.add_argument("--label", metavar="COLUMN", help="the labels (default: label; for answers, answers)")
     data.add_argument(
         "--choices",
-        default="choices",
         metavar="COLUMN[,COLUMN…]",
         help="for choose: a column of lists, or a column for each choice (default: choices)",
     )
@@ -99,10 +98,11 @@ def run(options: argparse.Namespace) -> None:
     """Check the options and train."""
     from wordpiece_bert.cli import finetune_run
 
+    files = [file for file in (options.train, options.eval) if file]
+    _refuse_columns_of_squad(options, files)
     columns = objectives_for("tables")[options.task].columns
     options.text, options.pair = options.text or columns.text, options.pair or columns.pair
     options.label = options.label or columns.label
-    files = [file for file in (options.train, options.eval) if file]
     refuse_input_as_output([options.output], files)
     if options.output.exists() and not options.output.is_dir():
         raise InputError(f"{options.output}: is a file; give a folder")
@@ -120,6 +120,17 @@ def run(options: argparse.Namespace) -> None:
         options.warmup = _WARMUP
     with arguments.with_threads(options):
         finetune_run.run(options)
+
+
+def _refuse_columns_of_squad(options: argparse.Namespace, files: list[str]) -> None:
+    """Refuse the names of columns where no file has columns: a file of SQuAD has its own names."""
+    if options.task == "answers" and all(file.lower().endswith(".json") for file in files):
+        for name in ("text", "pair", "label", "answer_start"):
+            if getattr(options, name) is not None:
+                raise InputError(
+                    f"--{name.replace('_', '-')} names a column of a table; {files[0]} is a file of SQuAD, which has "
+                    "none: leave it out"
+                )
 
 
 def _refuse_steps(options: argparse.Namespace) -> None:

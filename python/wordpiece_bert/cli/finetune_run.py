@@ -11,6 +11,7 @@ from wordpiece_bert.cli.training_run import arguments_of, best_of, final_evaluat
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune import save_curve
 from wordpiece_bert.finetune.objectives import Columns, Tables, objective_class, objectives_for
+from wordpiece_bert.finetune.objectives.columns import OPTIONAL_COLUMNS
 
 if TYPE_CHECKING:
     import argparse
@@ -22,11 +23,12 @@ __all__ = ["run"]
 
 def run(options: argparse.Namespace) -> None:
     """Train, or fit a head on frozen vectors."""
+    _refuse_unread(options)
     columns = Columns(
         text=options.text,
         pair=options.pair,
         label=options.label,
-        choices=tuple(options.choices.split(",")),
+        choices=tuple(options.choices.split(",")) if options.choices else Columns().choices,
         answer_start=options.answer_start,
     )
     tables = Tables(
@@ -38,6 +40,20 @@ def run(options: argparse.Namespace) -> None:
     )
     objective = objective_class(options.task, "tables")(tables)
     (_fit_frozen if options.frozen else _train)(options, objective)
+
+
+def _refuse_unread(options: argparse.Namespace) -> None:
+    """Refuse the name of a column that the task does not read."""
+    readers = {name: entry.load().optional_columns for name, entry in objectives_for("tables").items()}
+    for column in OPTIONAL_COLUMNS:
+        if getattr(options, column) is not None and column not in readers[options.task]:
+            flag = f"--{column.replace('_', '-')}"
+            tasks = _listed([name for name, read in readers.items() if column in read])
+            raise InputError(f"{flag} names a column that --task {options.task} does not read, only {tasks}")
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _train(options: argparse.Namespace, objective: TableObjective) -> None:
@@ -83,8 +99,7 @@ def _fit_frozen(options: argparse.Namespace, objective: TableObjective) -> None:
     """Compute the vectors, fit the head, evaluate it, and write the folder."""
     if not objective.has_frozen_heads:
         known = [name for name, entry in objectives_for("tables").items() if entry.load().has_frozen_heads]
-        listed = f"{', '.join(known[:-1])} and {known[-1]}"
-        raise InputError(f"--frozen has no heads for --task {options.task}, only for {listed}")
+        raise InputError(f"--frozen has no heads for --task {options.task}, only for {_listed(known)}")
     if options.cache and not objective.caches_vectors:
         raise InputError(f"--cache keeps vectors of texts; --task {options.task} has none")
     start = perf_counter()

@@ -17,10 +17,11 @@ from wordpiece_bert.corpus.row_writer import RowWriter, open_output
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+from wordpiece_bert.sentence.dense.parts import labels_of
 from wordpiece_bert.sentence.folders.kinds import CROSS, SENTENCE, kind_of
 from wordpiece_bert.sentence.parts import config_of
 from wordpiece_bert.tasks import classify, ner
-from wordpiece_bert.tasks.loading import frozen_classifier, load, longest_row
+from wordpiece_bert.tasks.loading import frozen_classifier, load, longest_row, static_classifier
 from wordpiece_bert.tasks.text_classification import FUNCTIONS, default_function
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
+    from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
     from wordpiece_bert.tasks import Loaded
 
 __all__ = ["JsonLines", "Predictor", "predictor_of"]
@@ -81,10 +83,15 @@ def predictor_of(options: argparse.Namespace, *, pairs: bool) -> Predictor:
     folder = find_model(options.model, download=options.download)
     loading = {"dtype": options.dtype, "calibrate": arguments.calibration_texts(options)}
     frozen = frozen_classifier(folder)
+    static = None if frozen is not None else static_classifier(folder)
+    if (frozen or static) and (options.dtype != "float32" or options.calibrate):
+        raise InputError(f"--dtype and --calibrate: {options.model} is a head on vectors, in float32")
     if frozen is not None:
-        if options.dtype != "float32" or options.calibrate:
-            raise InputError(f"--dtype and --calibrate: {options.model} is a head on frozen vectors, in float32")
         return _classifier(options, frozen, frozen.labels, frozen.encoder.max_seq_length)
+    if static is not None:
+        if pairs:
+            raise InputError(f"{options.model} is a head on static vectors, of single texts: name one field or column")
+        return _classifier(options, static, labels_of(static), static.encoder.max_seq_length)
     kind = kind_of(folder)
     if kind is CROSS or _ranks(folder, pairs=pairs):
         return _ranker(options, CrossEncoder(folder, **loading), pairs=pairs)
@@ -125,7 +132,7 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], kind: str) -> N
 
 
 def _classifier(
-    options: argparse.Namespace, source: Loaded | FrozenClassifier, labels: list[str], longest: int
+    options: argparse.Namespace, source: Loaded | FrozenClassifier | StaticClassifier, labels: list[str], longest: int
 ) -> Predictor:
     _refuse(options, ("aggregation_strategy", "stride"), "a classifier of texts")
     single = len(labels) == 1

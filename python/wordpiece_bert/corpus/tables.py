@@ -10,7 +10,6 @@ from wordpiece_bert._internal.checks import checked_choice, checked_strings
 from wordpiece_bert._internal.texts import is_missing
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.corpus.columns import separated_blocks, separator_format
-from wordpiece_bert.corpus.file_lists import check_encoding
 from wordpiece_bert.corpus.parquet import import_pyarrow, missing_column
 from wordpiece_bert.errors import InputError, TrainingWarning
 
@@ -91,7 +90,6 @@ def read_table(
     columns = checked_strings("columns", columns)
     checked_choice("errors", errors, ("strict", "skip"))
     path = Path(file)
-    check_encoding(str(path))
     suffix = path.suffix.lower()
     if separator_format(str(path)) is not None:
         rows = _separated(path, columns)
@@ -153,7 +151,8 @@ def _json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
                     raise InputError(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}")
                 rows.append((f"line {number}", row))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}, line {len(rows) + 1}: {error}") from None
+            guess = "; it looks like UTF-16: convert it to UTF-8" if "\0" in getattr(error, "doc", "") else ""
+            raise InputError(f"{path}, line {len(rows) + 1}: {error}{guess}") from None
     return rows
 
 

@@ -41,6 +41,9 @@ _LIMITS = {
 #: with up to 16,384 numbers.
 _ROUNDING = 8 * float(np.finfo(np.float32).eps)
 
+# Of a shorter vector, float32 squares have lost digits, or are 0.
+_LEAST_LENGTH = 1e-12
+
 # NumPy runs signal handlers only between its calls, so each call is given at most this many numbers, 16 MB, or
 # multiplications: some 10 ms, and below 0.1 s on a slow and busy machine.
 BLOCK_NUMBERS = 1 << 22
@@ -191,27 +194,29 @@ def checked_scores(name: str, found: object, rows: int, columns: int) -> Array:
 
 
 def normalized(x: Array) -> Array:
-    """Divide vectors [n, d] by their lengths, a block at a time: Ctrl-C is obeyed in between.
-
-    Raises
-    ------
-    InputError
-        The length of a vector is beyond the range of float32; divided by it, the vector would be 0.
-    """
+    """Divide vectors [n, d] by their lengths, or leave zeros, a block at a time: Ctrl-C is obeyed in between."""
     step = max(1, BLOCK_NUMBERS // max(1, x.shape[1]))
-    try:
-        with np.errstate(over="raise"):
-            if len(x) <= step:
-                return normalize(x)
-            result = np.empty_like(x)
-            for start in range(0, len(x), step):
-                result[start : start + step] = normalize(x[start : start + step])
-            return result
-    except FloatingPointError as cause:
-        raise InputError(
-            "a vector has numbers of 1e19 or more, with which its length is beyond the range of float32: divide the "
-            "vectors by a number first, which changes no cosine"
-        ) from cause
+    if len(x) <= step:
+        return _unit(x)
+    result = np.empty_like(x)
+    for start in range(0, len(x), step):
+        result[start : start + step] = _unit(x[start : start + step])
+    return result
+
+
+def _unit(x: Array) -> Array:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        length: Array = np.sqrt(np.square(x).sum(axis=-1))  # [n]
+        unit = normalize(x)
+        if len(odd := np.flatnonzero(~_holds(length))):
+            wide = x[odd].astype(np.float64)
+            unit[odd] = wide / np.maximum(np.linalg.norm(wide, axis=-1, keepdims=True), np.finfo(np.float64).tiny)
+    return unit
+
+
+def _holds(length: Array) -> npt.NDArray[np.bool_]:
+    """Return which lengths come from float32 squares that are neither beyond the range nor near 0."""
+    return (length >= _LEAST_LENGTH) & (length < np.inf)
 
 
 def _products(x: Array, y: Array) -> Array:
@@ -229,8 +234,14 @@ def _products(x: Array, y: Array) -> Array:
 
 
 def _negative_distance(x: Array, y: Array, metric: str) -> Array:
-    difference = x - y  # [..., d]
-    distance: Array = np.abs(difference).sum(axis=-1) if metric == "manhattan" else np.linalg.norm(difference, axis=-1)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        difference = x - y  # [..., d]
+        if metric == "manhattan":
+            distance: Array = np.abs(difference).sum(axis=-1)
+        else:
+            distance = np.linalg.norm(difference, axis=-1)
+            if len(odd := np.flatnonzero(~_holds(distance))):
+                distance[odd] = np.linalg.norm(difference[odd].astype(np.float64), axis=-1)
     return -distance
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
@@ -13,6 +14,7 @@ from wordpiece_bert._internal.texts import one_or_many, warn_truncated
 from wordpiece_bert.bert.functional import Activation, sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.hub import find_model
 from wordpiece_bert.tasks.inference import encode, infer
 from wordpiece_bert.tasks.loading import frozen_classifier, longest_row, static_classifier, with_head
 from wordpiece_bert.tasks.results import Label
@@ -47,13 +49,13 @@ class _Options(TypedDict, total=False):
 
 @overload
 def classify(  # type: ignore[overload-overlap]
-    source: Source | FrozenClassifier, texts: OneText, **options: Unpack[_Options]
+    source: Source | FrozenClassifier | StaticClassifier, texts: OneText, **options: Unpack[_Options]
 ) -> Answers[Label]: ...
 
 
 @overload
 def classify(
-    source: Source | FrozenClassifier,
+    source: Source | FrozenClassifier | StaticClassifier,
     texts: Iterable[OneText] | ArrowArray | ArrowStream,
     **options: Unpack[_Options],
 ) -> list[Answers[Label]]: ...
@@ -106,6 +108,8 @@ def classify(
     >>> classify("models/reviews", "A wonderful film!")[0]["label"]
     'positive'
     """
+    if isinstance(source, str | os.PathLike):
+        source = find_model(source)  # once, also where its contents are looked at several times
     frozen = frozen_classifier(source)
     static = static_classifier(source) if frozen is None else None
     if frozen is None and static is None:
@@ -155,21 +159,15 @@ def _by_vectors(classifier: FrozenClassifier, items: list[Any], batch_size: int)
 
 def _by_static(classifier: StaticClassifier, items: list[Any]) -> _Found:
     """Return the outputs of the head of a static model, before its activation."""
-    from wordpiece_bert.sentence.dense.parts import outputs_of
+    from wordpiece_bert.sentence.dense.parts import labels_of, outputs_of
 
     if (pair := next((item for item in items if not isinstance(item, str)), None)) is not None:
         raise InputError(f"a static model with a head takes texts, not pairs: pass a str instead of {pair!r:.80}")
     encoder = classifier.encoder
     vectors, cut = encoder.encode(items, return_truncated=True)
     warn_truncated(cut, encoder.max_seq_length, remedy="see .truncated of each result")
-    names = classifier.classes_
     function = "none" if classifier.activation == "identity" else classifier.activation
-    return _Found(
-        list(outputs_of(classifier, vectors)),
-        cut.tolist(),
-        lambda label: f"LABEL_{label}" if names is None else str(names[label]),
-        function,
-    )
+    return _Found(list(outputs_of(classifier, vectors)), cut.tolist(), labels_of(classifier).__getitem__, function)
 
 
 def default_function(config: BertConfig) -> str:

@@ -345,7 +345,8 @@ class _Gatherer:
         """Return a view's numbers; `pickles` has checked that its sizes and strides stay inside the storage."""
         place = self._place(view.storage)
         if math.prod(view.shape) == 0:
-            if math.prod(max(size, 1) for size in view.shape) * place.dtype.itemsize > sys.maxsize:
+            # Numbers of 2 bytes become float32.
+            if math.prod(max(size, 1) for size in view.shape) * max(place.dtype.itemsize, 4) > sys.maxsize:
                 raise CheckpointError(
                     f"{self._file.path}: has an empty tensor of shape {list(view.shape)}, larger than an array can have"
                 )

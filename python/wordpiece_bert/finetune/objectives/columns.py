@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from wordpiece_bert._internal.checks import checked_strings
 
-__all__ = ["Columns"]
+__all__ = ["OPTIONAL_COLUMNS", "Columns"]
+
+#: The columns that only some objectives read.
+OPTIONAL_COLUMNS = ("pair", "choices", "answer_start")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,6 +144,7 @@ class Tokens(HeadObjective):
     head = "TokenClassification"
     text_problem = words_problem
     label_problem = tags_problem
+    optional_columns = ()
     has_frozen_heads = True
 
     def label_names(self) -> list[str]:
@@ -213,6 +214,7 @@ class Answers(HeadObjective):
     """The part of a text that answers a question."""
 
     head = "QuestionAnswering"
+    optional_columns = ("pair", "answer_start")
 
     def rows(
         self, file: str | os.PathLike[str], tokenizer: AnyTokenizer, names: list[str] | None, max_length: int
@@ -252,6 +254,7 @@ class Choose(HeadObjective):
     """The right one of several continuations."""
 
     head = "MultipleChoice"
+    optional_columns = ("pair", "choices")
     label_problem = class_problem
 
     def rows(

@@ -9,7 +9,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import text_problem
 from wordpiece_bert.corpus.tables import RowErrors, read_table
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.finetune.objectives.columns import Columns
+from wordpiece_bert.finetune.objectives.columns import OPTIONAL_COLUMNS, Columns
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import Trainer
@@ -128,12 +128,18 @@ class TableObjective:
     text_problem: ClassVar[Problem | None] = None
     #: From a label in a table to what is wrong with it, or None; None for labels that ``rows`` checks.
     label_problem: ClassVar[Problem | None] = None
+    #: Which of `OPTIONAL_COLUMNS` it reads.
+    optional_columns: ClassVar[tuple[str, ...]] = ("pair",)
     #: Whether `fit_frozen` is there.
     has_frozen_heads: ClassVar[bool] = False
     #: Whether `fit_frozen` keeps vectors for the next call.
     caches_vectors: ClassVar[bool] = False
 
     def __init__(self, tables: Tables) -> None:
+        for name in OPTIONAL_COLUMNS:
+            value = getattr(tables.columns, name)
+            if name not in self.optional_columns and value != getattr(Columns(), name):
+                raise InputError(f"{type(self).__name__} does not read the column {name}, {value!r}: leave it out")
         self.tables = tables
         self.skipped = {}
 

@@ -178,6 +178,10 @@ class TransformerBody:
         """Tokenize all texts: one row for each, or one for each of its windows."""
         longest = self.longest(call)
         if call.windows is None:
+            if call.stride != 0:
+                raise InputError(
+                    f"stride={call.stride!r} is for windows, of which there are none: pass windows='mean' or 'max' too"
+                )
             return rows_of(self.tokenizer, [call.prefix + text for text in texts], longest, self.threads)
         if call.windows not in COMBINATIONS:
             raise InputError(f"windows must be None or one of {', '.join(COMBINATIONS)}, not {call.windows!r}")

@@ -478,8 +478,8 @@ def _compared(
     squares = _sums(values * values, starts)
     if metric == "euclidean":
         return -np.sqrt(np.maximum(row @ row + squares - 2 * products, 0))
-    lengths = np.maximum(np.sqrt(row @ row), 1e-12) * np.maximum(np.sqrt(squares), 1e-12)
-    return np.asarray(products / lengths)
+    lengths = np.sqrt(row @ row) * np.sqrt(squares)
+    return np.asarray(products / np.where(lengths > 0, lengths, 1))
 
 
 def _sums(numbers: npt.NDArray[np.float64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

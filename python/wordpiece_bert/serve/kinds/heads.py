@@ -10,7 +10,7 @@ import numpy as np
 
 from wordpiece_bert.finetune.parts import frozen_logits
 from wordpiece_bert.sentence.dense.encoder import sentence_encoder
-from wordpiece_bert.sentence.dense.parts import outputs_of
+from wordpiece_bert.sentence.dense.parts import labels_of, outputs_of
 from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens
@@ -57,12 +57,8 @@ def head_of(model: object) -> Head | None:
         )
     if isinstance(model, StaticClassifier):
         static, function = model, "none" if model.activation == "identity" else model.activation
-        encoder = sentence_encoder(static.encoder)
-        names = static.classes_
-        if names is None:
-            width = outputs_of(static, np.zeros((1, encoder.dimension), np.float32)).shape[1]
-            names = np.array([f"LABEL_{index}" for index in range(width)])
-        return Head(encoder, list(map(str, names.tolist())), function, False, lambda u, _: outputs_of(static, u))
+        encoder, labels = sentence_encoder(static.encoder), labels_of(static)
+        return Head(encoder, labels, function, False, lambda u, _: outputs_of(static, u))
     return None
 
 

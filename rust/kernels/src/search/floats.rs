@@ -20,7 +20,7 @@ const EIGHT: usize = 8;
 /// The most rows of a tile.
 const MAX_ROWS: usize = if MAX_TILE_ROWS > PANEL { MAX_TILE_ROWS } else { PANEL };
 
-/// Vectors shorter than this have the cosine 0 with every other.
+/// Of a shorter vector, float32 squares have lost digits, or are 0.
 const LEAST_LENGTH: f32 = 1e-12;
 
 /// What a score is; higher is nearer.
@@ -28,12 +28,44 @@ const LEAST_LENGTH: f32 = 1e-12;
 pub enum Metric {
     /// q·x.
     Dot,
-    /// q·x / |x|: the cosine if the queries have length 1.
+    /// q·x / |x|: the cosine if the queries have length 1; 0 if x is 0.
     Cosine,
     /// −√Σ(q − x)².
     Euclidean,
     /// −Σ|q − x|.
     Manhattan,
+}
+
+impl Metric {
+    /// Returns the score in float64, in which no sum of float32 numbers or of their squares is beyond the range.
+    #[cold]
+    fn exact(self, query: impl Iterator<Item = f32>, row: &[f32]) -> f64 {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for (q, x) in query.zip(row).map(|(q, &x)| (f64::from(q), f64::from(x))) {
+            squares += x * x;
+            sum += match self {
+                Metric::Dot | Metric::Cosine => q * x,
+                Metric::Euclidean => (q - x) * (q - x),
+                Metric::Manhattan => (q - x).abs(),
+            };
+        }
+        match self {
+            Metric::Dot => sum,
+            Metric::Cosine => sum / squares.sqrt().max(f64::MIN_POSITIVE),
+            Metric::Euclidean => -sum.sqrt(),
+            Metric::Manhattan => -sum,
+        }
+    }
+
+    /// Returns whether float32 sums were enough for the scores of a row of this length with several queries.
+    #[inline(always)]
+    fn holds(self, scores: &[f64], length: f32) -> bool {
+        match self {
+            Metric::Cosine => (LEAST_LENGTH..=f32::MAX).contains(&length),
+            Metric::Euclidean => scores.iter().all(|x| (f64::from(LEAST_LENGTH)..f64::INFINITY).contains(&-x)),
+            Metric::Dot | Metric::Manhattan => scores.iter().all(|x| x.is_finite()),
+        }
+    }
 }
 
 /// Returns the `top_k` rows with the highest scores for each query, or all rows if there are fewer.
@@ -134,7 +166,7 @@ impl Floats<'_> {
                 // With the first queries, while the rows are in the first-level cache; the others use the same lengths.
                 if metric == Metric::Cosine && panel == 0 {
                     for (length, row) in lengths.iter_mut().zip(a.chunks_exact(width)) {
-                        *length = length_of(simd, row).max(LEAST_LENGTH);
+                        *length = length_of(simd, row);
                     }
                 }
                 for ((row, sums), &length) in tile.zip(&sums).zip(&*lengths) {
@@ -143,6 +175,12 @@ impl Floats<'_> {
                     for (to, sums) in to.iter_mut().zip(sums).take(used) {
                         for (to, sum) in to.iter_mut().zip(sums) {
                             *to = f64::from(score(*sum, length));
+                        }
+                    }
+                    if !metric.holds(&scores[..best.len()], length) {
+                        let numbers = &block[row * width..(row + 1) * width];
+                        for (query, score) in scores[..best.len()].iter_mut().enumerate() {
+                            *score = metric.exact(b.iter().map(|column| column.0[query]), numbers);
                         }
                     }
                     best.push(rows.start + row, &scores);
@@ -218,7 +256,7 @@ mod tests {
         let dot: f64 = pairs().map(|(q, x)| q * x).sum();
         match metric {
             Metric::Dot => dot,
-            Metric::Cosine => dot / pairs().map(|(_, x)| x * x).sum::<f64>().sqrt().max(1e-12),
+            Metric::Cosine => dot / pairs().map(|(_, x)| x * x).sum::<f64>().sqrt().max(1e-300),
             Metric::Euclidean => -pairs().map(|(q, x)| (q - x).powi(2)).sum::<f64>().sqrt(),
             Metric::Manhattan => -pairs().map(|(q, x)| (q - x).abs()).sum::<f64>(),
         }
@@ -329,6 +367,32 @@ mod tests {
                     pair[0].score > pair[1].score || pair[0].score == pair[1].score && pair[0].row < pair[1].row
                 });
                 assert!(ordered, "{} {metric:?}: {hits:?}", set.name());
+            }
+        }
+    }
+
+    /// Their float32 squares are infinite or 0. Such rows stand beside others, and in several tiles and panels.
+    #[test]
+    fn scores_of_rows_of_huge_and_tiny_numbers_are_those_of_the_formula() {
+        let (width, count, queries) = (37, 40, 35);
+        let mut rows = numbers(count * width, 9);
+        for (row, scale) in rows.chunks_mut(width).zip([1e38, 1.0, 1e20, 1e-12, 3e-25, 1e-42, 1e18].iter().cycle()) {
+            row.iter_mut().for_each(|x| *x *= scale);
+        }
+        let mut asked = numbers(queries * width, 10);
+        asked[..width].copy_from_slice(&rows[4 * width..5 * width]);
+        for (set, metric) in instruction_sets().into_iter().flat_map(|set| METRICS.map(|metric| (set, metric))) {
+            for asked in [&asked, &asked[..width], &asked[width..2 * width]] {
+                let found = search(Execution::on_this_thread(set), asked, &rows, width, metric, count);
+                for (query, hits) in asked.chunks(width).zip(found) {
+                    for hit in hits {
+                        let expected = score(metric, query, &rows[hit.row * width..][..width]);
+                        let error = (hit.score - expected).abs();
+                        let most = if expected.abs() < 1e-12 { 0.02 * expected.abs() } else { tolerance(expected) };
+                        assert!(error <= most || metric == Metric::Dot, "{} {metric:?} {hit:?} {expected}", set.name());
+                        assert!(hit.score.is_finite());
+                    }
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ pub enum TextProblem {
     NotUtf8 {
         /// The first byte that cannot be part of UTF-8 at its position.
         byte: u8,
-        /// Whether the file looks like UTF-16, by a byte order mark or by the places of its NULs.
+        /// Whether the file looks like UTF-16, by a byte order mark or by the places of its control characters.
         utf16: bool,
     },
     /// A line that is not JSON.

@@ -16,7 +16,7 @@ pub enum TrainingError {
         offset: u64,
         /// The first byte that cannot be part of UTF-8 at its position.
         byte: u8,
-        /// Whether the file looks like UTF-16, by a byte order mark or by the places of its NULs.
+        /// Whether the file looks like UTF-16, by a byte order mark or by the places of its control characters.
         utf16: bool,
     },
     /// A file has a longer run of bytes without white space than a block can hold.

@@ -31,7 +31,7 @@ pub struct ByteBlock {
     pub texts: u64,
     /// The number of bytes that were read for the block; the unit of progress.
     pub size: u64,
-    /// Whether the file looks like UTF-16, by a byte order mark or by the places of its NULs.
+    /// Whether the file looks like UTF-16, by a byte order mark or by the places of its control characters.
     pub utf16: bool,
 }
 
