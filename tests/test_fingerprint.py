@@ -418,6 +418,6 @@ def test_a_query_that_is_not_finite_is_refused(value: float, precision: str | No
     queries[1, 5] = value
     dtype = {"ubinary": np.uint8, "int8": np.int8}.get(precision or "", np.float32)
     corpus = np.ones((4, 1 if precision == "ubinary" else 8), dtype)
-    ranges = np.array([[-1.0] * 8, [1.0] * 8], np.float32)
+    ranges = None if precision is None else np.array([[-1.0] * 8, [1.0] * 8], np.float32)
     with pytest.raises(InputError, match=rf"query 1 has {value} at index 5"):
         semantic_search(queries, corpus, metric=metric, corpus_precision=precision, ranges=ranges)

@@ -104,3 +104,11 @@ def test_wrong_arguments_are_refused(options: dict[str, Any], message: str) -> N
     corpus = quantize_embeddings(ARRAYS["corpus"], "uint8", ARRAYS["ranges"])
     with pytest.raises(InputError, match=message):
         semantic_search(ARRAYS["queries"], corpus, 3, **options)
+
+
+@pytest.mark.parametrize("option", [{"ranges": np.zeros((2, 8))}, {"rescore": False}, {"rescore_multiplier": 5}])
+def test_options_of_quantized_vectors_without_a_precision_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="are for quantized vectors: pass corpus_precision too"):
+        semantic_search(np.ones((1, 8)), np.ones((2, 8)), **option)
+    with pytest.raises(InputError, match="allow_stale are for the fingerprint of a file"):
+        semantic_search(np.ones((1, 8)), np.ones((2, 8)), allow_stale=True)

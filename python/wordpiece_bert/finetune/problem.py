@@ -85,7 +85,11 @@ class TrainingProblem(Protocol[Trained]):
         """
 
     def check(self, dataset: Dataset, args: TrainingArguments | None) -> None:
-        """Check before a training that rows are complete, and with settings that something can be learned from them."""
+        """Check before a training that rows are complete, and with settings that something can be learned from them.
+
+        This reads a dataset once, apart from the steps: what cannot be learned is refused before the first of them. A
+        dataset without a `fingerprint` is read once more for its digest, which goes with the checkpoints.
+        """
 
 
 class ModelProblem:

@@ -92,7 +92,7 @@ def semantic_search(
     rescore_multiplier : int, default 2
         How many candidates are rescored, as a multiple of `top_k`.
     ranges : array_like, optional
-        The ranges [2, d] that 8-bit vectors were quantized with.
+        The ranges [2, d] that 8-bit vectors were quantized with; as the two before, only with `corpus_precision`.
     threads : int, optional
         How many threads to use; by default as many as this process may use. The result does not depend on it.
     encoder : SentenceEncoder, optional
@@ -135,11 +135,15 @@ def semantic_search(
     """
     top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
+    if corpus_precision is None and (ranges is not None or rescore is not True or rescore_multiplier != 2):
+        raise InputError("ranges, rescore and rescore_multiplier are for quantized vectors: pass corpus_precision too")
     if isinstance(corpus_embeddings, str | os.PathLike):
         scale_counts = metric != "cosine" or corpus_precision is not None
         corpus_embeddings = _read(corpus_embeddings, encoder, texts, scale_counts=scale_counts, allow_stale=allow_stale)
-    elif encoder is not None or texts is not None:
-        raise InputError("encoder and texts are compared with the fingerprint of a file; corpus_embeddings is an array")
+    elif encoder is not None or texts is not None or allow_stale is not False:
+        raise InputError(
+            "encoder, texts and allow_stale are for the fingerprint of a file; corpus_embeddings is an array"
+        )
     if corpus_precision is None and (_is_sparse(query_embeddings) or _is_sparse(corpus_embeddings)):
         return _hits(_sparse_search(query_embeddings, corpus_embeddings, metric, top_k))
     queries = as_float32("query_embeddings", as_vectors("query_embeddings", query_embeddings))
