@@ -215,7 +215,7 @@ fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	scripts/fuzz.sh $(or $(SECONDS),60)
 
 bench: $(OPTIMISED) $(MODEL) $(BENCH_TOOLS)
-	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
+	$(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
 
 size: $(ENVIRONMENT)
 	@$(BIN)/python scripts/size.py $(ARGS)
