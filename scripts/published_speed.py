@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "tests" / "benchmarks" / "records"
+RECORDS = ROOT / "benchmarks" / "records"
 #: The record of each command that is published.
 RUNS = {
     "table": "amd-epyc-family-26-model-2-2026-11-24",

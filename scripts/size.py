@@ -92,7 +92,7 @@ def measure(files: dict[str, str]) -> dict[str, Counter[str]]:
             code, documentation = count_rust(body)
             row.update(code=code, documentation=documentation, tests=sum(len(test.splitlines()) for test in tests))
         elif path.endswith(".py"):
-            folder = next((name for name in ("tests/benchmarks/", *TESTS) if path.startswith(name)), "other/")
+            folder = next((name for name in TESTS if path.startswith(name)), "other/")
             rows.setdefault(folder, Counter())["tests"] += len(text.splitlines())
     return rows
 

@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ import strategies
 import wordpiece_bert as wb
 from wordpiece_bert.errors import TokenizerFormatError
 
+tokenizers = pytest.importorskip("tokenizers")
 ALPHABET = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
 # Every byte begins a word and continues it, so that no word is unknown; a few longer pieces cross characters.
 LONGER = ["Ġthe", "##Ã©", "Ġð", "##ĺĢ", "it", "ĠĠ", "##ĠĠ", "'s", "##Ìģ", "ä¸Ń", "Ġa"]

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 import tiny_models
@@ -24,6 +22,8 @@ from wordpiece_bert.hub import find_model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.model
 
 

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 import wordpiece_bert as wb
@@ -27,6 +25,8 @@ from wordpiece_bert.hub import find_model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.model
 
 

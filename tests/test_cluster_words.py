@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import CountVectorizer
 
 from model_files import MODELS
 from tiny_models import make_words
@@ -15,6 +14,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import cluster_words
 from wordpiece_bert.subword import SubwordTokenizer
 
+CountVectorizer = pytest.importorskip("sklearn.feature_extraction.text").CountVectorizer
 TEXTS = [
     "Interest rates rose; rates of banks too.",
     "The bank keeps its rates of interest.",

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +27,9 @@ from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.corpus import encode as corpus_encode
 from wordpiece_bert.corpus.npy_writer import NpyWriter
 from wordpiece_bert.corpus.texts import TextReader
+
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,24 @@ TABLES = tables()
 
 def test_the_files_of_thorough_tests_exist() -> None:
     assert {name for name in THOROUGH if not (ROOT / "tests" / f"{name}.py").is_file()} == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_file_of_tests_imports_is_there_or_named_where_it_is_skipped(path: Path) -> None:
+    """Without the optional packages the tests are collected: `pytest.importorskip` names the package that is missing."""
+    text = path.read_text(encoding="utf-8")
+    own = {
+        one.stem
+        for folder in ("docs/_extensions", "examples", "scripts", "tests")
+        for one in (ROOT / folder).glob("*.py")
+    }
+    there = {*sys.stdlib_module_names, *own, "benchmarks", "hypothesis", "numpy", "pytest", "wordpiece_bert"}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
+            for package in {name.partition(".")[0] for name in names} - there:
+                before = "".join(text.splitlines(keepends=True)[: node.lineno])
+                assert f'importorskip("{package}' in before, f"{path.name} imports {package}"
 
 
 def test_every_crate_and_package_has_a_table() -> None:

@@ -47,6 +47,8 @@ LINKED = [
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rust/DESIGN.md", "rust/DROPPED.md")),
     *sorted((ROOT / "rust").glob("*/DESIGN.md")),
     *(crate / "README.md" for crate in CRATES),
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "benchmarks" / "records" / "README.md",
 ]
 # Pages that need optional packages: tests/test_integrations_indexes.py runs them.
 OPTIONAL = {"indexes.md"}

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, f1_score, matthews_corrcoef, ndcg_score
 
 from tiny_models import make_all
 from wordpiece_bert import MultiVectorEncoder, SentenceEncoder, SparseEncoder
@@ -41,6 +40,7 @@ from wordpiece_bert.sentence import (
     quantize_embeddings,
 )
 
+metrics = pytest.importorskip("sklearn.metrics")
 #: Pairs with human scores, which are not part of the repository: STSBenchmark.tsv.xz and SICK-R.tsv.xz.
 PUBLISHED = Path(os.environ.get("WORDPIECE_STS", Path(__file__).parent.parent.parent / "shared" / "fixtures" / "sts"))
 
@@ -77,18 +77,20 @@ def test_decisions_are_the_best_of_all_thresholds(ranking: tuple[Any, Any]) -> N
     scores, positive = ranking
     thresholds = [*np.unique(scores), np.float32(9)]
     accuracies = [float(((scores >= t) == positive).mean()) for t in thresholds]
-    values = [f1_score(positive, scores >= t, zero_division=0) for t in thresholds]
+    values = [metrics.f1_score(positive, scores >= t, zero_division=0) for t in thresholds]
     found = measures.best_accuracy(scores, positive)
     assert found.value == pytest.approx(max(accuracies))
     assert ((scores >= found.threshold) == positive).mean() == pytest.approx(found.value)
     found = measures.best_f1(scores, positive)
     assert found.value == pytest.approx(max(values))
     predicted = scores >= found.threshold
-    assert f1_score(positive, predicted) == pytest.approx(found.value)
+    assert metrics.f1_score(positive, predicted) == pytest.approx(found.value)
     assert found.precision == pytest.approx((predicted & positive).sum() / predicted.sum())
     assert found.recall == pytest.approx((predicted & positive).sum() / positive.sum())
-    assert measures.average_precision(scores, positive) == pytest.approx(average_precision_score(positive, scores))
-    assert measures.matthews(predicted, positive) == pytest.approx(matthews_corrcoef(positive, predicted))
+    assert measures.average_precision(scores, positive) == pytest.approx(
+        metrics.average_precision_score(positive, scores)
+    )
+    assert measures.matthews(predicted, positive) == pytest.approx(metrics.matthews_corrcoef(positive, predicted))
 
 
 def test_decisions_without_positives() -> None:
@@ -199,12 +201,12 @@ def test_binary_classification(encoder: SentenceEncoder) -> None:
     found = evaluator(encoder)
     for name, sign in (("cosine", 1), ("manhattan", -1)):
         scores = sign * pairwise_similarity(encoder.encode(FIRST), encoder.encode(SECOND), name)
-        for key, right in (("accuracy", lambda x: (x == labels).mean()), ("f1", lambda x: f1_score(labels, x))):
+        for key, right in (("accuracy", lambda x: (x == labels).mean()), ("f1", lambda x: metrics.f1_score(labels, x))):
             threshold = found[f"{name}_{key}_threshold"]
             predicted = scores >= threshold if sign > 0 else scores <= threshold  # distances
             assert found[f"{name}_{key}"] == pytest.approx(float(right(predicted)))
-        assert found[f"{name}_ap"] == pytest.approx(average_precision_score(labels, sign * scores))
-        assert found[f"{name}_mcc"] == pytest.approx(matthews_corrcoef(labels, predicted))
+        assert found[f"{name}_ap"] == pytest.approx(metrics.average_precision_score(labels, sign * scores))
+        assert found[f"{name}_mcc"] == pytest.approx(metrics.matthews_corrcoef(labels, predicted))
     assert found["max_ap"] == max(found["cosine_ap"], found["manhattan_ap"])
     assert evaluator.primary_metric == "max_ap"
 
@@ -268,7 +270,7 @@ def test_grades_are_gains_and_own_documents_are_no_hits(encoder: SentenceEncoder
         orders = {key: [x for x in ranked(encoder, queries[key]) if not ignore or x != key] for key in queries}
         for k in (2, 20):
             expected = [
-                ndcg_score(
+                metrics.ndcg_score(
                     [[grades[key].get(x, 0) for x in CORPUS]],
                     [[-orders[key].index(x) if x in orders[key] else -99 for x in CORPUS]],
                     k=k,
@@ -307,8 +309,8 @@ def test_reranking(encoder: SentenceEncoder, at_k: int) -> None:
         relevant = [1] * len(positive) + [0] * len(sample["negative"])
         order = np.array(relevant)[np.argsort(-scores, kind="stable")]
         rank = int(order.argmax()) + 1
-        gain = ndcg_score([relevant], [scores], k=at_k)
-        expected.append([average_precision_score(relevant, scores), 1 / rank if rank <= at_k else 0, gain])
+        gain = metrics.ndcg_score([relevant], [scores], k=at_k)
+        expected.append([metrics.average_precision_score(relevant, scores), 1 / rank if rank <= at_k else 0, gain])
     np.testing.assert_allclose(list(found.values()), np.mean(expected, axis=0), atol=1e-6)
     assert list(found) == ["map", f"mrr@{at_k}", f"ndcg@{at_k}"]
     assert RerankingEvaluator(samples, at_k, use_batched_encoding=False)(encoder) == found
@@ -325,8 +327,8 @@ def test_paraphrase_mining(encoder: SentenceEncoder) -> None:
         same = {(0, 2), (1, 2), (3, 5)} | ({(0, 1)} if closure else set())
         assert len(pairs_of_all) == len(TEXTS) * (len(TEXTS) - 1) / 2
         values, labels = np.array([x for x, _, _ in pairs_of_all]), [(i, j) in same for _, i, j in pairs_of_all]
-        assert found["average_precision"] == pytest.approx(average_precision_score(labels, values))
-        assert found["f1"] == pytest.approx(max(f1_score(labels, values >= t) for t in np.unique(values)))
+        assert found["average_precision"] == pytest.approx(metrics.average_precision_score(labels, values))
+        assert found["f1"] == pytest.approx(max(metrics.f1_score(labels, values >= t) for t in np.unique(values)))
     assert (
         ParaphraseMiningEvaluator(sentences, duplicates_dict={"s0": {"s2": True, "s3": False}})(encoder)["recall"] == 1
     )

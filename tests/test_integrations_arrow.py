@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +19,8 @@ from wordpiece_bert.integrations.loading import encoder_of, import_package, toke
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pa = pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")

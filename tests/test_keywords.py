@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +28,7 @@ from wordpiece_bert.sentence import (
     write_vectors,
 )
 
+pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("bm25s")
 
 QUERIES = ["the cat and the bread", "Poland zebra", "", "zebra", "OVEN"]

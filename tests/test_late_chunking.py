@@ -7,7 +7,6 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from wordpiece_bert.sentence import SentenceEncoder, open_vectors, write_vectors
 if TYPE_CHECKING:
     from pathlib import Path
 
+pyarrow = pytest.importorskip("pyarrow")
 LISTING = json.loads((MODELS / "late_chunking" / "reference.json").read_text(encoding="utf-8"))["items"]
 ARRAYS = np.load(MODELS / "late_chunking" / "reference.npz")
 TEXTS = [item["text"] for item in LISTING]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow
 import pytest
 
 import vector_folders
@@ -27,6 +26,7 @@ from wordpiece_bert.sentence import MultiVectors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pyarrow = pytest.importorskip("pyarrow")
 TESTS = Path(__file__).parent
 
 

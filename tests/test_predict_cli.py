@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import pytest
 from make_models import make_entities, make_ranker, make_reviews, make_static, make_words
 
@@ -28,6 +26,8 @@ from wordpiece_bert.finetune import FrozenClassifier, Ridge
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 TEXTS = [
     "A wonderful film!",
     "",

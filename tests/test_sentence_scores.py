@@ -9,7 +9,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from wordpiece_bert.tasks import Answer, Loaded
 if TYPE_CHECKING:
     from pathlib import Path
 
+pyarrow = pytest.importorskip("pyarrow")
 WORDS = st.lists(st.sampled_from(["the", "cat", "Runner", "unrelatedly", "é", "☃", "42!", "paris"]), max_size=5)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hostile_bodies import MB, path_of
+from benchmarks.hostile_bodies import MB, path_of
 from serve_client import Answer, ask, assert_refused
 from serve_fixtures import folders, loaded, server
 from server_process import HEAD, Server, bounded, complaint_of, raw, start, stop

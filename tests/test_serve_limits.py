@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostile_bodies import HOSTILE, MB, PACKED, REQUESTS, filled, hostile_body, path_of
+from benchmarks.hostile_bodies import HOSTILE, MB, PACKED, REQUESTS, filled, hostile_body, path_of
 from serve_client import Answer, ask, assert_refused
 from serve_fixtures import NAMES, PAIR_TOKENIZERS, bert, folders, ranker, server
 from server_process import HEAD, Server, bounded, complaint_of, raw, start, stop

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hostile_bodies import REQUESTS, filled, path_of
+from benchmarks.hostile_bodies import REQUESTS, filled, path_of
 from serve_client import ask, assert_refused
 from serve_fixtures import folders
 from wordpiece_bert import CrossEncoder, SentenceEncoder

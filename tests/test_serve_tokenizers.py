@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hostile_bodies import MB, REQUESTS, path_of
+from benchmarks.hostile_bodies import MB, REQUESTS, path_of
 from model_files import MODELS, sentence_folder
 from serve_client import ask, assert_refused
 from serve_fixtures import PAIR_TOKENIZERS, folders, loaded

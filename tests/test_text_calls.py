@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, PreTokenizedString
-from tokenizers import Tokenizer as Reference
 
 from wordpiece_bert import Tokenizer
 from wordpiece_bert.errors import InputError
 
+tokenizers = pytest.importorskip("tokenizers")
+Reference = tokenizers.Tokenizer
 VOCAB = [
     "[UNK]",
     "[CLS]",
@@ -54,7 +54,7 @@ def test_normalize_equals_the_normalizer_of_tokenizers(tokenizer: Tokenizer, ref
 
 @given(text=TEXTS.filter(lambda text: "<" not in text and "[" not in text))
 def test_words_and_their_places_are_those_of_tokenizers(tokenizer: Tokenizer, reference: Any, text: str) -> None:
-    expected = PreTokenizedString(text)
+    expected = tokenizers.PreTokenizedString(text)
     expected.normalize(reference.normalizer.normalize)
     reference.pre_tokenizer.pre_tokenize(expected)
     words = [(word, *place) for word, place, _ in expected.get_splits("original", "char")]
@@ -141,7 +141,7 @@ def test_rows_are_built_as_in_transformers(tokenizer: Tokenizer, first: list[int
 def test_rows_follow_the_template_of_a_file(tokenizer: Tokenizer, reference: Any) -> None:
     from tokenizers.processors import TemplateProcessing
 
-    reference.add_tokens([AddedToken("<y>")])
+    reference.add_tokens([tokenizers.AddedToken("<y>")])
     reference.post_processor = TemplateProcessing(
         single="[SEP] $A",
         pair="$B:1 [SEP] [MASK] $A:0 [CLS]",

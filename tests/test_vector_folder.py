@@ -10,11 +10,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
-import polars
-import pyarrow
-import pyarrow.parquet
 import pytest
 from make_models import make_colbert, make_splade, make_static
 
@@ -40,6 +36,10 @@ from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+duckdb = pytest.importorskip("duckdb")
+polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 KINDS = ("static", "sentences", "splade", "colbert")
 QUERIES = ["how to bake bread", "a city in Poland", "the cat"]
 

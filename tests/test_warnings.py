@@ -21,7 +21,6 @@ from model_files import MODELS, sentence_folder, with_tokenizer
 from small_tokenizer import with_file_settings
 from wordpiece_bert import tasks
 from wordpiece_bert.bert import BertForSequenceClassification
-from wordpiece_bert.integrations.sklearn import SentenceEmbedder
 from wordpiece_bert.sentence import StaticEncoder, distill_static, paraphrase_mining, retrieve_and_rerank
 
 if TYPE_CHECKING:
@@ -71,6 +70,9 @@ def calls(home: Path) -> dict[str, Callable[[], object]]:
     sparse, colbert = wb.SparseEncoder(MODELS / "splade_sum"), wb.MultiVectorEncoder(MODELS / "colbert_st")
     ranker = wb.CrossEncoder(home / "cross_encoder_score")
     cut = wb.Tokenizer.from_file(home / "tokenizer.json")
+    pytest.importorskip("sklearn")
+    from wordpiece_bert.integrations.sklearn import SentenceEmbedder
+
     embedder = SentenceEmbedder(str(home / "sentence_mean_normalize"))
     return {
         "encode": lambda: dense.encode([LONG]),

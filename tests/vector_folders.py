@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow
+import pytest
 
 from wordpiece_bert.corpus.fingerprint import Fingerprint
 from wordpiece_bert.sentence.vector_folder.documents import Documents
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.vector_folder.folder import VectorFolder
 
+pyarrow = pytest.importorskip("pyarrow")
 WIDTH = 12
 
 #: Words that the toy models of the examples know.

@@ -1,4 +1,4 @@
-"""Bodies of requests that could cost a server much, for each of its paths."""
+"""Bodies of requests that could cost a server much, for each of its paths: `serve` measures them, tests send them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["HOSTILE", "MB", "PACKED", "REQUESTS", "filled", "hostile_body", "pat
 MB = 1 << 20
 
 #: Requests by their path, and after a space which of several on that path; where the text or texts of a body stand, is
-#: None. The models come from `tiny_models`.
+#: None. The models come from `examples/make_models.py`.
 REQUESTS: dict[str, dict[str, Any]] = {
     "/v1/embeddings": {"input": None, "model": "sentences"},
     "/v1/embed": {"texts": None, "model": "sentences"},

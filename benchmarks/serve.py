@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from benchmarks import report
+from benchmarks.hostile_bodies import HOSTILE, PACKED, REQUESTS, hostile_body, path_of
 from benchmarks.texts import ROOT
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
@@ -218,10 +219,9 @@ def rows(
 def worst(seconds_between: float = 0.005) -> list[dict[str, Any]]:
     """Send all hostile bodies to all paths; for each path return those that hold up `/health` and itself longest."""
     sys.path.append(str(ROOT / "examples"))
-    import tiny_models
-    from hostile_bodies import HOSTILE, PACKED, REQUESTS, hostile_body, path_of
+    from make_models import make_all
 
-    folders = tiny_models.make_all(Path(tempfile.mkdtemp()))
+    folders = make_all(Path(tempfile.mkdtemp()))
     names = ("sentences", "ranker", "reviews", "entities", "words", "splade", "colbert")
     port = free_port()
     server = Running(ours(port, *(str(folders / name) for name in names)), port)
