@@ -20,6 +20,7 @@ from wordpiece_bert._internal.choices import VIEWS
 from wordpiece_bert._internal.drawing import Drawing
 from wordpiece_bert.bert import AutoModel, BertConfig, BertForNextSentencePrediction, BertModel, functional, poolings
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
+from wordpiece_bert.bert.engines.packing import DensePacker
 from wordpiece_bert.bert.families import FAMILIES, Family, Training, register
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.bert.plan.building import layer_name
@@ -296,9 +297,10 @@ def test_gradients_of_a_kind_of_layer_against_central_differences() -> None:
 
 
 @pytest.mark.usefixtures("toy_layer")
-def test_the_kernels_refuse_a_kind_of_layer_by_its_name(tmp_path: Path) -> None:
+def test_the_kernels_refuse_a_kind_of_layer_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = highway_model()
     model.save_pretrained(tmp_path)
+    monkeypatch.setattr(DensePacker, "pack", lambda *_, **__: pytest.fail("packed before the plan was checked"))
     for dtype in ("float32", "int8"):
         with pytest.raises(InputError, match="the kernels have no part Highway: load the model with backend='numpy'"):
             AutoModel.from_pretrained(tmp_path, "rust", dtype)

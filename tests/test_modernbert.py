@@ -208,12 +208,6 @@ def test_token_types_are_ignored_and_rows_have_no_limit(backend: str) -> None:
     np.testing.assert_array_equal(found.last_hidden_state, model(ids).last_hidden_state)
 
 
-def test_a_model_survives_pickling() -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / "modernbert_biases")
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again([[5, 9, 33]]).last_hidden_state, model([[5, 9, 33]]).last_hidden_state)
-
-
 # --- configurations
 
 

@@ -6,6 +6,7 @@ programs' is tested for recorded models, in test_heads.py and test_engines.py.
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,7 +39,7 @@ from wordpiece_bert.bert.plan.parts import (
     Table,
 )
 from wordpiece_bert.bert.rotary import Rotary
-from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.gradient import compute
@@ -262,9 +263,12 @@ def test_shapes_rows_and_files_of_any_plan(config: DrawnConfig, seed: int) -> No
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         assert read_tensors(f"{folder}/model.safetensors").keys() == shapes.keys()
-        again: Any = AutoModel.from_pretrained(folder)
-        assert again.config.plan() == config.plan()
-        np.testing.assert_array_equal(again(ids, mask).last_hidden_state, found)
+        for again in (AutoModel.from_pretrained(folder), pickle.loads(pickle.dumps(model))):
+            assert again.config.plan() == config.plan()
+            np.testing.assert_array_equal(again(ids, mask).last_hidden_state, found)
+            for (name, x), (other, y) in zip(model.named_parameters(), again.named_parameters(), strict=True):
+                assert name == other
+                np.testing.assert_array_equal(x, y)
 
 
 @given(config=configs(largest=8))
@@ -308,3 +312,14 @@ def test_parts_that_do_not_go_together_are_refused_by_name(fields: dict[str, Any
         DrawnConfig(**fields).plan()
     with pytest.raises(ConfigError, match=r"encoder\.ln: a Norm of the kind 'rms' has no bias"):
         Norm("encoder.ln", 1e-5, kind="rms")
+
+
+def test_a_layer_without_norms_is_not_trained_by_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DrawnConfig, "_norm", lambda *_: None)
+    model = random_model(
+        DrawnForTokenClassification, DrawnConfig(vocab_size=40, id2label=THREE, embedding_norm=False), "numpy"
+    )
+    network = Network(model)
+    batch = batch_of("TokenClassification", np.random.default_rng(3))
+    with pytest.raises(InputError, match="no gradients of a part Mlp without a norm before it: use backend='numpy'"):
+        compute(network, network.parameters(model), batch, PassOptions(), engine=RustTraining())

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import zlib
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from test_pretraining_reference import SPECIAL
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.journal import Journal
+from wordpiece_bert.pretraining.row_options import RowOptions
 from wordpiece_bert.pretraining.schema import RowSchema
 from wordpiece_bert.pretraining.sinks.arrays import ArrayFolder
 from wordpiece_bert.pretraining.sinks.mds import MdsFolder
@@ -250,19 +252,20 @@ def builder_of(
     masking: _core.MaskingRules | None = None,
     **more: Any,
 ) -> _core.ExampleBuilder:
+    length, window, most = packing or (None, 1, None)
     return _core.ExampleBuilder(
         *arrays_of(shard, more.get("dtype", "uint16")),
-        objective=options.objective,
-        max_length=options.max_length,
-        short_seq_prob=options.short_seq_prob,
-        min_sentences=options.min_sentences,
-        seed=options.seed,
-        pass_number=pass_number,
-        cls_id=SPECIAL.cls,
-        sep_id=SPECIAL.sep,
-        packing=packing,
-        masking=masking,
-        threads=more.get("threads", 1),
+        RowOptions(
+            **vars(options),
+            cls_id=SPECIAL.cls,
+            sep_id=SPECIAL.sep,
+            packing=length,
+            packing_window=window,
+            max_sequences_per_row=most,
+        ),
+        pass_number,
+        masking,
+        more.get("threads", 1),
     )
 
 
@@ -277,13 +280,7 @@ def rules(options: reference.MaskOptions) -> _core.MaskingRules:
         TOK._inner,
         TOK.all_special_ids,
         TOK.mask_token_id,
-        probability=options.probability,
-        unit=options.unit_kind,
-        max_predictions=options.max_predictions,
-        masked=options.masked,
-        random=options.random,
-        span_probability=options.span_probability,
-        max_span_length=options.max_span_length,
+        vars(options) | {"unit": options.unit_kind},
     )
 
 
@@ -472,19 +469,7 @@ def test_the_rest_of_a_block_has_its_last_rows(
 
 def test_arrays_that_do_not_fit_together_are_refused() -> None:
     ids, sentences, documents, document_ids = arrays_of([reference.Document(0, [[5, 6], [7]])], "uint16")
-    options: dict[str, Any] = {
-        "objective": "text",
-        "max_length": 8,
-        "short_seq_prob": 0.1,
-        "min_sentences": 1,
-        "seed": 0,
-        "pass_number": 0,
-        "cls_id": 2,
-        "sep_id": 3,
-        "packing": None,
-        "masking": None,
-        "threads": 1,
-    }
+    options, rest = RowOptions(objective="text", max_length=8, cls_id=2, sep_id=3), (0, None, 1)
     for broken in (
         (ids[:2], sentences, documents, document_ids),
         (ids, sentences[::-1].copy(), documents, document_ids),
@@ -492,11 +477,11 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
         (ids, sentences, documents, document_ids[:0]),
     ):
         with pytest.raises(InputError, match="do not fit together"):
-            _core.ExampleBuilder(*broken, **options)
+            _core.ExampleBuilder(*broken, options, *rest)
     with pytest.raises(InputError, match="uint16 or uint32"):
-        _core.ExampleBuilder(ids.astype(np.int64), sentences, documents, document_ids, **options)
+        _core.ExampleBuilder(ids.astype(np.int64), sentences, documents, document_ids, options, *rest)
     with pytest.raises(InputError, match="objective"):
-        _core.ExampleBuilder(ids, sentences, documents, document_ids, **{**options, "objective": "mlm"})
+        _core.ExampleBuilder(ids, sentences, documents, document_ids, replace(options, objective="mlm"), *rest)
 
 
 def test_a_failed_write_leaves_no_complete_file(tmp_path: Path) -> None:

@@ -311,6 +311,14 @@ def test_the_stub_has_the_names_of_the_binding() -> None:
     assert {name for name in stubbed if not name.startswith("_")} == public
 
 
+def test_no_function_of_the_binding_has_more_than_eight_parameters() -> None:
+    tree = ast.parse((ROOT / "python" / "wordpiece_bert" / "_core.pyi").read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            names = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)} - {"self", "cls"}
+            assert len(names) <= 8, f"{node.name}, line {node.lineno}"
+
+
 def imported_by(statement: str) -> set[str]:
     code = f"import sys; before = set(sys.modules)\n{statement}\nprint(*(set(sys.modules) - before), sep='\\n')"
     return set(

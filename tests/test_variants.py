@@ -7,7 +7,6 @@ test_engines.py; here are other shapes, the older namings of weights and configu
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -64,15 +63,6 @@ def test_half_precision_weights_and_products(dtype: str) -> None:
     found, wanted = model(ids).last_hidden_state, expected(ids).last_hidden_state
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 if dtype == "float32" else 0.1)
     assert dtype == "float32" or np.abs(found - wanted).max() > 1e-4
-
-
-def test_a_model_survives_pickling() -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / "nomic_wide_heads")
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again([[5, 9, 33]]).last_hidden_state, model([[5, 9, 33]]).last_hidden_state)
-    for (name, x), (other, y) in zip(model.named_parameters(), again.named_parameters(), strict=True):
-        assert name == other
-        np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.parametrize("backend", ["rust", "numpy"])

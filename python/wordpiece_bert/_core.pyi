@@ -47,6 +47,7 @@ __all__ = [
     "_restore_encoding",
     "_same_objects",
     "adamw_step",
+    "check_plan",
     "cross_entropy",
     "default_threads",
     "dense",
@@ -318,6 +319,7 @@ def dense(
     threads: int | None = None,
     instruction_set: str | None = None,
 ) -> npt.NDArray[np.float32]: ...
+def check_plan(plan: Plan) -> None: ...
 def quantize(weight: _Stored, factors: npt.NDArray[np.float32]) -> _Int8 | None: ...
 def kernel_instruction_sets() -> list[str]: ...
 def describe_products(dtype: str, instruction_set: str | None = None) -> tuple[str, str, bool, str]: ...
@@ -698,14 +700,7 @@ class MaskingRules:
         tokenizer: Tokenizer,
         special_ids: Sequence[int],
         mask_id: int,
-        *,
-        probability: float,
-        unit: str,
-        max_predictions: int | None,
-        masked: float,
-        random: float,
-        span_probability: float,
-        max_span_length: int,
+        options: Mapping[str, Any],
     ) -> Self: ...
     @property
     def size(self) -> int: ...
@@ -790,9 +785,32 @@ class TokenStoreBuilder:
     ) -> list[dict[str, Any]]: ...
     def finish(self) -> list[dict[str, Any]]: ...
 
-# The rows of one pass over one shard of a store, in blocks whose bounds do not depend on `threads`. `packing` is
-# (length of packed rows, window, most sequences in a row). With `masking` masks are static. counts: short_targets,
-# lone_sentences, rows_dropped, tokens_cut, truncated, sentences_divided, candidates, masked, random, kept, capped.
+#: The options of rows; `packing` is the length of packed rows.
+class _RowOptions(Protocol):
+    @property
+    def objective(self) -> str: ...
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def short_seq_prob(self) -> float: ...
+    @property
+    def min_sentences(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def cls_id(self) -> int: ...
+    @property
+    def sep_id(self) -> int: ...
+    @property
+    def packing(self) -> int | None: ...
+    @property
+    def packing_window(self) -> int: ...
+    @property
+    def max_sequences_per_row(self) -> int | None: ...
+
+# The rows of one pass over one shard of a store, in blocks whose bounds do not depend on `threads`; masks are static.
+# counts: short_targets, lone_sentences, rows_dropped, tokens_cut, truncated, sentences_divided, candidates, masked,
+# random, kept, capped.
 @final
 class ExampleBuilder:
     def __new__(
@@ -801,16 +819,8 @@ class ExampleBuilder:
         sentence_offsets: npt.NDArray[np.int64],
         document_offsets: npt.NDArray[np.int64],
         document_ids: npt.NDArray[np.uint64],
-        *,
-        objective: str,
-        max_length: int,
-        short_seq_prob: float,
-        min_sentences: int,
-        seed: int,
+        options: _RowOptions,
         pass_number: int,
-        cls_id: int,
-        sep_id: int,
-        packing: tuple[int, int, int | None] | None,
         masking: MaskingRules | None,
         threads: object,
     ) -> Self: ...

@@ -14,14 +14,14 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.base import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved
-from wordpiece_bert.bert.checkpoint.names import POOLER
+from wordpiece_bert.bert.checkpoint.names import POOLER, renamed
 from wordpiece_bert.bert.engines.packing import quantized_table
 from wordpiece_bert.bert.inputs import Inputs, check_inputs, check_rows
 from wordpiece_bert.bert.outputs import BertOutput
 from wordpiece_bert.bert.parameters import INPUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -57,6 +57,8 @@ class BertModel(Model):
 
     #: The prefix of the encoder's weights in the checkpoint of a model with a head.
     _prefix: ClassVar[str] = "bert."
+    #: Parts of BERT's names, with what checkpoints have in their place: see `renamed`.
+    _renames: ClassVar[Mapping[str, str]] = {}
     #: What the names of the layers' weights begin with, if layers may have no other tensors: see `Layout`.
     _layers: ClassVar[str] = ""
     #: Whether hidden_states are the outputs of the layers alone: without the embeddings, and before the last norm.
@@ -68,7 +70,7 @@ class BertModel(Model):
     def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
         """Return the name in a checkpoint of this class for one of BERT's names."""
         del config  # used by ALBERT
-        return name
+        return renamed(name, cls._renames)
 
     @classmethod
     def _layout(cls, config: BertConfig) -> Layout:

@@ -7,6 +7,7 @@ in its module ``training``; it reads the model's plan, and weights and gradients
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from wordpiece_bert.bert.disentangled import convolution_as_dense
 from wordpiece_bert.bert.disentangled_gradients import convolution_of_dense
 from wordpiece_bert.bert.plan.parts import Attention, Convolution, Distances, Table
 from wordpiece_bert.bert.rotary import frequencies
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.encoder import EncoderPass
 from wordpiece_bert.finetune.weights import EncoderWeights
@@ -42,9 +44,17 @@ def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> 
     Raises
     ------
     InputError
-        The kernels do not compute a part of the model's plan.
+        The kernels do not compute a part of the model's plan, or its gradients.
     """
     plan = _each_once(network)
+    for layer in plan.layers:
+        for before, part in pairwise(layer):
+            # The kernels keep what norms return, and have the input of a later sub-layer again from it.
+            if not (part.body.reads_first or part.before or before.after or before.again):
+                kind = type(part.body).__name__
+                raise InputError(
+                    f"the kernels have no gradients of a part {kind} without a norm before it: use backend='numpy'"
+                )
     rotaries = dict.fromkeys(
         part.body.rotary for _, part in plan.bodies() if isinstance(part.body, Attention) and part.body.rotary
     )

@@ -157,7 +157,7 @@ class Masking:
         self._tokenizer = tokenizer
         self._options = options
         self._pad_id = tokenizer.pad_token_id or 0
-        self._rules = _core.MaskingRules(core, marked_special_ids(tokenizer), tokenizer.mask_token_id, **options)
+        self._rules = _core.MaskingRules(core, marked_special_ids(tokenizer), tokenizer.mask_token_id, options)
 
     @property
     def pad_id(self) -> int:

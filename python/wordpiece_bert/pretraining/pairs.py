@@ -20,6 +20,7 @@ from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining.masking import Masking, Seed, seed_of
 from wordpiece_bert.pretraining.parameters import ROWS
 from wordpiece_bert.pretraining.parts import masked_rows
+from wordpiece_bert.pretraining.row_options import RowOptions
 from wordpiece_bert.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -122,20 +123,16 @@ def next_sentence_pairs(
     if cls_id is None or sep_id is None:
         raise ConfigError("the tokenizer has no [CLS] or no [SEP] token, which pairs need")
     tokens = _TokenizedDocuments(documents, tokenizer)
+    options = RowOptions(
+        max_length=max_length, short_seq_prob=short_seq_prob, seed=seed_of(seed), cls_id=cls_id, sep_id=sep_id
+    )
     builder = _core.ExampleBuilder(
         tokens.ids,
         tokens.sentence_offsets,
         tokens.document_offsets,
         np.arange(len(tokens.document_offsets) - 1, dtype=np.uint64),
-        objective="nsp",
-        max_length=max_length,
-        short_seq_prob=short_seq_prob,
-        min_sentences=1,
-        seed=seed_of(seed),
+        options,
         pass_number=0,
-        cls_id=cls_id,
-        sep_id=sep_id,
-        packing=None,
         masking=None,
         threads=1,
     )

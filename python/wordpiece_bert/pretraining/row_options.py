@@ -123,25 +123,15 @@ class RowOptions:
 
     def builder(self, shard: StoreShard, pass_number: int, threads: int | None) -> _core.ExampleBuilder:
         """Return the rows of one pass over one shard."""
-        packing = None
-        if self.packing is not None:
-            packing = (self.packing, self.packing_window, self.max_sequences_per_row)
         return _core.ExampleBuilder(
             shard.ids,
             shard.sentence_offsets,
             shard.document_offsets,
             shard.document_ids,
-            objective=self.objective,
-            max_length=self.max_length,
-            short_seq_prob=self.short_seq_prob,
-            min_sentences=self.min_sentences,
-            seed=self.seed,
-            pass_number=pass_number,
-            cls_id=self.cls_id,
-            sep_id=self.sep_id,
-            packing=packing,
-            masking=None if self.masking is None else rules_of(self.masking),
-            threads=threads,
+            self,
+            pass_number,
+            None if self.masking is None else rules_of(self.masking),
+            threads,
         )
 
 

@@ -107,6 +107,8 @@ mod _core {
     #[pymodule_export]
     use super::panics::_panic;
     #[pymodule_export]
+    use super::plan::check_plan;
+    #[pymodule_export]
     use super::pretraining::{
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
         TokenStoreBuilder, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,

@@ -12,7 +12,7 @@ use wordpiece_kernels::plan::{
     Residual, Step,
 };
 
-use crate::error;
+use crate::error::{self, guarded};
 use crate::names::activation_of;
 use crate::text::Utf8String;
 
@@ -32,6 +32,12 @@ pub fn read(plan: &Bound<'_, PyAny>) -> PyResult<Plan<Names>> {
         layers.push(layer?.try_iter()?.map(|part| reader.residual(&part?)).collect::<PyResult<Vec<_>>>()?);
     }
     Ok(Plan { embeddings, layers, last: norm(plan, "last")? })
+}
+
+/// Refuse a plan that has a part which the kernels do not compute, before any weight is packed.
+#[pyfunction]
+pub fn check_plan(plan: &Bound<'_, PyAny>) -> PyResult<()> {
+    guarded(|| read(plan).map(drop))
 }
 
 /// Returns the plan with each layer of the same weights once, and the number of each layer's in it.

@@ -35,6 +35,7 @@ __all__ = [
     "listed",
     "norm_shapes",
     "present_names",
+    "renamed",
     "resolve",
 ]
 
@@ -380,3 +381,18 @@ def listed(names: Iterable[str]) -> str:
     names = list(names)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(map(quoted, names[:_LISTED])) + more if names else "nothing"
+
+
+def renamed(name: str, names: Mapping[str, str]) -> str:
+    """Rename a weight: replace the first part of `names` that occurs in it, and the prefix of the layers.
+
+    >>> from wordpiece_bert.bert.checkpoint.names import renamed
+    >>> renamed("encoder.layer.0.output.dense.bias", {"encoder.layer.": "layers.", ".output.dense.": ".out."})
+    'layers.0.out.bias'
+    """
+    layers = "encoder.layer."
+    for part, other in names.items():
+        if part != layers and part in name:
+            name = name.replace(part, other, 1)
+            break
+    return name.replace(layers, names.get(layers, layers), 1)

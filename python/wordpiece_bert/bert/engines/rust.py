@@ -68,7 +68,7 @@ class RustEncoder:
     Raises
     ------
     InputError
-        The CPU does not support the instruction set.
+        The CPU does not support the instruction set, or the kernels do not compute a part of the model's plan.
     """
 
     #: Rows are laid out one after the other, without padding.
@@ -84,6 +84,7 @@ class RustEncoder:
     ) -> None:
         self._config = config
         self._plan = config.plan()
+        _core.check_plan(self._plan)
         weights = with_tables_loaded(self._plan, weights)
         packer = DensePacker(weights, dtype, instruction_set)
         self._pack(weights, packer, calibration)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     #: and columns.
     Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array, Array], str]
 
-__all__ = ["PackedLayerWeight", "stored", "stored_dense", "stored_norm"]
+__all__ = ["PackedLayerWeight", "stored", "stored_dense"]
 
 #: The dtypes of weights that are stored in another one than they came in, by the dtype of the products.
 _DTYPES = {"bfloat16": BFLOAT16, "int8": np.dtype(np.int8)}
@@ -56,13 +56,6 @@ def stored_dense(weights: Mapping[str, AnyArray], name: str, scratch: Scratch | 
     if bias is None:
         return stored(weight), np.zeros(len(weight), np.float32)
     return stored(weight), np.ascontiguousarray(widen(bias))
-
-
-def stored_norm(weights: Mapping[str, AnyArray], name: str) -> tuple[Array, Array]:
-    """Return γ and β of a norm for the kernels; without a bias, β is 0."""
-    weight, bias = widen(weights[f"{name}.weight"]), weights.get(f"{name}.bias")
-    beta = np.zeros_like(weight) if bias is None else widen(bias)
-    return np.ascontiguousarray(weight), np.ascontiguousarray(beta)
 
 
 def stored(weight: AnyArray | Int8Weight) -> Stored:

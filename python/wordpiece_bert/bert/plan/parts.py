@@ -337,7 +337,7 @@ def _ranked(part: object, rank: int) -> Iterator[tuple[int, Weighted]]:
             yield from _ranked(one, rank)
         return
     rank = _RANKS.get(type(part.body if isinstance(part, Residual) else part), rank)
-    if isinstance(part, Dense | Norm | Table | Convolution):
+    if isinstance(part, Weighted):
         yield rank, part
     elif is_dataclass(part):
         for field in sorted(fields(part), key=lambda field: field.name != "before"):

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from wordpiece_bert.bert.checkpoint.names import renamed
 from wordpiece_bert.bert.config import MOST_LAYERS, SIZES, BertConfig
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
@@ -21,7 +22,6 @@ from wordpiece_bert.bert.heads.kinds import (
 )
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import bert_plan, embeddings
-from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from wordpiece_bert.bert.losses import IGNORED, cross_entropy, soft_cross_entrop
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import attention, layer_name, mlp, norm_last, tables
 from wordpiece_bert.bert.plan.parts import Convolution, Dense, Embeddings, Norm, Plan, Relative, Residual, Table
-from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -279,15 +278,10 @@ class DebertaV2Model(BertModel):
     """The DeBERTa encoder, version 2 or 3. token_type_ids are ignored by models without token types."""
 
     config_class = DebertaV2Config
+    _renames = _NAMES
     _prefix = "deberta."
     _layers = "encoder.layer."
     _pretraining_heads = ("cls.", "lm_predictions.", "mask_predictions.", "pooler.")
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return the name in a checkpoint of DeBERTa for one of BERT's names."""
-        del config
-        return renamed(name, _NAMES)
 
     @classmethod
     def _renamed(

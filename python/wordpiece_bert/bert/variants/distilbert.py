@@ -20,7 +20,6 @@ from wordpiece_bert.bert.heads.kinds import (
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import attention, embeddings, mlp, norm_last
 from wordpiece_bert.bert.plan.parts import Plan
-from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,14 +100,9 @@ class DistilBertModel(BertModel):
     """The DistilBERT encoder. token_type_ids are accepted and ignored, as in transformers."""
 
     config_class = DistilBertConfig
+    _renames = _NAMES
     _prefix = "distilbert."
     _pretraining_heads = ("vocab_transform.", "vocab_layer_norm.", "vocab_projector.")
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return the name in a checkpoint of DistilBERT for one of BERT's names."""
-        del config
-        return renamed(name, _NAMES)
 
 
 class DistilBertForMaskedLM(MaskedLM):

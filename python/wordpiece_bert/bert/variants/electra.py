@@ -25,7 +25,6 @@ from wordpiece_bert.bert.inputs import check_targets
 from wordpiece_bert.bert.losses import binary_cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import bert_plan, embeddings
-from wordpiece_bert.bert.variants.names import renamed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,14 +82,9 @@ class ElectraModel(BertModel):
     """The ELECTRA encoder; hidden_states[0] is the input of the first layer, after the projection, [B, S, H]."""
 
     config_class = ElectraConfig
+    _renames: ClassVar = {"embeddings.projection.": "embeddings_project."}
     _prefix = "electra."
     _pretraining_heads = ("discriminator_predictions.", "generator_predictions.", "generator_lm_head.")
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return the name in a checkpoint of ELECTRA for one of BERT's names."""
-        del config
-        return renamed(name, {"embeddings.projection.": "embeddings_project."})
 
 
 class ElectraForPreTraining(LabelledModel):

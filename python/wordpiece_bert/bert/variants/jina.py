@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.bert.checkpoint.names import renamed
 from wordpiece_bert.bert.config import LARGEST_SIZE, MUST_BE, BertConfig, refuse
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.bert import BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import attention, embeddings, gated_mlp, layer_name, norm_last, pooler
 from wordpiece_bert.bert.plan.parts import Norm, Plan, Slopes
-from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:

@@ -32,7 +32,6 @@ from wordpiece_bert.bert.plan.building import attention, gated_mlp, norm_first, 
 from wordpiece_bert.bert.plan.parts import Embeddings, Norm, Plan
 from wordpiece_bert.bert.poolings import first_token
 from wordpiece_bert.bert.rotary import Rotary
-from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.rotated import RotatedConfig
 
 if TYPE_CHECKING:
@@ -271,6 +270,7 @@ class ModernBertModel(BertModel):
     """The ModernBERT encoder. It has no token types, which are ignored, no table of positions and no pooler."""
 
     config_class = ModernBertConfig
+    _renames = _NAMES
     _prefix = "model."
     _layers = "layers."
     _pretraining_heads = ("head.", "decoder.")
@@ -278,11 +278,6 @@ class ModernBertModel(BertModel):
         "Wqkv": ("Wqkv.query", "Wqkv.key", "Wqkv.value"),
         "Wi": ("Wi.gate", "Wi.up"),
     }
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        del config
-        return renamed(name, _NAMES)
 
 
 def _norm(name: str, config: ModernBertConfig) -> dict[str, Shape]:

@@ -20,7 +20,6 @@ from wordpiece_bert.bert.heads.kinds import (
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import bert_plan
 from wordpiece_bert.bert.plan.parts import Distances, Table
-from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.positions import counted_positions, packed_positions
 
 if TYPE_CHECKING:
@@ -146,14 +145,9 @@ class MPNetModel(BertModel):
     """The MPNet encoder. token_type_ids are accepted and ignored."""
 
     config_class = MPNetConfig
+    _renames = _NAMES
     _prefix = "mpnet."
     _pretraining_heads = ("lm_head.",)
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return the name in a checkpoint of MPNet for one of BERT's names."""
-        del config
-        return renamed(name, _NAMES)
 
 
 class MPNetForMaskedLM(MaskedLM):

@@ -22,7 +22,6 @@ from wordpiece_bert.bert.plan.building import attention, gated_mlp, norm_first, 
 from wordpiece_bert.bert.plan.parts import Embeddings, Norm, Plan
 from wordpiece_bert.bert.rotary import Rotary
 from wordpiece_bert.bert.stored_tensor import loaded
-from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.rotated import RotatedConfig
 from wordpiece_bert.errors import CheckpointError, ConfigError
 
@@ -154,17 +153,12 @@ class NeoBertModel(BertModel):
     """The NeoBERT encoder. It has no pooler, and hidden_states are the outputs of the layers, before the last norm."""
 
     config_class = NeoBertConfig
+    _renames = _NAMES
     _prefix = "model."
     _layers = "transformer_encoder."
     _pretraining_heads = ("decoder.",)
     _fused: ClassVar[Mapping[str, tuple[str, ...]]] = {"ffn.w12": ("ffn.w12.gate", "ffn.w12.up")}
     _layers_only: ClassVar[bool] = True
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return the name in a checkpoint of NeoBERT for one of BERT's names."""
-        del config
-        return renamed(name, _NAMES)
 
     @classmethod
     def _renamed(

@@ -17,7 +17,6 @@ from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import attention, embeddings, gated_mlp, norm_last, pooler
 from wordpiece_bert.bert.plan.parts import Plan
 from wordpiece_bert.bert.rotary import Rotary
-from wordpiece_bert.bert.variants.names import renamed
 from wordpiece_bert.bert.variants.rotated import RotatedConfig
 from wordpiece_bert.errors import CheckpointError
 
@@ -181,17 +180,12 @@ class RotaryModel(BertModel):
     """
 
     config_class: ClassVar[type[RotaryConfig]] = RotaryConfig
+    _renames = _NAMES
 
     #: Prefixes that older code put before the names of the encoder's weights.
     _older_prefixes: ClassVar[tuple[str, ...]] = ()
     #: Older names of modules, as patterns, and what they are now.
     _older_modules: ClassVar[tuple[tuple[str, str], ...]] = ()
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return the name of a module's weight for one of BERT's names."""
-        del config
-        return renamed(name, _NAMES)
 
     @classmethod
     def _renamed(cls, weights: Tensors, config: BertConfig, source: str) -> Tensors:

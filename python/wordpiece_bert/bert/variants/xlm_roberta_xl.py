@@ -1,7 +1,6 @@
-"""XLM-RoBERTa-XL: XLM-RoBERTa whose norms come before the sub-layers, as in MegatronBERT.
+"""XLM-RoBERTa-XL: XLM-RoBERTa with MegatronBERT's layers, whose norms come before the sub-layers.
 
-Source: Goyal et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling". The embeddings have no
-norm, each sub-layer normalizes its input, and a last norm follows the last layer (`functional.norm_first_layer`).
+Source: Goyal et al. 2021, "Larger-Scale Transformers for Multilingual Masked Language Modeling".
 """
 
 from __future__ import annotations
@@ -10,18 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from wordpiece_bert.bert.plan.building import norm_first_plan
-from wordpiece_bert.bert.variants.names import renamed
-from wordpiece_bert.bert.variants.roberta import (
-    RobertaConfig,
-    RobertaForMaskedLM,
-    RobertaForQuestionAnswering,
-    RobertaForSequenceClassification,
-    RobertaForTokenClassification,
-    RobertaModel,
-)
+from wordpiece_bert.bert.variants import roberta
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
@@ -33,15 +23,9 @@ __all__ = [
     "XLMRobertaXLModel",
 ]
 
-_NAMES = {
-    ".attention.ln.": ".attention.self_attn_layer_norm.",
-    "encoder.ln.": "encoder.LayerNorm.",
-    ".ln.": ".LayerNorm.",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
-class XLMRobertaXLConfig(RobertaConfig):
+class XLMRobertaXLConfig(roberta.RobertaConfig):
     """Sizes and settings of an XLM-RoBERTa-XL model: the fields of `RobertaConfig`.
 
     Examples
@@ -49,8 +33,6 @@ class XLMRobertaXLConfig(RobertaConfig):
     >>> from wordpiece_bert.bert import XLMRobertaConfig, XLMRobertaXLConfig
     >>> XLMRobertaConfig().plan().last, XLMRobertaXLConfig().plan().last.name
     (None, 'encoder.ln')
-    >>> XLMRobertaXLConfig().num_hidden_layers
-    36
     """
 
     vocab_size: int = 250_880
@@ -64,41 +46,35 @@ class XLMRobertaXLConfig(RobertaConfig):
     model_type: str = "xlm-roberta-xl"
 
     def _plan(self) -> Plan:
-        """Return the layers of the model: MegatronBERT's layers, without dropout after the feed-forward networks."""
         return norm_first_plan(self, output_dropout="")
 
 
-class XLMRobertaXLModel(RobertaModel):
+class XLMRobertaXLModel(roberta.RobertaModel):
     """The XLM-RoBERTa-XL encoder; the last of the hidden_states is the one after the last norm."""
 
-    config_class: ClassVar[type[BertConfig]] = XLMRobertaXLConfig
-
-    @classmethod
-    def _name_in_checkpoint(cls, name: str, config: BertConfig) -> str:
-        """Return the name in a checkpoint of XLM-RoBERTa-XL for one of BERT's names."""
-        del config
-        return renamed(name, _NAMES)
+    config_class = XLMRobertaXLConfig
+    _renames: ClassVar = {".attention.ln.": ".attention.self_attn_layer_norm.", ".ln.": ".LayerNorm."}
 
 
-class XLMRobertaXLForMaskedLM(RobertaForMaskedLM):
+class XLMRobertaXLForMaskedLM(roberta.RobertaForMaskedLM):
     """XLM-RoBERTa-XL that predicts masked tokens: logits [B, S, V]."""
 
     _base_model_class = XLMRobertaXLModel
 
 
-class XLMRobertaXLForSequenceClassification(RobertaForSequenceClassification):
+class XLMRobertaXLForSequenceClassification(roberta.RobertaForSequenceClassification):
     """XLM-RoBERTa-XL that classifies texts or pairs: logits [B, labels]."""
 
     _base_model_class = XLMRobertaXLModel
 
 
-class XLMRobertaXLForTokenClassification(RobertaForTokenClassification):
+class XLMRobertaXLForTokenClassification(roberta.RobertaForTokenClassification):
     """XLM-RoBERTa-XL that labels tokens: logits [B, S, labels]."""
 
     _base_model_class = XLMRobertaXLModel
 
 
-class XLMRobertaXLForQuestionAnswering(RobertaForQuestionAnswering):
+class XLMRobertaXLForQuestionAnswering(roberta.RobertaForQuestionAnswering):
     """XLM-RoBERTa-XL that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
 
     _base_model_class = XLMRobertaXLModel

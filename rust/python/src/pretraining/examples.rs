@@ -52,58 +52,64 @@ fn objective_of(name: &str) -> PyResult<Objective> {
     })
 }
 
+/// The options of rows, by the names of the attributes of `wordpiece_bert.pretraining.row_options.RowOptions`.
+#[derive(FromPyObject)]
+struct RowFields {
+    objective: Utf8String,
+    max_length: usize,
+    short_seq_prob: f64,
+    min_sentences: usize,
+    seed: u64,
+    cls_id: u32,
+    sep_id: u32,
+    /// The length of packed rows.
+    packing: Option<usize>,
+    packing_window: usize,
+    max_sequences_per_row: Option<usize>,
+}
+
+impl RowFields {
+    fn core(self, pass: u64) -> PyResult<(RowOptions, Option<Packing>)> {
+        let RowFields { max_length, short_seq_prob, min_sentences, seed, cls_id, sep_id, .. } = self;
+        let objective = objective_of(&self.objective)?;
+        let least = if matches!(objective, Objective::Nsp | Objective::Sop) { 5 } else { 3 };
+        if max_length < least {
+            return Err(error::input(format!("max_length is {max_length}, but rows need at least {least} tokens")));
+        }
+        let (window, max_sequences) = (self.packing_window, self.max_sequences_per_row);
+        let packing = self.packing.map(|length| Packing { length, window, max_sequences });
+        if let Some(Packing { length, .. }) = packing
+            && (length < max_length || window == 0 || max_sequences == Some(0))
+        {
+            return Err(error::input(format!(
+                "rows of {length} tokens, a window of {window} and at most {max_sequences:?} sequences cannot be packed"
+            )));
+        }
+        let options = RowOptions { objective, max_length, short_seq_prob, min_sentences, seed, pass, cls_id, sep_id };
+        Ok((options, packing))
+    }
+}
+
 #[pymethods]
 impl ExampleBuilder {
     /// Begin with the first row. The arrays are the arrays of a shard, usually memory maps; they are kept, not copied.
     ///
-    /// `packing` is the length of packed rows, the window and the most sequences in a row. With `masking`, masks are
-    /// static: they depend on the seed, the pass, and the document and number of each row.
+    /// With `masking`, masks are static: they depend on the seed, the pass, and the document and number of each row.
     #[new]
-    #[pyo3(signature = (ids, sentence_offsets, document_offsets, document_ids, *, objective, max_length, short_seq_prob,
-        min_sentences, seed, pass_number, cls_id, sep_id, packing, masking, threads))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: options by name")]
+    #[allow(clippy::too_many_arguments, reason = "a Python signature: four arrays")]
     fn new(
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         sentence_offsets: Bound<'_, PyArray1<i64>>,
         document_offsets: Bound<'_, PyArray1<i64>>,
         document_ids: Bound<'_, PyArray1<u64>>,
-        objective: Utf8<'_>,
-        max_length: usize,
-        short_seq_prob: f64,
-        min_sentences: usize,
-        seed: u64,
+        options: RowFields,
         pass_number: u64,
-        cls_id: u32,
-        sep_id: u32,
-        packing: Option<(usize, usize, Option<usize>)>,
         masking: Option<&MaskingRules>,
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<ExampleBuilder> {
         guarded(|| {
-            let objective = objective_of(&objective)?;
-            let least = if matches!(objective, Objective::Nsp | Objective::Sop) { 5 } else { 3 };
-            if max_length < least {
-                return Err(error::input(format!("max_length is {max_length}, but rows need at least {least} tokens")));
-            }
-            if let Some((length, window, most)) = packing
-                && (length < max_length || window == 0 || most == Some(0))
-            {
-                return Err(error::input(format!(
-                    "rows of {length} tokens, a window of {window} and at most {most:?} sequences cannot be packed"
-                )));
-            }
-            let options = RowOptions {
-                objective,
-                max_length,
-                short_seq_prob,
-                min_sentences,
-                seed,
-                pass: pass_number,
-                cls_id,
-                sep_id,
-            };
-            let packing = packing.map(|(length, window, max_sequences)| Packing { length, window, max_sequences });
+            let (options, packing) = options.core(pass_number)?;
             let arrays = [ids, sentence_offsets.as_any(), document_offsets.as_any(), document_ids.as_any()];
             let builder = ExampleBuilder {
                 files: MappedFiles::of(py, &arrays.map(Bound::clone))?,

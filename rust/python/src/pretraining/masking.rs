@@ -10,7 +10,7 @@ use wordpiece::pretraining::random::{EpochOrder, Key, text_id};
 
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::text::Utf8;
+use crate::text::{Utf8, Utf8String};
 use crate::tokenizer::Tokenizer;
 
 thread_local! {
@@ -80,6 +80,33 @@ pub fn text_document_id(text: Utf8<'_>) -> u64 {
     text_id(&text)
 }
 
+/// The options of masking, as items of a dict. `unit` is ``"tokens"``, ``"words"`` or ``"spans"``.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct MaskingFields {
+    probability: f64,
+    unit: Utf8String,
+    max_predictions: Option<usize>,
+    masked: f64,
+    random: f64,
+    span_probability: f64,
+    max_span_length: usize,
+}
+
+impl MaskingFields {
+    fn core(self) -> PyResult<MaskingOptions> {
+        let MaskingFields { probability, unit, max_predictions, masked, random, span_probability, max_span_length } =
+            self;
+        let unit = match &*unit {
+            "tokens" => MaskUnit::Tokens,
+            "words" => MaskUnit::Words,
+            "spans" => MaskUnit::Spans,
+            other => return Err(error::input(format!("unit must be 'tokens', 'words' or 'spans', not {other:?}"))),
+        };
+        Ok(MaskingOptions { probability, unit, max_predictions, masked, random, span_probability, max_span_length })
+    }
+}
+
 /// The rules by which tokens are masked; what `wordpiece_bert.pretraining.Masking` wraps.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct MaskingRules {
@@ -88,39 +115,16 @@ pub struct MaskingRules {
 
 #[pymethods]
 impl MaskingRules {
-    /// Create the rules for a tokenizer. `unit` is ``"tokens"``, ``"words"`` or ``"spans"``; shares are not checked.
+    /// Create the rules for a tokenizer; shares are not checked.
     #[new]
-    #[pyo3(signature = (tokenizer, special_ids, mask_id, *, probability, unit, max_predictions, masked, random,
-        span_probability, max_span_length))]
-    #[allow(clippy::too_many_arguments, reason = "a Python signature: options by name")]
     fn new(
         tokenizer: &Tokenizer,
         special_ids: Vec<u32>,
         mask_id: u32,
-        probability: f64,
-        unit: Utf8<'_>,
-        max_predictions: Option<usize>,
-        masked: f64,
-        random: f64,
-        span_probability: f64,
-        max_span_length: usize,
+        options: MaskingFields,
     ) -> PyResult<MaskingRules> {
         guarded(|| {
-            let unit = match &*unit {
-                "tokens" => MaskUnit::Tokens,
-                "words" => MaskUnit::Words,
-                "spans" => MaskUnit::Spans,
-                _ => return Err(error::input(format!("unit must be 'tokens', 'words' or 'spans', not {:?}", &*unit))),
-            };
-            let options = MaskingOptions {
-                probability,
-                unit,
-                max_predictions,
-                masked,
-                random,
-                span_probability,
-                max_span_length,
-            };
+            let options = options.core()?;
             let classes = TokenClasses::of(tokenizer.definition(), special_ids);
             // The rules have a byte for each id up to the largest.
             let largest = tokenizer.definition().vocab.max_id().unwrap_or(0);
