@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -389,6 +388,7 @@ def test_utf_16_without_a_mark_is_refused(
     order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], stdin: Callable[[bytes], None]
 ) -> None:
     """Letters of ASCII with NULs between them are valid UTF-8."""
+    pyarrow = pytest.importorskip("pyarrow")
     file = tmp_path / "a.csv"
     file.write_bytes("text,label\na film,good\nbread,bad\n".encode(order))
     for command in (

@@ -71,9 +71,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="MODEL",
         help="minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
     )
-    parser.add_argument(
-        "--normalize", action="store_true", help="scale each vector to length 1 (minilm's have it already)"
-    )
+    parser.add_argument("--normalize", action="store_true", help="scale each vector to length 1 (minilm's have it)")
     parser.add_argument(
         "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
     )
