@@ -18,8 +18,8 @@ from benchmarks.contests import Contest, Entry, Timing
 from benchmarks.model_data import CALIBRATION, ids_of, paragraphs
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.dense.base import transformer_of
 from wordpiece_bert.sentence.dense.body import Call
+from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

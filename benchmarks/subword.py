@@ -29,11 +29,11 @@ from wordpiece_bert import CrossEncoder, SentenceEncoder, bert, tasks
 from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
 from wordpiece_bert.bert.parts import layout_of
 from wordpiece_bert.serve import ServerSettings
-from wordpiece_bert.serve.kinds.base import Options
 from wordpiece_bert.serve.kinds.outputs import MakesVectors
+from wordpiece_bert.serve.kinds.served_model import Options
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

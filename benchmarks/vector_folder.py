@@ -24,11 +24,11 @@ import pyarrow
 import pyarrow.parquet
 
 import wordpiece_bert as wb
-from wordpiece_bert.corpus.fingerprint import Fingerprint
 from wordpiece_bert.sentence import open_vectors
-from wordpiece_bert.sentence.vector_folder.documents import Documents
-from wordpiece_bert.sentence.vector_folder.layout import DENSE, PRECISIONS, Layout
-from wordpiece_bert.sentence.vector_folder.writing import Encoded, write_folder
+from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
+from wordpiece_bert.vectors.documents import Documents
+from wordpiece_bert.vectors.folder_update import Encoded, write_folder
+from wordpiece_bert.vectors.layout import DENSE, PRECISIONS, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from wordpiece_bert.finetune.engines import NumpyTraining
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert import BertConfig, BertModel
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
 
 __all__ = ["EVERYTHING", "LossOnly", "check_engines", "random_model"]
 

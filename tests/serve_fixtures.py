@@ -16,8 +16,8 @@ from serve_client import Client
 from server_process import Server, start, stop
 from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, Tokenizer
 from wordpiece_bert.serve import ServerSettings, create_app
-from wordpiece_bert.serve.loading import load_model
-from wordpiece_bert.subword import tokenizer_of
+from wordpiece_bert.serve.model_loading import load_model
+from wordpiece_bert.tokenizer.subword import tokenizer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wordpiece_bert.corpus.arrow_writer import ArrowWriter
+from wordpiece_bert.tokenizer.corpus.arrow_writer import ArrowWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wordpiece_bert import Tokenizer
-from wordpiece_bert._tokenizer.dividing import token_counts
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.vector_folder.chunking import Chunking, spans_of, token_borders
+from wordpiece_bert.tokenizer.dividing import token_counts
+from wordpiece_bert.vectors.chunking import Chunking, spans_of, token_borders
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -309,7 +309,7 @@ raise SystemExit(code)
         "numpy",
         "numpy._core",
         "wordpiece_bert._core",
-        "wordpiece_bert.tokenizer",
+        "wordpiece_bert.tokenizer.tokenizer",
         "wordpiece_bert.sentence",
         "wordpiece_bert.bert.config",
     ],

@@ -12,7 +12,7 @@ from tiny_models import make_words
 from wordpiece_bert import Tokenizer
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import cluster_words
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 CountVectorizer = pytest.importorskip("sklearn.feature_extraction.text").CountVectorizer
 TEXTS = [

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 import wordpiece_bert as wb
 from small_tokenizer import TEXTS, tokenizer, with_file_settings
 from wordpiece_bert._internal.progress import line_interval
-from wordpiece_bert.corpus import encode as corpus_encode
-from wordpiece_bert.corpus.npy_writer import NpyWriter
-from wordpiece_bert.corpus.texts import TextReader
+from wordpiece_bert.tokenizer.corpus import file_encoder as corpus_encode
+from wordpiece_bert.tokenizer.corpus.npy_writer import NpyWriter
+from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -233,7 +233,7 @@ def test_a_missing_file_raises_file_not_found_error() -> None:
 def test_a_reader_belongs_to_its_process() -> None:
     code = """
         import os, pathlib, wordpiece_bert as wb
-        from wordpiece_bert.corpus.texts import TextReader
+        from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
         pathlib.Path("t").write_text("a\\n" * 10)
         blocks = iter(TextReader("t", block_texts=1))
         next(blocks)
@@ -263,7 +263,7 @@ if int(pyarrow.__version__.partition(".")[0]) >= 18:  # pyarrow 17 writes none
 
 @pytest.mark.parametrize("kind", STRINGS, ids=str)
 def test_columns_of_parquet_are_read(kind: pyarrow.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wordpiece_bert.corpus.parquet.BLOCK_ROWS", 4)
+    monkeypatch.setattr("wordpiece_bert.tokenizer.corpus.parquet.BLOCK_ROWS", 4)
     texts = [*TEXTS, "", "last"]
     column = (
         pyarrow.array(texts, kind)

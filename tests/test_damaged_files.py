@@ -22,7 +22,7 @@ from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.errors import InternalError, WordPieceError
 from wordpiece_bert.finetune import FrozenClassifier
 from wordpiece_bert.sentence import MultiVectors, SparseVectors, maxsim
-from wordpiece_bert.sentence.sparse.vectors import sparse_similarity
+from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ from wordpiece_bert.bert import (
 )
 from wordpiece_bert.bert.disentangled import relative_rows
 from wordpiece_bert.errors import ConfigError, InputError, ModelNotFoundError
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -86,7 +86,7 @@ def test_every_class_refuses_what_it_does_not_have_before_it_reads_weights(
 
     found = loaders(tmp_path)
     monkeypatch.setattr(loading, "open_tensors", read)
-    monkeypatch.setattr("wordpiece_bert.sentence.multi_vector.loading.open_tensors", read)
+    monkeypatch.setattr("wordpiece_bert.sentence.multi_vector.multi_vector_loading.open_tensors", read)
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"dtype": "int4"}, InputError, "dtype must be one of 'float32', 'bfloat16', 'int8', 'auto', not 'int4'"),
         ({"dtype": None}, InputError, "dtype must be one of 'float32', 'bfloat16', 'int8', 'auto', not None"),

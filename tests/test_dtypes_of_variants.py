@@ -15,8 +15,8 @@ from wordpiece_bert.bert import AutoModel, BertModel, NeoBertModel
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import non_finite, read_tensors
 from wordpiece_bert.bert.engines import DTYPES, choose_dtype
-from wordpiece_bert.bert.families import FAMILIES, class_named
-from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.family_table import FAMILIES, class_named
+from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ import os, signal, sys
 import test_extension_format as toy
 from pretraining_folders import tokenizer
 from wordpiece_bert.pretraining import build_examples, formats
-from wordpiece_bert.pretraining.sinks import base
+from wordpiece_bert.pretraining.sinks import row_sink as base
 
 formats.register(toy.ID_LINES)
 base.CHECKPOINT_BYTES = 20_000

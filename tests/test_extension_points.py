@@ -21,7 +21,7 @@ from wordpiece_bert._internal.drawing import Drawing
 from wordpiece_bert.bert import AutoModel, BertConfig, BertForNextSentencePrediction, BertModel, functional, poolings
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.bert.engines.packing import DensePacker
-from wordpiece_bert.bert.families import FAMILIES, Family, Training, register
+from wordpiece_bert.bert.family_table import FAMILIES, Family, Training, register
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.bert.plan.building import layer_name
 from wordpiece_bert.bert.plan.interpreter import Interpreter, Step, kept

@@ -18,7 +18,7 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.evaluation import EmbeddingSimilarityEvaluator
 from wordpiece_bert.sentence import semantic_search
 from wordpiece_bert.serve import ServerSettings, create_app
-from wordpiece_bert.serve.loading import load_model
+from wordpiece_bert.serve.model_loading import load_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable

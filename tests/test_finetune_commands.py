@@ -14,7 +14,7 @@ from killed_runs import finish_after_kills
 from model_files import MODELS
 from wordpiece_bert import tasks
 from wordpiece_bert.bert import AutoModel
-from wordpiece_bert.bert.families import family_of
+from wordpiece_bert.bert.family_table import family_of
 from wordpiece_bert.cli import main
 from wordpiece_bert.finetune import Trainer, TrainingArguments, model_for
 from wordpiece_bert.finetune.loop import TrainingLoop

@@ -24,7 +24,7 @@ from gradient_checks import (
 )
 from kernel_paths import each_path
 from random_models import random_model
-from wordpiece_bert.bert.families import FAMILIES, trainable
+from wordpiece_bert.bert.family_table import FAMILIES, trainable
 from wordpiece_bert.finetune import value_and_grad
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import RustTraining

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wordpiece_bert.bert import AutoModel, ModernBertForMaskedLM
-from wordpiece_bert.bert.families import FAMILIES as BY_TYPE
+from wordpiece_bert.bert.family_table import FAMILIES as BY_TYPE
 from wordpiece_bert.finetune import Trainer, TrainingArguments, pad_collate, value_and_grad
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from command_line import error_of
 from tiny_models import make_sentences
 from wordpiece_bert.cli import main
-from wordpiece_bert.corpus.fingerprint import Fingerprint, TextsDigest, VectorsDigest
-from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
-from wordpiece_bert.corpus.texts import TextReader
-from wordpiece_bert.corpus.vector_files import read_stored, read_vectors
 from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.sentence import SentenceEncoder, distill_static, semantic_search
-from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
+from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
 from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
+from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+from wordpiece_bert.tokenizer.corpus.vector_files import read_stored, read_vectors
+from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint, TextsDigest, VectorsDigest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -315,7 +315,7 @@ def test_vectors_that_another_program_changed_are_refused(kind: str, capsys: pyt
 
 
 def test_new_vectors_are_never_beside_an_old_fingerprint(tmp_path: Path) -> None:
-    from wordpiece_bert.corpus.vectors import vector_writer
+    from wordpiece_bert.tokenizer.corpus.vector_writers import vector_writer
 
     embed("v.npy")
     with vector_writer(tmp_path / "v.npy", 2, "npy") as writer:

@@ -20,6 +20,7 @@ from wordpiece_bert.evaluation import (
     RerankingEvaluator,
     TripletEvaluator,
 )
+from wordpiece_bert.search.paraphrase_mining import mined_pairs
 from wordpiece_bert.sentence import (
     MultiVectors,
     SparseVectors,
@@ -29,9 +30,8 @@ from wordpiece_bert.sentence import (
     quantize_embeddings,
     similarity,
 )
-from wordpiece_bert.sentence.multi_vector import vectors
-from wordpiece_bert.sentence.search.paraphrases import mined_pairs
-from wordpiece_bert.sentence.sparse.vectors import sparse_similarity
+from wordpiece_bert.sentence.multi_vector import multi_vectors as vectors
+from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,7 @@ from wordpiece_bert.bert import (
 )
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.families import FAMILIES
+from wordpiece_bert.bert.family_table import FAMILIES
 from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError, InputError
 

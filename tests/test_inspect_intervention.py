@@ -14,18 +14,18 @@ from test_inspect_attribution import sentences
 from test_inspect_trace import loaded
 from wordpiece_bert import inspect
 from wordpiece_bert.bert.functional import normalize, softmax
-from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.bert.parts import name_in_checkpoint, prefix_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.alignment import align_tokens
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.trace import encoder_of
-from wordpiece_bert.sentence.dense.base import encoder_of as sentence_encoder_of
-from wordpiece_bert.sentence.dense.base import transformer_of
+from wordpiece_bert.sentence.dense.dense_encoder import encoder_of as sentence_encoder_of
+from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
 from wordpiece_bert.sentence.dense.transformer import TransformerBody
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
 
 FOLDERS = [
     "bert_seqcls_single",

@@ -13,9 +13,9 @@ from inspect_fixtures import blanks, folders, reviews
 from wordpiece_bert import inspect
 from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
 from wordpiece_bert.bert.checkpoint import bert_shapes
-from wordpiece_bert.bert.families import FAMILIES
+from wordpiece_bert.bert.families import MegatronBertConfig, MegatronBertForSequenceClassification
+from wordpiece_bert.bert.family_table import FAMILIES
 from wordpiece_bert.bert.functional import softmax
-from wordpiece_bert.bert.variants import MegatronBertConfig, MegatronBertForSequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tasks import Loaded
 

@@ -18,7 +18,7 @@ from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.errors import InputError, MissingPackageError
 from wordpiece_bert.integrations.arrow import embed, encode, encode_texts, ids_to_arrow, vectors_to_arrow
-from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.named_models import encoder_of, import_package, tokenizer_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,8 @@ import pytest
 
 from vector_folders import WIDTH, vector_of, write
 from wordpiece_bert.sentence import open_vectors
-from wordpiece_bert.sentence.vector_folder import collecting, part_files
+from wordpiece_bert.vectors import part_collector as collecting
+from wordpiece_bert.vectors import part_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ import pytest
 
 from model_files import MODELS
 from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.sentence.encoder_loading import encoder_class
 from wordpiece_bert.sentence.folders.kinds import (
     CROSS,
     KINDS,
@@ -19,7 +20,6 @@ from wordpiece_bert.sentence.folders.kinds import (
     Kind,
     kind_of,
 )
-from wordpiece_bert.sentence.loading import encoder_class
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,6 @@ import tiny_models
 from command_line import stdin
 from wordpiece_bert import SentenceEncoder, Tokenizer, WordCounts
 from wordpiece_bert.cli import main
-from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
 from wordpiece_bert.evaluation import read_beir
 from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge, metrics
@@ -26,6 +25,7 @@ from wordpiece_bert.finetune.labels import class_problem
 from wordpiece_bert.finetune.objectives import Columns, Tables, objective_class
 from wordpiece_bert.finetune.questions import question_windows, read_squad
 from wordpiece_bert.pretraining import build_token_store
+from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -475,7 +475,7 @@ def test_a_child_that_is_forked_while_a_name_is_imported_can_import_it() -> None
         began = threading.Event()
         class Slow:
             def find_spec(self, name, path=None, target=None):
-                if name == "wordpiece_bert.tokenizer" and threading.current_thread() is not threading.main_thread():
+                if name == "wordpiece_bert.tokenizer.tokenizer" and threading.current_thread() is not threading.main_thread():
                     began.set()
                     time.sleep(0.5)
         sys.meta_path.insert(0, Slow())

@@ -14,7 +14,7 @@ import tiny_models
 from wordpiece_bert import SentenceEncoder, Tokenizer, open_vectors, write_vectors
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import check_contents, encoder_of, stored_model, tokenizer_of
+from wordpiece_bert.integrations.named_models import check_contents, encoder_of, stored_model, tokenizer_of
 from wordpiece_bert.sentence.source import lasting_name
 
 if TYPE_CHECKING:

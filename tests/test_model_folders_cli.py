@@ -23,8 +23,8 @@ from wordpiece_bert.sentence import (
     retrieve_and_rerank,
 )
 from wordpiece_bert.serve import ServerSettings
-from wordpiece_bert.serve.kinds.base import Options
 from wordpiece_bert.serve.kinds.outputs import MakesVectors
+from wordpiece_bert.serve.kinds.served_model import Options
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 

@@ -27,7 +27,7 @@ from wordpiece_bert.bert import AutoModel, ModernBertConfig, ModernBertForMasked
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path

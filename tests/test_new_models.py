@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from wordpiece_bert.bert import (
-    BertConfig,
-    BertForMaskedLM,
-    BertModel,
-    ElectraConfig,
-    RobertaModel,
-    variants,
-)
-from wordpiece_bert.bert.families import FAMILIES, class_named
+from wordpiece_bert.bert import BertConfig, BertForMaskedLM, BertModel, ElectraConfig, RobertaModel, families
+from wordpiece_bert.bert.family_table import FAMILIES, class_named
 from wordpiece_bert.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,8 +80,8 @@ def test_the_example_of_a_class_is_about_it(name: str) -> None:
 
 def test_type_checkers_see_every_family() -> None:
     """The names are imported when they are first used; for type checkers they stand in the source too."""
-    source = Path(variants.__file__).read_text(encoding="utf-8")
-    modules = {family.module for family in FAMILIES.values() if family.module.startswith(f"{variants.__name__}.")}
+    source = Path(families.__file__).read_text(encoding="utf-8")
+    modules = {family.module for family in FAMILIES.values() if family.module.startswith(f"{families.__name__}.")}
     assert modules == set(re.findall(r"^    from (\S+) import \*$", source, re.MULTILINE))
 
 

@@ -21,7 +21,7 @@ from random_models import check_engines, random_model
 from wordpiece_bert import _core
 from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import read_tensors
-from wordpiece_bert.bert.families import FAMILIES, Family, Training, register
+from wordpiece_bert.bert.family_table import FAMILIES, Family, Training, register
 from wordpiece_bert.bert.heads.kinds import TokenClassification
 from wordpiece_bert.bert.plan.building import attention, gated_mlp, layer_name, mlp, tables
 from wordpiece_bert.bert.plan.parts import (

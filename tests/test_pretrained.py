@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wordpiece_bert as wb
-from wordpiece_bert import _core, pretrained
+from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabWarning
-from wordpiece_bert.pretrained import FolderSettings, load_folder, write_folder
+from wordpiece_bert.tokenizer import pretrained
+from wordpiece_bert.tokenizer.pretrained import FolderSettings, load_folder, write_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining import Masking, PairExample, collate, next_sentence_pairs
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.heads.base import HeadModel
+    from wordpiece_bert.bert.heads.head_model import HeadModel
 
 TOK = tokenizer()
 MASK = TOKENS.index("[MASK]")

@@ -490,7 +490,8 @@ def test_a_run_goes_on_after_the_last_rows_that_are_safe(
 ) -> None:
     """Stopped after some journal lines, a run writes the rest only."""
     from wordpiece_bert.pretraining import journal
-    from wordpiece_bert.pretraining.sinks import base, mds
+    from wordpiece_bert.pretraining.sinks import mds
+    from wordpiece_bert.pretraining.sinks import row_sink as base
 
     if name.endswith("arrow"):
         pytest.importorskip("pyarrow")
@@ -538,7 +539,7 @@ def test_a_run_goes_on_after_the_last_rows_that_are_safe(
 def test_an_unfinished_file_of_another_call_is_replaced(
     to_kill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wordpiece_bert.pretraining.sinks import base
+    from wordpiece_bert.pretraining.sinks import row_sink as base
 
     monkeypatch.setattr(base, "CHECKPOINT_BYTES", 600_000)
     build_examples(to_kill, tmp_path / "whole.jsonl", TOK, seed=1)

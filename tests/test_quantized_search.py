@@ -85,7 +85,7 @@ def test_a_memory_mapped_collection_is_searched_in_groups_of_queries(
     np.save(tmp_path / "bits.npy", corpus)
     mapped = np.load(tmp_path / "bits.npy", mmap_mode="r")
     expected = search(ARRAYS["queries"], corpus, 9, corpus_precision="ubinary")
-    monkeypatch.setattr("wordpiece_bert.sentence.search.nearest._HITS_KEPT", 1)
+    monkeypatch.setattr("wordpiece_bert.sentence.nearest_rows._HITS_KEPT", 1)
     assert np.array_equal(search(ARRAYS["queries"], mapped, 9, corpus_precision="ubinary"), expected)
 
 

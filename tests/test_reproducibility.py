@@ -23,11 +23,11 @@ from model_files import MODELS
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.cli import main
-from wordpiece_bert.corpus.fingerprint import Fingerprint
 from wordpiece_bert.errors import ModelNotFoundError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import semantic_search
-from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
+from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
+from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 
 if TYPE_CHECKING:
     import numpy.typing as npt

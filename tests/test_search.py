@@ -136,7 +136,7 @@ def test_every_instruction_set_finds_the_same(metric: str) -> None:
     ],
 )
 def test_collections_of_other_kinds_are_converted_in_blocks(stored: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wordpiece_bert.sentence.search.nearest._BLOCK_BYTES", 7 * 4 * 10)
+    monkeypatch.setattr("wordpiece_bert.sentence.nearest_rows._BLOCK_BYTES", 7 * 4 * 10)
     rng = np.random.default_rng(7)
     corpus = rng.integers(-3, 4, size=(95, 7)).astype(np.float32)  # exact in every dtype, with ties
     queries = rng.integers(-3, 4, size=(4, 7)).astype(np.float32)
@@ -156,7 +156,7 @@ def test_groups_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     rng = np.random.default_rng(9)
     corpus, queries = rng.normal(size=(80, 12)).astype(np.float32), rng.normal(size=(11, 12)).astype(np.float32)
     expected = hits_of(semantic_search(queries, corpus))
-    monkeypatch.setattr("wordpiece_bert.sentence.search.nearest._HITS_KEPT", 84 * 3)
+    monkeypatch.setattr("wordpiece_bert.sentence.nearest_rows._HITS_KEPT", 84 * 3)
     assert hits_of(semantic_search(queries, corpus)) == expected
 
 
@@ -254,7 +254,7 @@ def test_the_first_stage_may_have_sparse_or_many_vectors(
     encoder, ranker = kind(MODELS / name), models[1]
     vectors = encoder.encode_document(DOCUMENTS)
     scores = encoder.similarity(encoder.encode_query(QUERIES), vectors)
-    monkeypatch.setattr("wordpiece_bert.sentence.search.retrieval._SCORES", 7)  # one query at a time
+    monkeypatch.setattr("wordpiece_bert.search.retrieve_and_rerank._SCORES", 7)  # one query at a time
     for computed in (None, vectors):
         found = retrieve_and_rerank(QUERIES, DOCUMENTS, encoder, top_k=4, document_embeddings=computed)
         for row, answers in zip(scores, found, strict=True):
@@ -271,7 +271,7 @@ def test_pairs_are_scored_in_groups(
     models: tuple[SentenceEncoder, CrossEncoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = retrieve_and_rerank(QUERIES, DOCUMENTS, *models)
-    monkeypatch.setattr("wordpiece_bert.sentence.search.reranking._PAIRS", 4)
+    monkeypatch.setattr("wordpiece_bert.search.pair_scores._PAIRS", 4)
     for one, other in zip(retrieve_and_rerank(QUERIES, DOCUMENTS, *models), expected, strict=True):
         assert [answer["corpus_id"] for answer in one] == [answer["corpus_id"] for answer in other]
 

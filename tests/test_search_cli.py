@@ -15,9 +15,9 @@ import pytest
 from command_line import error_of
 from tiny_models import make_ranker, make_sentences, make_words
 from wordpiece_bert.cli import main
-from wordpiece_bert.corpus.vector_files import read_vectors
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder, retrieve_and_rerank
+from wordpiece_bert.tokenizer.corpus.vector_files import read_vectors
 
 if TYPE_CHECKING:
     from typing import Any

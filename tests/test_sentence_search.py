@@ -147,7 +147,7 @@ def test_semantic_search_gives_the_best_rows_in_order(data: st.DataObject, metri
 def test_mining_does_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = np.random.default_rng(1).normal(size=(40, 8)).astype(np.float32)
     pairs = paraphrase_mining_embeddings(vectors)
-    monkeypatch.setattr("wordpiece_bert.sentence.search.paraphrases._BLOCK", 100)
+    monkeypatch.setattr("wordpiece_bert.search.paraphrase_mining._BLOCK", 100)
     again = paraphrase_mining_embeddings(vectors)
     assert [pair[1:] for pair in again] == [pair[1:] for pair in pairs]
 

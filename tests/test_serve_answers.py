@@ -18,7 +18,7 @@ from serve_fixtures import folders, loaded, server
 from server_process import HEAD, Server, bounded, complaint_of, raw, start, stop
 from wordpiece_bert.serve import create_app, json_answers
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds import base
+from wordpiece_bert.serve.kinds import served_model as base
 from wordpiece_bert.serve.requests import parse_object
 
 if TYPE_CHECKING:

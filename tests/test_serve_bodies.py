@@ -18,7 +18,7 @@ from serve_fixtures import KINDS, TEXTS, _closing, client, encoder, folders, vec
 from wordpiece_bert import SentenceEncoder, Tokenizer, tasks
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.serve import ServerSettings, create_app, exchange
-from wordpiece_bert.serve.loading import load_model
+from wordpiece_bert.serve.model_loading import load_model
 from wordpiece_bert.serve.routes import ROUTES
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ def test_models_have_options_of_their_own(folders: Path) -> None:
 
 def test_a_model_of_several_names_is_loaded_once(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wordpiece_bert import serve
-    from wordpiece_bert.serve import loading
+    from wordpiece_bert.serve import model_loading as loading
 
     loaded: list[str] = []
     load, given = loading.load_model, {}
@@ -113,7 +113,7 @@ def test_a_model_of_several_names_is_loaded_once(folders: Path, monkeypatch: pyt
 def served(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run a command up to where it would load models and serve them: their names, and what the server would get."""
     from wordpiece_bert import serve
-    from wordpiece_bert.serve import loading
+    from wordpiece_bert.serve import model_loading as loading
 
     given: dict[str, Any] = {}
 

@@ -18,7 +18,7 @@ from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge,
 from wordpiece_bert.finetune.data import token_rows
 from wordpiece_bert.sentence import M3Encoder, StaticClassifier
 from wordpiece_bert.serve import ServerSettings, create_app
-from wordpiece_bert.serve.loading import load_model
+from wordpiece_bert.serve.model_loading import load_model
 from wordpiece_bert.serve.routes import ROUTES
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from serve_fixtures import folders
 from server_process import Server, complaint_of, start, stop
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.serve import ServerSettings, create_app
-from wordpiece_bert.serve.loading import load_model
+from wordpiece_bert.serve.model_loading import load_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

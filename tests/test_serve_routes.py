@@ -19,7 +19,7 @@ from wordpiece_bert.sentence import M3Encoder
 from wordpiece_bert.sentence.metrics import similarity
 from wordpiece_bert.serve import ServerSettings, create_app
 from wordpiece_bert.serve.dialects.parts import packed
-from wordpiece_bert.serve.loading import load_model
+from wordpiece_bert.serve.model_loading import load_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,9 +17,9 @@ from serve_client import ask, assert_refused
 from serve_fixtures import PAIR_TOKENIZERS, folders, loaded
 from server_process import Server, bounded, complaint_of, start, stop
 from wordpiece_bert import CrossEncoder, SentenceEncoder
-from wordpiece_bert._tokenizer import shared_core
 from wordpiece_bert.serve import ServerSettings, create_app
-from wordpiece_bert.serve.loading import load_model
+from wordpiece_bert.serve.model_loading import load_model
+from wordpiece_bert.tokenizer import shared_core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

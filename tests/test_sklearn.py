@@ -12,7 +12,7 @@ import tiny_models
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.errors import InputError, WordPieceError
-from wordpiece_bert.sentence.dense.base import body_of
+from wordpiece_bert.sentence.dense.dense_encoder import body_of
 
 if TYPE_CHECKING:
     from pathlib import Path

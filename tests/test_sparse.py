@@ -145,7 +145,7 @@ def test_every_instruction_set_pools_as_numpy(
     twice: bool,
     most: int | None,
 ) -> None:
-    from wordpiece_bert.bert.engines.base import HeadLayers
+    from wordpiece_bert.bert.engines.engine_interface import HeadLayers
 
     rng = np.random.default_rng(seed)
     draw = lambda *shape: rng.standard_normal(shape).astype(np.float32)  # noqa: E731

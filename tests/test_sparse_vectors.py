@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import SparseVectors, pairwise_similarity, similarity
-from wordpiece_bert.sentence.sparse.vectors import sparse_pairwise_similarity, sparse_similarity
+from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_pairwise_similarity, sparse_similarity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_similarity_does_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(1)
     a, b = (SparseVectors.from_dense(np.maximum(rng.standard_normal((k, 50)), 0)) for k in (3, 40))
     expected = sparse_similarity(a, b, "cosine")
-    monkeypatch.setattr("wordpiece_bert.sentence.sparse.vectors._BLOCK", 60)
+    monkeypatch.setattr("wordpiece_bert.sentence.sparse.sparse_vectors._BLOCK", 60)
     assert np.array_equal(sparse_similarity(a, b, "cosine"), expected)
 
 

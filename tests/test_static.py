@@ -32,13 +32,13 @@ from wordpiece_bert.sentence import (
     retrieve_and_rerank,
     semantic_search,
 )
-from wordpiece_bert.sentence.dense.base import body_of
 from wordpiece_bert.sentence.dense.body import Call
-from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.serve import ServerSettings
-from wordpiece_bert.serve.kinds.base import USUAL
 from wordpiece_bert.serve.kinds.outputs import MakesVectors
+from wordpiece_bert.serve.kinds.served_model import USUAL
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 

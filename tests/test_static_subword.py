@@ -21,10 +21,10 @@ from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.sentence import StaticEncoder
 from wordpiece_bert.sentence.dense import table
 from wordpiece_bert.serve import ServerSettings
-from wordpiece_bert.serve.kinds.base import USUAL
+from wordpiece_bert.serve.kinds.served_model import USUAL
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, TruncationWarning
 from wordpiece_bert.finetune.data import sequence_rows
 from wordpiece_bert.serve.pairs import PairEncoder
-from wordpiece_bert.subword import SubwordTokenizer, is_subword
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
 
 if TYPE_CHECKING:
     from pathlib import Path

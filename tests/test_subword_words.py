@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model_files import MODELS, copied
-from wordpiece_bert._tokenizer import shared_core, word_cache
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer import shared_core, word_cache
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,11 +23,12 @@ import pytest
 import wordpiece_bert as wb
 from model_files import sentence_folder
 from wordpiece_bert import _core, corpus
+from wordpiece_bert._internal.lazy import in_full
 from wordpiece_bert._internal.peer_names import PeerName
 from wordpiece_bert.cli.program import COMMANDS
 from wordpiece_bert.errors import MissingPackageError
-from wordpiece_bert.options import EncodeOptions
-from wordpiece_bert.sentence.base import FromPretrained
+from wordpiece_bert.sentence.encoder_base import FromPretrained
+from wordpiece_bert.tokenizer.option_types import EncodeOptions
 from wordpiece_bert.training import options as training_options
 
 ROOT = Path(__file__).parent.parent
@@ -69,17 +70,10 @@ MODULES = [name for name in DOCUMENTED if importable(name)]
 
 #: Top-level modules without a leading underscore that are not for users, and where users find what they define.
 IMPLEMENTATION = {
-    "wordpiece_bert.added_token": "exported by wordpiece_bert",
-    "wordpiece_bert.arrow": "exported by wordpiece_bert",
-    "wordpiece_bert.batch_encoding": "exported by wordpiece_bert",
     "wordpiece_bert.cli": "the command wordpiece-bert",
-    "wordpiece_bert.options": "methods of wordpiece_bert.Tokenizer",
-    "wordpiece_bert.padding": "methods of wordpiece_bert.Tokenizer",
-    "wordpiece_bert.parameters": "descriptions in the docstrings of others",
-    "wordpiece_bert.pretrained": "methods of wordpiece_bert.Tokenizer",
-    "wordpiece_bert.ragged_batch": "exported by wordpiece_bert",
-    "wordpiece_bert.subword": "the tokenizers of SentenceEncoder, CrossEncoder and wordpiece_bert.tasks",
+    "wordpiece_bert.search": "exported by wordpiece_bert.sentence and wordpiece_bert.util",
     "wordpiece_bert.tokenizer": "exported by wordpiece_bert",
+    "wordpiece_bert.vectors": "exported by wordpiece_bert.sentence",
 }
 
 
@@ -171,7 +165,7 @@ print(json.dumps([names, [name for name in names if isinstance(getattr(module, n
 
 def packages() -> list[str]:
     """The public packages, and all others that import their names when they are first used."""
-    inner = [f"wordpiece_bert.bert.{name}" for name in ("heads", "variants")]
+    inner = [f"wordpiece_bert.bert.{name}" for name in ("heads", "families")]
     return [name for name in [*MODULES, *inner] if hasattr(importlib.import_module(name), "__path__")]
 
 
@@ -247,8 +241,8 @@ OUR_NAMES = {"is_pretokenized": "is_split_into_words", "sequence": "text", "inpu
 def test_public_callables_are_found() -> None:
     assert len(CALLABLES) > 150
     assert {
-        "wordpiece_bert._tokenizer.encoding.EncodingCalls.encode",
-        "wordpiece_bert.bert.heads.base.LabelledModel.__call__",
+        "wordpiece_bert.tokenizer.encoding_calls.EncodingCalls.encode",
+        "wordpiece_bert.bert.heads.head_model.LabelledModel.__call__",
     } <= set(CALLABLES)
 
 
@@ -340,7 +334,14 @@ def test_lazy_names_are_the_names_of_their_modules() -> None:
         wb.tokeniser  # noqa: B018
 
 
-LAZY = ("wordpiece_bert", "wordpiece_bert.bert", "wordpiece_bert.bert.heads", "wordpiece_bert.bert.variants")
+LAZY = (
+    "wordpiece_bert",
+    "wordpiece_bert.bert",
+    "wordpiece_bert.bert.heads",
+    "wordpiece_bert.bert.families",
+    "wordpiece_bert.tokenizer",
+    "wordpiece_bert.corpus",
+)
 
 
 @pytest.mark.parametrize("package", [*LAZY, "wordpiece_bert.sentence"])
@@ -350,7 +351,7 @@ def test_every_name_of_a_lazy_package_is_importable(package: str) -> None:
     for name in module.__all__:
         value = getattr(module, name)
         if name in module._MODULES:
-            assert value is getattr(importlib.import_module(f"{package}.{module._MODULES[name]}"), name)
+            assert value is getattr(importlib.import_module(in_full(package, module._MODULES[name])), name)
     for name in ("tokeniser", "_tokeniser"):
         with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
             getattr(module, name)
@@ -381,10 +382,23 @@ def test_a_first_vector_imports_only_what_it_needs(tmp_path: Path) -> None:
     assert "wordpiece_bert.bert.model" in modules
     unused = {"asyncio", "hashlib", "secrets", "tempfile", "zipfile", "pickle", "ssl", "urllib.request", "uuid"}
     unused |= {f"wordpiece_bert.bert.{name}" for name in ("heads.bert", "heads.kinds", "losses")}
-    unused |= {f"wordpiece_bert.bert.variants.{name}" for name in ("albert", "distilbert", "electra", "mpnet")}
+    unused |= {f"wordpiece_bert.bert.families.{name}" for name in ("albert", "distilbert", "electra", "mpnet")}
     unused |= {f"wordpiece_bert.bert.checkpoint.{name}" for name in ("torch_files", "tensorflow_files", "pickles")}
-    unused |= {f"wordpiece_bert.{name}" for name in ("cli", "corpus", "inspect", "pretraining", "tasks", "training")}
-    unused |= {f"wordpiece_bert.sentence.{name}" for name in ("cross_encoder", "search")}
+    unused |= {
+        f"wordpiece_bert.{name}"
+        for name in (
+            "cli",
+            "corpus",
+            "inspect",
+            "search",
+            "tokenizer.corpus",
+            "vectors",
+            "pretraining",
+            "tasks",
+            "training",
+        )
+    }
+    unused |= {f"wordpiece_bert.sentence.{name}" for name in ("cross_encoder", "nearest_rows")}
     assert not modules & (unused - imported_by("import numpy"))
     strangers = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
     assert strangers == {"numpy", "wordpiece_bert"}

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 from wordpiece_bert.cli import main
-from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.data import read_columns
+from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ import tiny_models
 from wordpiece_bert import SentenceEncoder, open_vectors, write_vectors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.vector_folder.passages import PASSAGE_TOKENS, best_passages
+from wordpiece_bert.vectors.passages import PASSAGE_TOKENS, best_passages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

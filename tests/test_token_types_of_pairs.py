@@ -15,8 +15,8 @@ from wordpiece_bert import CrossEncoder, Tokenizer, inspect, tasks
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.serve import ServerSettings, create_app
-from wordpiece_bert.serve.loading import load_model
-from wordpiece_bert.subword import model_encodings
+from wordpiece_bert.serve.model_loading import load_model
+from wordpiece_bert.tokenizer.subword import model_encodings
 
 if TYPE_CHECKING:
     from pathlib import Path

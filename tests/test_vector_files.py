@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
-from wordpiece_bert.corpus.vector_files import read_stored, read_vectors
-from wordpiece_bert.corpus.vectors import vector_writer
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import MultiVectors, SparseVectors
+from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
+from wordpiece_bert.tokenizer.corpus.vector_files import read_stored, read_vectors
+from wordpiece_bert.tokenizer.corpus.vector_writers import vector_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,7 +255,7 @@ READ_DAMAGED = """
 import random, sys
 from pathlib import Path
 from test_vector_files import damaged
-from wordpiece_bert.corpus.vector_files import read_vectors
+from wordpiece_bert.tokenizer.corpus.vector_files import read_vectors
 from wordpiece_bert.errors import InputError
 
 path, rng = Path(sys.argv[1]), random.Random(int(sys.argv[2]))

@@ -29,9 +29,11 @@ from wordpiece_bert.sentence import (
     similarity,
     write_vectors,
 )
-from wordpiece_bert.sentence.loading import load_encoder
-from wordpiece_bert.sentence.vector_folder import collecting, part_files, writing
-from wordpiece_bert.sentence.vector_folder.part_files import MappedPart
+from wordpiece_bert.sentence.encoder_loading import load_encoder
+from wordpiece_bert.vectors import folder_update as writing
+from wordpiece_bert.vectors import part_collector as collecting
+from wordpiece_bert.vectors import part_files
+from wordpiece_bert.vectors.part_files import MappedPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -503,7 +505,7 @@ def test_many_queries_are_those_one_by_one(models: Path, tmp_path: Path, monkeyp
         options = {"precision": "int8"} if kind == "static" else {}
         folder = open_vectors(written(documents(), tmp_path / kind, models / kind, **options))
         together = folder.search(QUERIES * 3, 4)
-        monkeypatch.setattr("wordpiece_bert.sentence.vector_folder.folder._QUERIES", 2)
+        monkeypatch.setattr("wordpiece_bert.vectors.vector_folder._QUERIES", 2)
         assert [[hit["id"] for hit in one] for one in folder.search(QUERIES * 3, 4)] == [
             [hit["id"] for hit in one] for one in together
         ]

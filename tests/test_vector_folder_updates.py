@@ -17,7 +17,9 @@ import vector_folders
 from vector_folders import Rows, contents, expected, layout, write
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import open_vectors
-from wordpiece_bert.sentence.vector_folder import collecting, part_files, writing
+from wordpiece_bert.vectors import folder_update as writing
+from wordpiece_bert.vectors import part_collector as collecting
+from wordpiece_bert.vectors import part_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,7 +202,7 @@ from pathlib import Path
 import vector_folders
 from vector_folders import contents, expected, write
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.vector_folder import collecting, part_files, writing
+from wordpiece_bert.vectors import collecting, part_files, writing
 from wordpiece_bert._internal import atomic_file
 
 collecting.PART_ROWS, collecting.GROUP_ROWS, part_files.GROUP_ROWS, writing.TEXTS = 8, 3, 3, 4

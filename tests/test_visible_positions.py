@@ -11,7 +11,7 @@ import pytest
 from model_files import MODELS
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.engines.rust import PackedRustDense
-from wordpiece_bert.bert.heads.base import HeadModel, LogitsModel
+from wordpiece_bert.bert.heads.head_model import HeadModel, LogitsModel
 
 #: Masks of a batch of 4 rows: padding right, left, both, and holes.
 MASK = np.zeros((4, 12), np.int64)

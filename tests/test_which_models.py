@@ -10,7 +10,7 @@ import pytest
 import wordpiece_bert
 from wordpiece_bert import bert
 from wordpiece_bert.bert.auto import read_config
-from wordpiece_bert.bert.families import FAMILIES, family_named
+from wordpiece_bert.bert.family_table import FAMILIES, family_named
 from wordpiece_bert.errors import ConfigError
 
 PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "which-models-run.md"

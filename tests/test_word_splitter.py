@@ -21,7 +21,7 @@ from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TokenizerFormatError, WordPieceError
 from wordpiece_bert.pretraining import Masking
-from wordpiece_bert.subword import tokenizer_of, wordpiece
+from wordpiece_bert.tokenizer.subword import tokenizer_of, wordpiece
 
 if TYPE_CHECKING:
     from pathlib import Path

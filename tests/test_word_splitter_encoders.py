@@ -15,7 +15,7 @@ from wordpiece_bert import tasks
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TokenizerFormatError
 from wordpiece_bert.sentence import M3Encoder
-from wordpiece_bert.sentence.loading import load_encoder
+from wordpiece_bert.sentence.encoder_loading import load_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

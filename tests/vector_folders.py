@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from wordpiece_bert.corpus.fingerprint import Fingerprint
-from wordpiece_bert.sentence.vector_folder.documents import Documents
-from wordpiece_bert.sentence.vector_folder.folder import open_vectors
-from wordpiece_bert.sentence.vector_folder.layout import DENSE, Layout
-from wordpiece_bert.sentence.vector_folder.writing import Encoded, UpdatePlan, write_folder
+from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
+from wordpiece_bert.vectors.documents import Documents
+from wordpiece_bert.vectors.folder_update import Encoded, UpdatePlan, write_folder
+from wordpiece_bert.vectors.layout import DENSE, Layout
+from wordpiece_bert.vectors.vector_folder import open_vectors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.vector_folder.folder import VectorFolder
+    from wordpiece_bert.vectors.vector_folder import VectorFolder
 
 pyarrow = pytest.importorskip("pyarrow")
 WIDTH = 12

@@ -34,12 +34,8 @@ if TYPE_CHECKING:
     from wordpiece_bert._core import Encoding as Encoding
     from wordpiece_bert._core import __version__ as __version__
     from wordpiece_bert._core import set_num_threads as set_num_threads
-    from wordpiece_bert.added_token import AddedToken as AddedToken
-    from wordpiece_bert.arrow import ArrowTable as ArrowTable
-    from wordpiece_bert.batch_encoding import BatchEncoding as BatchEncoding
     from wordpiece_bert.bert import BertModel as BertModel
     from wordpiece_bert.errors import WordPieceError as WordPieceError
-    from wordpiece_bert.ragged_batch import RaggedBatch as RaggedBatch
     from wordpiece_bert.sentence import CrossEncoder as CrossEncoder
     from wordpiece_bert.sentence import MultiVectorEncoder as MultiVectorEncoder
     from wordpiece_bert.sentence import SentenceEncoder as SentenceEncoder
@@ -47,8 +43,12 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence import distill_static as distill_static
     from wordpiece_bert.sentence import open_vectors as open_vectors
     from wordpiece_bert.sentence import write_vectors as write_vectors
-    from wordpiece_bert.tokenizer import TextPart as TextPart
-    from wordpiece_bert.tokenizer import Tokenizer as Tokenizer
+    from wordpiece_bert.tokenizer.added_token import AddedToken as AddedToken
+    from wordpiece_bert.tokenizer.arrow_table import ArrowTable as ArrowTable
+    from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding as BatchEncoding
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch as RaggedBatch
+    from wordpiece_bert.tokenizer.text_calls import TextPart as TextPart
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer as Tokenizer
     from wordpiece_bert.training import Vocab as Vocab
     from wordpiece_bert.training import WordCounts as WordCounts
     from wordpiece_bert.training import train_vocab as train_vocab
@@ -56,28 +56,28 @@ if TYPE_CHECKING:
 
 # The module of each public name. The module, not the folder around it: `Tokenizer` alone does not import the models.
 _MODULES = {
-    "AddedToken": "added_token",
-    "ArrowTable": "arrow",
-    "BatchEncoding": "batch_encoding",
+    "AddedToken": "tokenizer.added_token",
+    "ArrowTable": "tokenizer.arrow_table",
+    "BatchEncoding": "tokenizer.batch_encoding",
     "BertModel": "bert.model",
     "CrossEncoder": "sentence.cross_encoder",
     "Encoding": "_core",
-    "MultiVectorEncoder": "sentence.multi_vector.encoder",
-    "RaggedBatch": "ragged_batch",
-    "SentenceEncoder": "sentence.dense.encoder",
-    "SparseEncoder": "sentence.sparse.encoder",
-    "TextPart": "tokenizer",
-    "Tokenizer": "tokenizer",
+    "MultiVectorEncoder": "sentence.multi_vector.multi_vector_encoder",
+    "RaggedBatch": "tokenizer.ragged_batch",
+    "SentenceEncoder": "sentence.dense.sentence_encoder",
+    "SparseEncoder": "sentence.sparse.sparse_encoder",
+    "TextPart": "tokenizer.text_calls",
+    "Tokenizer": "tokenizer.tokenizer",
     "Vocab": "training.vocab",
     "WordCounts": "training.counts",
     "WordPieceError": "errors",
     "__version__": "_core",
     "distill_static": "sentence.dense.distill",
-    "open_vectors": "sentence.vector_folder.folder",
+    "open_vectors": "vectors.vector_folder",
     "set_num_threads": "_core",
     "train_vocab": "training.train",
     "vocab_report": "training.report",
-    "write_vectors": "sentence.vector_folder.writer",
+    "write_vectors": "vectors.write_call",
 }
 # The public modules, which users reach as attributes, as in ``wb.errors.InputError``.
 _SUBMODULES = (

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert.bert.plan.parts import Plan
-from wordpiece_bert.options import PaddingSettings, TruncationSettings
+from wordpiece_bert.tokenizer.option_types import PaddingSettings, TruncationSettings
 
 __all__ = [
     "SPECIAL_TOKEN_ROLES",

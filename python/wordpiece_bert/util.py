@@ -17,17 +17,18 @@ from wordpiece_bert._internal.checks import check_device, finite_number, whole_n
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tensors import is_tensor
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.search import paraphrase_mining as paraphrases
+from wordpiece_bert.search import semantic_search as semantic
+from wordpiece_bert.search.communities import community_detection as community_detection
+from wordpiece_bert.search.hard_negatives import mine_hard_negatives as mine_hard_negatives
 from wordpiece_bert.sentence import metrics
 from wordpiece_bert.sentence.arguments import as_given
-from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.multi_vector import late_interaction
+from wordpiece_bert.sentence.nearest_rows import best_of_scores
 from wordpiece_bert.sentence.parameters import CHUNKS, ENCODING
 from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize_embeddings
-from wordpiece_bert.sentence.search import paraphrases, semantic
-from wordpiece_bert.sentence.search.communities import community_detection as community_detection
-from wordpiece_bert.sentence.search.hard_negatives import mine_hard_negatives as mine_hard_negatives
-from wordpiece_bert.sentence.search.nearest import best_of_scores
-from wordpiece_bert.sentence.sparse.vectors import (
+from wordpiece_bert.sentence.sparse.sparse_vectors import (
     SparseVectors,
     as_sparse,
     sparse_pairwise_similarity,
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
-    from wordpiece_bert.sentence.search.semantic import SearchHit
+    from wordpiece_bert.search.semantic_search import SearchHit
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 
 __all__ = [
     "SimilarityFunction",

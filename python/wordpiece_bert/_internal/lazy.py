@@ -60,7 +60,7 @@ def lazy_names(
     namespace
         The package's ``globals()``. A name is stored there when it has been imported.
     modules
-        Name -> the module that defines it, relative to the package.
+        Name -> the module that defines it, relative to the package or from `wordpiece_bert` on.
     submodules
         The public submodules.
     searched
@@ -78,7 +78,7 @@ def lazy_names(
 
     def imported(name: str) -> object:
         if name in modules:
-            value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+            value = getattr(importlib.import_module(in_full(package, modules[name])), name)
             namespace[name] = value
             return value
         submodule = f"{package}.{name}"
@@ -102,6 +102,11 @@ def lazy_names(
         return sorted({*(name for name in namespace if name.startswith("__")), *public, *submodules})
 
     return load, names
+
+
+def in_full(package: str, module: str) -> str:
+    """Return the name of a module in full."""
+    return module if module.startswith("wordpiece_bert.") else f"{package}.{module}"
 
 
 def _instead(package: str, name: str) -> "str | None":

@@ -1,7 +1,7 @@
 """What objects of this package give to its other modules, and not to users: a function for each.
 
 Modules named ``parts`` alone read attributes with a leading underscore of objects that are not their own: this one of
-all kinds of objects, `wordpiece_bert._tokenizer.parts` of tokenizers, `wordpiece_bert.bert.parts` of models.
+all kinds of objects, `wordpiece_bert.tokenizer.parts` of tokenizers, `wordpiece_bert.bert.parts` of models.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """BERT on the CPU: configuration, checkpoints, arithmetic, model, heads and variants.
 
 Start reading with `functional`, which has the formulas. `plan` has a model's layers as data, `engines` run them,
-`model` checks the inputs and calls an engine, and `heads` and `variants` build on `model`. `families` lists the models
+`model` checks the inputs and calls an engine, and `heads` and `families` build on `model`. `families` lists the models
 that can be loaded.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names
-from wordpiece_bert.bert.families import class_modules
+from wordpiece_bert.bert.family_table import class_modules
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
     from wordpiece_bert.bert.auto import AutoModel as AutoModel
-    from wordpiece_bert.bert.base import Model as Model
+    from wordpiece_bert.bert.base_model import Model as Model
     from wordpiece_bert.bert.config import BertConfig as BertConfig
+    from wordpiece_bert.bert.families import *
     from wordpiece_bert.bert.heads import *
     from wordpiece_bert.bert.model import BertModel as BertModel
     from wordpiece_bert.bert.outputs import *
-    from wordpiece_bert.bert.variants import *
 
 # The module of each name, imported when the name is first used: a model needs neither the heads nor the other variants.
 _MODULES = {
@@ -26,7 +26,7 @@ _MODULES = {
     "DPREncoderOutput": "outputs",
     "DPRReaderOutput": "outputs",
     "HeadOutput": "outputs",
-    "Model": "base",
+    "Model": "base_model",
     "PreTrainingOutput": "outputs",
     "QuestionAnsweringOutput": "outputs",
     **class_modules(__name__),

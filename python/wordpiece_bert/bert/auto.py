@@ -8,7 +8,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_arguments import MODEL_LOADING, refusing
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.config import BertConfig, find_config
-from wordpiece_bert.bert.families import FAMILIES, Family, class_named, family_named
+from wordpiece_bert.bert.family_table import FAMILIES, Family, class_named, family_named
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parameters import LOADING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
 
 __all__ = ["AutoModel", "base_class", "load_any", "load_base", "read_config", "read_config_file"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert.errors import InputError, MissingPackageError, ModelNotFoundError
-from wordpiece_bert.pretrained import words_found_by
-from wordpiece_bert.subword import tokenizer_of
+from wordpiece_bert.tokenizer.pretrained import words_found_by
+from wordpiece_bert.tokenizer.subword import tokenizer_of
 
 if TYPE_CHECKING:
     import os
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["TEXTS", "calibration_rows", "check_texts", "random_rows"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from wordpiece_bert._tokenizer.word_splitter import check_splitter
 from wordpiece_bert.bert.calibration import calibration_rows, check_texts
 from wordpiece_bert.bert.checkpoint import find_weights, listed, non_finite
 from wordpiece_bert.bert.checkpoint.files import open_tensors
@@ -13,6 +12,7 @@ from wordpiece_bert.bert.engines import choose_dtype
 from wordpiece_bert.bert.quantized import joined_tensors
 from wordpiece_bert.errors import CheckpointError
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.tokenizer.word_splitter import check_splitter
 
 if TYPE_CHECKING:
     import os
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["Loading"]
 
 
 class Loadable(Protocol):
-    """What a class of models has that `Loading.load` makes objects of; see `wordpiece_bert.bert.base.Model`."""
+    """What a class of models has that `Loading.load` makes objects of; see `wordpiece_bert.bert.base_model.Model`."""
 
     config_class: ClassVar[type[BertConfig]]
 
@@ -54,7 +54,7 @@ class Loading:
     """How a model is found, loaded and run, checked: the parameters of `Model.from_pretrained`, in its order.
 
     The last is for what has a tokenizer. The tables `wordpiece_bert.bert.parameters.LOADING` and
-    `wordpiece_bert.parameters.SPLITTING` describe the fields. Public functions have them as parameters
+    `wordpiece_bert.tokenizer.parameters.SPLITTING` describe the fields. Public functions have them as parameters
     of their own; inside the package they travel as one object.
 
     Raises

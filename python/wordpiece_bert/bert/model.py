@@ -12,7 +12,7 @@ import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
-from wordpiece_bert.bert.base import Model
+from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved
 from wordpiece_bert.bert.checkpoint.names import POOLER, renamed
 from wordpiece_bert.bert.engines.packing import quantized_table
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines import Engine
     from wordpiece_bert.bert.functional import Array, Mask
-    from wordpiece_bert.tokenizer import RaggedBatch
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
 __all__ = ["BertModel"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.checkpoint import Layout
     from wordpiece_bert.bert.checkpoint.fused import Place
     from wordpiece_bert.bert.config import BertConfig

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.parameters import ENCODING, READING
+from wordpiece_bert.tokenizer.parameters import ENCODING, READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wordpiece_bert._internal.parameters import Parameters
     from wordpiece_bert._internal.progress import ReadingProgress
-    from wordpiece_bert.corpus.texts import Fields, ReadingOptions, TextReader
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.corpus.text_reader import Fields, ReadingOptions, TextReader
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
     #: What ``ArgumentParser.add_subparsers`` returns.
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -279,7 +279,7 @@ def lines_of(file: Path, option: str) -> list[str]:
     InputError
         The file is not UTF-8.
     """
-    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
     try:
         return [line for block in TextReader(file) for line in block.texts()]
@@ -434,7 +434,7 @@ def load_tokenizer(name: str, *, cased: bool = False, download: bool = False) ->
     InputError
         `cased` is given for anything but a vocabulary file.
     """
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
     is_file = Path(name).is_file()
     if is_file and not name.endswith(".json"):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
     from wordpiece_bert.cli.embed_ids import TextsWithIds
-    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
 __all__ = ["encode_blocks"]
 

@@ -136,8 +136,8 @@ def count_files(files: list[str], options: argparse.Namespace, progress: Callabl
     plain = reading == {"separator": "\n", "field": None, "column": None, "errors": reading["errors"]}
     if plain and not any(_is_structured(name) for name in files):
         return WordCounts.from_files(files, errors=reading["errors"], **counting)
-    from wordpiece_bert.corpus.file_lists import warn_repeated
-    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
     warn_repeated(files)
     return WordCounts.from_texts(arguments.single_texts(TextReader(files, **reading)), **counting)
@@ -145,8 +145,8 @@ def count_files(files: list[str], options: argparse.Namespace, progress: Callabl
 
 def _is_structured(name: str) -> bool:
     """Whether a file's name says that its texts are in fields or columns."""
-    from wordpiece_bert.corpus.columns import suffix_of
-    from wordpiece_bert.corpus.texts import HOLDERS
+    from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
+    from wordpiece_bert.tokenizer.corpus.text_reader import HOLDERS
 
     return suffix_of(name) in HOLDERS
 

@@ -12,8 +12,8 @@ from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.blocks import encode_blocks
 from wordpiece_bert.cli.embed_folder import add_folder_options, is_folder, run_folder
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
-from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
 
 if TYPE_CHECKING:
     import argparse
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
     from wordpiece_bert.cli.embed_ids import TextsWithIds
-    from wordpiece_bert.corpus.fingerprint import TextsDigest
-    from wordpiece_bert.corpus.texts import TextReader
-    from wordpiece_bert.sentence.loading import Encoder
+    from wordpiece_bert.sentence.encoder_loading import Encoder
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+    from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
 __all__ = ["add_parser", "block_texts", "embed_texts", "prompt_text"]
 
@@ -105,11 +105,11 @@ def run(options: argparse.Namespace) -> None:
         return
     options.model = options.model or "minilm"
     from wordpiece_bert.cli.embed_outputs import check_normalize, output_of
-    from wordpiece_bert.corpus.fingerprint import sidecar_of
-    from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.hub import find_model
+    from wordpiece_bert.sentence.encoder_loading import encoder_class
     from wordpiece_bert.sentence.folders.kinds import kind_of
-    from wordpiece_bert.sentence.loading import encoder_class
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+    from wordpiece_bert.tokenizer.corpus.vector_fingerprint import sidecar_of
 
     start = time.perf_counter()
     path, kind = _output(options)
@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> None:
     if options.outputs == "dense":
         encoder = encoder_class(folder).from_pretrained(folder, **arguments.loading_options(options))
     else:
-        from wordpiece_bert.sentence.m3.encoder import M3Encoder
+        from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
         from wordpiece_bert.sentence.m3.one_output import OneOutput
 
         encoder = OneOutput(M3Encoder(folder, **arguments.loading_options(options)), options.outputs)
@@ -181,7 +181,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _output(options: argparse.Namespace) -> tuple[Path | None, str]:
     """Return the file to write, None for standard output, and its format."""
-    from wordpiece_bert.corpus.writers import check_output
+    from wordpiece_bert.tokenizer.corpus.writers import check_output
 
     path: Path = options.output
     if str(path) == "-":
@@ -205,7 +205,7 @@ def block_texts(folder: Path, batch_size: int) -> int | None:
 
 def prompt_text(encoder: Encoder, prompt: dict[str, str | None], *, as_documents: bool) -> str:
     """Return what `embed_texts` puts before each text, which is part of the fingerprint of the vectors."""
-    from wordpiece_bert.sentence.dense.fingerprint import default_prompt, document_prompt
+    from wordpiece_bert.sentence.dense.encoder_fingerprint import default_prompt, document_prompt
     from wordpiece_bert.sentence.parts import prompt_of
 
     if any(given is not None for given in prompt.values()):
@@ -244,8 +244,8 @@ def embed_texts(
         A list to which the blocks that are read are added.
     """
     from wordpiece_bert.bert import functional
-    from wordpiece_bert.sentence.dense.base import body_of
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.dense_encoder import body_of
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.dense.table import TableBody
 
     encode: Callable[..., Any] = encoder.encode_document if as_documents else encoder.encode

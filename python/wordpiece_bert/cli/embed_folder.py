@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
-from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from wordpiece_bert.sentence.vector_folder.writing import UpdatePlan
+    from wordpiece_bert.vectors.folder_update import UpdatePlan
 
 __all__ = ["add_folder_options", "is_folder", "run_folder"]
 
@@ -111,10 +111,10 @@ def run_folder(options: argparse.Namespace) -> None:
 
     from wordpiece_bert._internal.progress import shown_progress
     from wordpiece_bert.errors import TruncationWarning
-    from wordpiece_bert.sentence.vector_folder.encoding import room_of
-    from wordpiece_bert.sentence.vector_folder.layout import LISTING, read_listing
-    from wordpiece_bert.sentence.vector_folder.reloading import load_again
-    from wordpiece_bert.sentence.vector_folder.writer import write_vectors
+    from wordpiece_bert.vectors.document_vectors import room_of
+    from wordpiece_bert.vectors.layout import LISTING, read_listing
+    from wordpiece_bert.vectors.reloading import load_again
+    from wordpiece_bert.vectors.write_call import write_vectors
 
     start = time.perf_counter()
     if options.format or options.jsonl_field:
@@ -207,7 +207,7 @@ def _check_tables(names: list[str]) -> None:
     """Refuse folders, and files with a suffix of plain texts, and say which option reads them as documents."""
     from pathlib import Path
 
-    from wordpiece_bert.corpus.columns import suffix_of
+    from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
 
     for name in names:
         if Path(name).is_dir() or suffix_of(name) in (".txt", ".text", ".md", ".rst", ".html"):

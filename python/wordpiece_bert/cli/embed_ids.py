@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
-from wordpiece_bert.corpus.parquet import import_pyarrow, strings_of
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.vector_folder.documents import Documents
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, strings_of
+from wordpiece_bert.vectors.documents import Documents
 
 if TYPE_CHECKING:
     import argparse

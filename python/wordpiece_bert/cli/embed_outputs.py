@@ -6,16 +6,16 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wordpiece_bert.cli.messages import counted
-from wordpiece_bert.corpus.fingerprint import TextsDigest
-from wordpiece_bert.corpus.list_vectors import ListColumn, list_writer
-from wordpiece_bert.corpus.vectors import vector_writer
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import SentenceEncoder, SparseEncoder
-from wordpiece_bert.sentence.dense.base import body_of
-from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
+from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.folders.kinds import MULTI_VECTOR, SPARSE, Kind
 from wordpiece_bert.sentence.m3.one_output import OneOutput
+from wordpiece_bert.tokenizer.corpus.list_writers import ListColumn, list_writer
+from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
+from wordpiece_bert.tokenizer.corpus.vector_writers import vector_writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.sentence import MultiVectors, SparseVectors
-    from wordpiece_bert.sentence.loading import Encoder
+    from wordpiece_bert.sentence.encoder_loading import Encoder
 
 __all__ = ["Output", "check_normalize", "output_of"]
 

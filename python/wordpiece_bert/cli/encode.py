@@ -10,16 +10,16 @@ from wordpiece_bert._internal.progress import reading_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
-from wordpiece_bert.corpus.parameters import ID_DTYPES
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.file_formats import ID_DTYPES
 
 if TYPE_CHECKING:
     import argparse
 
-    from wordpiece_bert._tokenizer.base import Item
-    from wordpiece_bert.corpus import EncodeSummary
-    from wordpiece_bert.options import EncodeOptions
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.corpus import EncodeSummary
+    from wordpiece_bert.tokenizer.option_types import EncodeOptions
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer_base import Item
 
 __all__ = ["add_parser"]
 
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
     if options.padding and options.max_length is None:
         raise InputError("--padding fills rows up to --max-length: give that too")
     if options.output:
-        from wordpiece_bert.corpus.writers import written_files
+        from wordpiece_bert.tokenizer.corpus.writers import written_files
 
         inputs = [*options.files, *arguments.files_of(options.vocab)]
         refuse_input_as_output(written_files(options.output), inputs)
@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print_files(tokenizer: Tokenizer, encode_options: EncodeOptions, options: argparse.Namespace) -> None:
-    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
     texts = TextReader(options.files, block_texts=TEXTS_PER_PRINTED_BLOCK, **arguments.reading_options(options))
     truncated_locations: list[str] = []
@@ -166,8 +166,8 @@ def _print_rows(
     """Print one line of JSON per text, and return the indices of the texts that were truncated."""
     import numpy as np
 
-    from wordpiece_bert.corpus.table import Table
-    from wordpiece_bert.corpus.writers import check_ids_column, json_lines
+    from wordpiece_bert.tokenizer.corpus.encoded_table import Table
+    from wordpiece_bert.tokenizer.corpus.writers import check_ids_column, json_lines
 
     batch = tokenizer.encode_batch(
         texts,

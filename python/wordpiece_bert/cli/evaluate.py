@@ -15,7 +15,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import argparse
 
-    from wordpiece_bert.evaluation.base import BaseEvaluator
+    from wordpiece_bert.evaluation.evaluator import BaseEvaluator
 
 __all__ = ["add_parser"]
 
@@ -86,7 +86,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Evaluate the models, and print their measures as a table or as JSON."""
     from wordpiece_bert.hub import find_model
-    from wordpiece_bert.sentence.loading import encoder_class
+    from wordpiece_bert.sentence.encoder_loading import encoder_class
 
     models = options.model or ["minilm"]
     evaluator, skipped = _evaluator(options)
@@ -125,9 +125,9 @@ def _evaluator(options: argparse.Namespace) -> tuple[BaseEvaluator, list[str]]:
         data = read_beir(options.data, options.split)
         return InformationRetrievalEvaluator(*data, **shared, ignore_identical_ids=not options.identical_ids), []
     from wordpiece_bert._internal.texts import text_problem
-    from wordpiece_bert.corpus.tables import read_table
     from wordpiece_bert.evaluation import BinaryClassificationEvaluator, EmbeddingSimilarityEvaluator
     from wordpiece_bert.finetune.labels import number_problem
+    from wordpiece_bert.tokenizer.corpus.table_reader import read_table
 
     label = options.label or ("score" if task == "similarity" else "label")
     checks = {options.text: text_problem, options.pair: text_problem, label: number_problem}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from wordpiece_bert.sentence.folders.sparse import Route
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
 
@@ -42,8 +42,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the facts about the target, as text or JSON."""
     from wordpiece_bert.hub import find_model
-    from wordpiece_bert.pretrained import words_found_by
-    from wordpiece_bert.subword import SubwordTokenizer, is_subword
+    from wordpiece_bert.tokenizer.pretrained import words_found_by
+    from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
 
     facts: dict[str, dict[str, object]] = {}
     source = options.target
@@ -107,7 +107,7 @@ def _classifier(folder: Path) -> dict[str, dict[str, object]]:
     """Return the facts about a head on the vectors of a folder's encoder; none without one."""
     from wordpiece_bert.sentence.dense.static_classifier import has_static_head, read_head
     from wordpiece_bert.sentence.folders.kinds import STATIC, kind_of
-    from wordpiece_bert.tasks.loading import has_frozen_head
+    from wordpiece_bert.tasks.task_loading import has_frozen_head
 
     if has_frozen_head(folder):
         from wordpiece_bert.finetune.frozen_classifier import read_settings
@@ -229,7 +229,7 @@ def _threads_facts() -> dict[str, object]:
 
 
 def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:
-    from wordpiece_bert._tokenizer.vocabulary_remarks import unreachable_tokens
+    from wordpiece_bert.tokenizer.vocabulary_remarks import unreachable_tokens
 
     roles = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     special = {token: tokenizer.token_to_id(token) for role in roles if (token := getattr(tokenizer, role)) is not None}

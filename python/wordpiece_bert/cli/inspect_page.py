@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_summary
-from wordpiece_bert.corpus.writers import check_output
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.inspect import Page
 from wordpiece_bert.inspect.kinds import KINDS, Inspected
-from wordpiece_bert.subword import tokenizer_of
-from wordpiece_bert.tasks.loading import load
+from wordpiece_bert.tasks.task_loading import load
+from wordpiece_bert.tokenizer.corpus.writers import check_output
+from wordpiece_bert.tokenizer.subword import tokenizer_of
 
 if TYPE_CHECKING:
     import argparse
 
-    from wordpiece_bert.subword import AnyTokenizer
-    from wordpiece_bert.tasks.loading import Loaded
+    from wordpiece_bert.tasks.task_loading import Loaded
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["run"]
 

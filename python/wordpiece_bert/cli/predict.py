@@ -89,8 +89,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Predict, and report what was written."""
-    from wordpiece_bert.corpus.texts import TextReader
-    from wordpiece_bert.corpus.writers import check_output
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+    from wordpiece_bert.tokenizer.corpus.writers import check_output
 
     start = time.perf_counter()
     path = None if str(options.output) == arguments.STDIN else options.output

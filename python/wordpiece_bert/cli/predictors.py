@@ -13,7 +13,6 @@ from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.heads.kinds import SequenceClassification, TokenClassification
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_warning
-from wordpiece_bert.corpus.row_writer import RowWriter, open_output
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
@@ -21,8 +20,9 @@ from wordpiece_bert.sentence.dense.parts import labels_of
 from wordpiece_bert.sentence.folders.kinds import CROSS, SENTENCE, kind_of
 from wordpiece_bert.sentence.parts import config_of
 from wordpiece_bert.tasks import classify, ner
-from wordpiece_bert.tasks.loading import frozen_classifier, load, longest_row, static_classifier
+from wordpiece_bert.tasks.task_loading import frozen_classifier, load, longest_row, static_classifier
 from wordpiece_bert.tasks.text_classification import FUNCTIONS, default_function
+from wordpiece_bert.tokenizer.corpus.row_writer import RowWriter, open_output
 
 if TYPE_CHECKING:
     import argparse

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune import PretrainingRows
     from wordpiece_bert.finetune.objectives import ExamplesObjective
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.parameters import Parameters
     from wordpiece_bert.pretraining import ExamplesReport, TokenStore
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["add_parser"]
 

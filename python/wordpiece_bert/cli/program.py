@@ -149,7 +149,7 @@ def _import_extension() -> None:
         return
     signal.signal(signal.SIGINT, end)
     try:
-        importlib.import_module("wordpiece_bert.tokenizer")
+        importlib.import_module("wordpiece_bert.tokenizer.tokenizer")
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

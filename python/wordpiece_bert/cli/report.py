@@ -54,7 +54,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure each vocabulary on the texts, and print the reports."""
-    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
     from wordpiece_bert.training import vocab_report
 
     files = arguments.input_files(options.files)

@@ -24,8 +24,8 @@ from wordpiece_bert.cli.search_folder import (
     folder_search,
     folder_table,
 )
-from wordpiece_bert.corpus.parameters import VECTOR_FORMATS
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
 
 if TYPE_CHECKING:
     import argparse
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert import _core
-    from wordpiece_bert.corpus.texts import TextReader
-    from wordpiece_bert.corpus.vector_files import StoredVectors
     from wordpiece_bert.sentence import BM25Index, CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder
-    from wordpiece_bert.sentence.loading import Encoder
+    from wordpiece_bert.sentence.encoder_loading import Encoder
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+    from wordpiece_bert.tokenizer.corpus.vector_files import StoredVectors
 
 __all__ = ["add_parser"]
 
@@ -136,9 +136,9 @@ class _Collection(NamedTuple):
 
 def run(options: argparse.Namespace) -> None:
     """Load the models, read the texts, make the vectors if need be, and answer the queries."""
-    from wordpiece_bert.corpus.texts import TextReader
     from wordpiece_bert.hub import find_model
     from wordpiece_bert.sentence import BM25Index, CrossEncoder, SentenceEncoder
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
     start = time.perf_counter()
     if any(Path(name).is_dir() for name in options.files):
@@ -196,8 +196,8 @@ def _search_folder(options: argparse.Namespace) -> None:
 
 def _encoder(options: argparse.Namespace, folder: Path, loading: dict[str, Any]) -> Encoder:
     """Load the model of the vectors, of the class that the folder is for."""
+    from wordpiece_bert.sentence.encoder_loading import encoder_class
     from wordpiece_bert.sentence.folders.kinds import CROSS, SENTENCE, kind_of
-    from wordpiece_bert.sentence.loading import encoder_class
 
     kind = kind_of(folder)
     if kind is CROSS:
@@ -222,14 +222,14 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
         return
     if path.suffix.removeprefix(".") not in VECTOR_FORMATS:
         raise InputError(f"{path}: --vectors ends in {', '.join('.' + kind for kind in VECTOR_FORMATS)}")
-    from wordpiece_bert.corpus.fingerprint import sidecar_of
+    from wordpiece_bert.tokenizer.corpus.vector_fingerprint import sidecar_of
 
     refuse_input_as_output([path, sidecar_of(path)], [*files, *([options.queries] if options.queries else [])])
 
 
 def _collect(options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder) -> _Collection:
     """Read the texts, and read or make their vectors."""
-    from wordpiece_bert.corpus.vector_files import read_stored
+    from wordpiece_bert.tokenizer.corpus.vector_files import read_stored
 
     path: Path | None = options.vectors
     blocks: list[_core.TextBlock] = []
@@ -261,9 +261,9 @@ def _embedded(
     options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder, blocks: list[_core.TextBlock]
 ) -> npt.NDArray[np.float32] | None:
     """Make the vectors, with the model's prompt for documents: write them to ``--vectors``, or return them."""
-    from wordpiece_bert.corpus.fingerprint import TextsDigest
-    from wordpiece_bert.corpus.vectors import vector_writer
-    from wordpiece_bert.sentence.dense.fingerprint import fingerprint_of
+    from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
+    from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
+    from wordpiece_bert.tokenizer.corpus.vector_writers import vector_writer
 
     prompt = {"prompt": options.document_prompt}
     if options.vectors is not None:
@@ -290,7 +290,7 @@ def _collect_lists(
 ) -> _Collection:
     """Read the texts, and make their sparse or many vectors."""
     from wordpiece_bert.sentence import MultiVectors
-    from wordpiece_bert.sentence.sparse.vectors import joined
+    from wordpiece_bert.sentence.sparse.sparse_vectors import joined
 
     blocks: list[_core.TextBlock] = []
     parts: list[Any] = []
@@ -331,8 +331,8 @@ def _compare(
     options: argparse.Namespace, stored: StoredVectors, blocks: list[_core.TextBlock], encoder: SentenceEncoder
 ) -> None:
     """Check by the model that the vectors of a file are the vectors of the texts."""
-    from wordpiece_bert.corpus.fingerprint import TextsDigest
-    from wordpiece_bert.sentence.dense.fingerprint import check_fingerprint, fingerprint_of
+    from wordpiece_bert.sentence.dense.encoder_fingerprint import check_fingerprint, fingerprint_of
+    from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
     path, count, (rows, width) = options.vectors, sum(map(len, blocks)), stored.vectors.shape
     if rows != count:
@@ -364,7 +364,7 @@ def _compare(
 
 def _queries(options: argparse.Namespace) -> Iterator[list[str]]:
     """Yield the queries in groups."""
-    from wordpiece_bert.corpus.texts import TextReader
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
     if options.query is not None:
         yield options.query

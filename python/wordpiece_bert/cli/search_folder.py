@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from wordpiece_bert.sentence.loading import Encoder
+    from wordpiece_bert.sentence.encoder_loading import Encoder
 
 __all__ = ["add_folder_options", "add_passages", "check_no_folder_options", "folder_search", "folder_table"]
 
@@ -47,9 +47,9 @@ def folder_search(options: argparse.Namespace) -> tuple[Callable[[list[str]], li
         Other files are given too, or an option that is for files of texts.
     """
     from wordpiece_bert.sentence import CrossEncoder
-    from wordpiece_bert.sentence.vector_folder.folder import open_vectors
-    from wordpiece_bert.sentence.vector_folder.layout import read_listing
-    from wordpiece_bert.sentence.vector_folder.reloading import load_again
+    from wordpiece_bert.vectors.layout import read_listing
+    from wordpiece_bert.vectors.reloading import load_again
+    from wordpiece_bert.vectors.vector_folder import open_vectors
 
     if len(options.files) != 1:
         raise InputError("a folder of vectors is searched alone: give one folder, and no other files")
@@ -94,7 +94,7 @@ def add_passages(
     options: argparse.Namespace, encoder: Encoder, query: str, hits: list[dict[str, Any]], column: str
 ) -> None:
     """Add to the hits of a query, whose texts are in a column, the part of each long text that fits, and its place."""
-    from wordpiece_bert.sentence.vector_folder.passages import best_passages
+    from wordpiece_bert.vectors.passages import best_passages
 
     texts = [hit[column] or "" for hit in hits]
     prompt = {"prompt_name": options.prompt_name, "prompt": options.prompt, "batch_size": options.batch_size}

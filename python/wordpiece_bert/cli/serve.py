@@ -133,7 +133,7 @@ def seconds(value: str) -> float:
 def run(options: argparse.Namespace) -> None:
     """Load the models and serve them."""
     from wordpiece_bert.serve import run as serve
-    from wordpiece_bert.serve.loading import load_model
+    from wordpiece_bert.serve.model_loading import load_model
     from wordpiece_bert.serve.telemetry import exported
 
     settings = _settings(options)

@@ -15,7 +15,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import argparse
 
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training import Vocab, WordCounts
 
 __all__ = ["add_parser"]
@@ -110,7 +110,7 @@ def _load_counts(options: argparse.Namespace) -> WordCounts:
     """Load and add up files of counts, and check the normalizer options against theirs."""
     if options.max_distinct_words is not None:
         raise InputError("--max-distinct-words applies to counting, and with --counts the words are counted already")
-    from wordpiece_bert.corpus.file_lists import warn_repeated
+    from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
     from wordpiece_bert.training import WordCounts
     from wordpiece_bert.training.options import settings_of
 

@@ -9,8 +9,8 @@ from wordpiece_bert._internal.lazy import lazy_names
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
-    from wordpiece_bert.evaluation.base import BaseEvaluator as BaseEvaluator
-    from wordpiece_bert.evaluation.base import SequentialEvaluator as SequentialEvaluator
+    from wordpiece_bert.evaluation.evaluator import BaseEvaluator as BaseEvaluator
+    from wordpiece_bert.evaluation.evaluator import SequentialEvaluator as SequentialEvaluator
     from wordpiece_bert.evaluation.files import Judged as Judged
     from wordpiece_bert.evaluation.files import read_beir as read_beir
     from wordpiece_bert.evaluation.pairs import BinaryClassificationEvaluator as BinaryClassificationEvaluator
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 # The module of each name, imported when the name is first used.
 _MODULES = {
-    "BaseEvaluator": "base",
+    "BaseEvaluator": "evaluator",
     "BinaryClassificationEvaluator": "pairs",
     "EmbeddingSimilarityEvaluator": "pairs",
     "InformationRetrievalEvaluator": "retrieval",
     "Judged": "files",
     "ParaphraseMiningEvaluator": "paraphrases",
     "RerankingEvaluator": "reranking",
-    "SequentialEvaluator": "base",
+    "SequentialEvaluator": "evaluator",
     "TripletEvaluator": "pairs",
     "read_beir": "files",
 }

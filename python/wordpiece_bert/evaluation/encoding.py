@@ -9,11 +9,11 @@ import numpy as np
 from wordpiece_bert._internal.arrays import first_non_finite
 from wordpiece_bert._internal.checks import checked_choice, refuse_str
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.dense.base import DenseEncoder
-from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.metrics import METRICS, pairwise_similarity
-from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors
-from wordpiece_bert.sentence.sparse.vectors import SparseVectors, sparse_pairwise_similarity
+from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
+from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, sparse_pairwise_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert._internal.checks import finite_or_none
 from wordpiece_bert._internal.texts import is_missing, text_problem
-from wordpiece_bert.corpus.tables import read_columns
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.table_reader import read_columns
 
 if TYPE_CHECKING:
     import os

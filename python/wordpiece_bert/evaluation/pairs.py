@@ -13,8 +13,8 @@ from wordpiece_bert._internal.checks import checked_choice, checked_flag, checke
 from wordpiece_bert._internal.correlation import pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.encoding import checked_names, distinct, encoded, pair_scores
+from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.measures import average_precision, best_accuracy, best_f1, matthews
 from wordpiece_bert.sentence.metrics import METRICS
 from wordpiece_bert.sentence.quantization import PRECISIONS

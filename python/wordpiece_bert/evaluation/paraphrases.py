@@ -9,10 +9,10 @@ import numpy as np
 from wordpiece_bert._internal.checks import checked_flag, refuse_str, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.encoding import encoded
+from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured
+from wordpiece_bert.search.paraphrase_mining import paraphrase_mining_embeddings
 from wordpiece_bert.sentence.parameters import CHUNKS
-from wordpiece_bert.sentence.search.paraphrases import paraphrase_mining_embeddings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

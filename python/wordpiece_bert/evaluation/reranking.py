@@ -11,11 +11,11 @@ from wordpiece_bert._internal.arrays import as_numbers
 from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.encoding import encoded
+from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.measures import average_precision, discounted_gain
 from wordpiece_bert.sentence.metrics import checked_scores, similarity
-from wordpiece_bert.sentence.sparse.vectors import SparseVectors, sparse_similarity
+from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, sparse_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -13,12 +13,12 @@ from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import measures
-from wordpiece_bert.evaluation.base import EVALUATING, BaseEvaluator, Measured, at_least_one
 from wordpiece_bert.evaluation.encoding import encoded
-from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured, at_least_one
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.metrics import METRICS, checked_scores
+from wordpiece_bert.sentence.nearest_rows import best_of_scores, merged, nearest
 from wordpiece_bert.sentence.parts import threads_of
-from wordpiece_bert.sentence.search.nearest import best_of_scores, merged, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.search.nearest import Found
+    from wordpiece_bert.sentence.nearest_rows import Found
 
     ScoreFunction = Callable[[Any, Any], Any]
 

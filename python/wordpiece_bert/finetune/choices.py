@@ -15,7 +15,7 @@ from wordpiece_bert.finetune.labels import class_name, class_problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["choice_rows"]
 

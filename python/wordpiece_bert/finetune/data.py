@@ -10,7 +10,6 @@ from wordpiece_bert._internal.checks import checked_strings, refuse_str
 from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.losses import IGNORED
-from wordpiece_bert.corpus.tables import read_columns as read_columns
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import (
     class_labels,
@@ -20,11 +19,12 @@ from wordpiece_bert.finetune.labels import (
     sorted_names,
     warn_alike,
 )
+from wordpiece_bert.tokenizer.corpus.table_reader import read_columns as read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["label_names", "read_columns", "sequence_rows", "token_rows"]
 

@@ -14,7 +14,7 @@ from wordpiece_bert import _core
 from wordpiece_bert.bert import functional, gradients
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
-from wordpiece_bert.finetune.encoder import EncoderPass
+from wordpiece_bert.finetune.encoder_pass import EncoderPass
 from wordpiece_bert.finetune.optimizer import AdamW, FusedAdamW, clip_grad_norm_, gradient_norm
 from wordpiece_bert.finetune.rust_encoder import RustEncoderPass, new_workspace
 

@@ -22,7 +22,6 @@ from wordpiece_bert._internal.texts import one_or_many, row_texts
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.parameters import LOADING
-from wordpiece_bert.corpus.fingerprint import TextsDigest
 from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.finetune.estimator import Estimator, agreement
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge, probabilities
@@ -30,8 +29,9 @@ from wordpiece_bert.finetune.labels import class_labels, class_name, number_labe
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
-from wordpiece_bert.sentence.dense.encoder import sentence_encoder
-from wordpiece_bert.sentence.dense.fingerprint import default_prompt, fingerprint_of
+from wordpiece_bert.sentence.dense.encoder_fingerprint import default_prompt, fingerprint_of
+from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
+from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
 if TYPE_CHECKING:
     import os
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
     Texts = Iterable[str | tuple[str, str] | Mapping[str, str]] | ArrowArray | ArrowStream
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
-from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.bert.heads.kinds import TokenClassification
 from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
@@ -17,7 +17,7 @@ from wordpiece_bert.finetune.frozen_heads import LogisticRegression
 from wordpiece_bert.finetune.parameters import FITTING
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
 
 __all__ = ["fit_token_head"]
 

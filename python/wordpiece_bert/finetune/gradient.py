@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.tokens import Tokens
 

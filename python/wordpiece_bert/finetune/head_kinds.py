@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert.bert.families.deberta_v2 import DebertaV2ForSequenceClassification
+from wordpiece_bert.bert.families.electra import ElectraForPreTraining
 from wordpiece_bert.bert.heads.bert import MASKED_LM, BertForNextSentencePrediction, BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
@@ -17,8 +19,6 @@ from wordpiece_bert.bert.heads.kinds import (
 from wordpiece_bert.bert.heads.parts import masked_lm_names, score_layers
 from wordpiece_bert.bert.inputs import as_array
 from wordpiece_bert.bert.losses import IGNORED, cross_entropy
-from wordpiece_bert.bert.variants.deberta_v2 import DebertaV2ForSequenceClassification
-from wordpiece_bert.bert.variants.electra import ElectraForPreTraining
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.heads import HeadLoss, HeadTraining, first_column
 from wordpiece_bert.finetune.sequence_heads import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.finetune.heads import Back, Head, HeadInputs
     from wordpiece_bert.finetune.network import Network

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.problem import TrainingProblem
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["TrainingLoop"]
 

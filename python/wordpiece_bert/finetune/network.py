@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert._internal.checks import finite_number
-from wordpiece_bert.bert.families import Training, family_of, trainable
-from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.family_table import Training, family_of, trainable
+from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parts import name_in_checkpoint, place_of, prefix_of
 from wordpiece_bert.bert.plan.parts import Attention, weighted
@@ -17,7 +17,7 @@ from wordpiece_bert.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.checkpoint.fused import Place
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Mask

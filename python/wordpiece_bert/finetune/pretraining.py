@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.objectives import ExamplesObjective
     from wordpiece_bert.finetune.problem import TrainingProblem
     from wordpiece_bert.pretraining.dataset import PretrainingDataset
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["PretrainingRows", "PretrainingTrainer", "held_out_rows"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments

@@ -15,9 +15,9 @@ from wordpiece_bert._internal.checks import refuse_str, whole_number
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert._internal.texts import row_texts, texts_problem
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert._tokenizer.dividing import first_tokens, token_counts
 from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.tokenizer.dividing import first_tokens, token_counts
 
 if TYPE_CHECKING:
     import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["QuestionWindows", "question_windows", "read_squad"]
 

@@ -1,6 +1,6 @@
 """The encoder's forward and backward pass in the Rust kernels, over the parameters' own arrays.
 
-It computes what `wordpiece_bert.finetune.encoder` does, on all threads. The crate ``rust/kernels`` has the computation,
+It computes what `finetune.encoder_pass` does, on all threads. The crate ``rust/kernels`` has the computation,
 in its module ``training``; it reads the model's plan, and weights and gradients by their names.
 """
 
@@ -21,7 +21,7 @@ from wordpiece_bert.bert.plan.parts import Attention, Convolution, Distances, Ta
 from wordpiece_bert.bert.rotary import frequencies
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
-from wordpiece_bert.finetune.encoder import EncoderPass
+from wordpiece_bert.finetune.encoder_pass import EncoderPass
 from wordpiece_bert.finetune.weights import EncoderWeights
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.bert.gradients import normalize_backward
-from wordpiece_bert.finetune.encoder import EncoderPass
+from wordpiece_bert.finetune.encoder_pass import EncoderPass
 from wordpiece_bert.finetune.engines import NumpyTraining
 from wordpiece_bert.finetune.head_kinds import head_of
 from wordpiece_bert.finetune.heads import HeadInputs, HeadLoss, Scoring
@@ -20,7 +20,7 @@ from wordpiece_bert.finetune.tokens import lay_out
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.finetune.tokens import Tokens

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.evaluation.base import results_of
+from wordpiece_bert.evaluation.evaluator import results_of
 from wordpiece_bert.finetune import metrics
 from wordpiece_bert.finetune.batches import Dataset, row_blocks
 from wordpiece_bert.finetune.loop import TrainingLoop
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.losses import Loss
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 __all__ = ["SentenceTrainer"]
 

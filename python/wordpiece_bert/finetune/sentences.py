@@ -16,7 +16,7 @@ from wordpiece_bert.finetune.batches import label_column
 from wordpiece_bert.finetune.learnable import check_sentence_rows, columns_of
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
-from wordpiece_bert.sentence.dense.base import transformer_of
+from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
 from wordpiece_bert.sentence.folders.modules import Normalize
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.finetune.passes import PassOptions
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 __all__ = ["LOSS_PREFIX", "SentenceProblem", "pool_rows", "pool_rows_backward"]
 

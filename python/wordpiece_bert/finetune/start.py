@@ -10,7 +10,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
 from wordpiece_bert.bert.checkpoint.names import draw_weights, present_names
-from wordpiece_bert.bert.families import class_named, family_of, trainable
+from wordpiece_bert.bert.family_table import class_named, family_of, trainable
 from wordpiece_bert.bert.parts import config_of, layout_of, renamed_weights
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.parameters import FITTING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from wordpiece_bert.bert.heads.base import HeadModel
+    from wordpiece_bert.bert.heads.head_model import HeadModel
 
 __all__ = ["model_for"]
 

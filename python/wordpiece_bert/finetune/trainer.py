@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.arguments import TrainingArguments
     from wordpiece_bert.finetune.problem import Collate, HeadFactory, TrainingProblem
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["EvalPrediction", "Trainer"]
 

@@ -29,7 +29,7 @@ from wordpiece_bert.inspect.patterns import HABITS, patterns
 from wordpiece_bert.inspect.saliency import saliency
 from wordpiece_bert.inspect.token_steps import tokens
 from wordpiece_bert.inspect.trace import Trace, trace
-from wordpiece_bert.inspect.vectors import positions, similarity, sinusoids, token_similarity
+from wordpiece_bert.inspect.vector_views import positions, similarity, sinusoids, token_similarity
 from wordpiece_bert.inspect.view import Page, View, page
 
 __all__ = [

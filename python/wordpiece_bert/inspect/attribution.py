@@ -11,7 +11,7 @@ from wordpiece_bert._internal.checks import checked_choice, whole_number
 from wordpiece_bert._internal.choices import SALIENCY_METHODS, SaliencyMethod
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.bert.families import family_of, trainable
+from wordpiece_bert.bert.family_table import family_of, trainable
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.score_sums import CosineSum, ScoreSum
@@ -22,14 +22,14 @@ from wordpiece_bert.inspect.sentences import Sentences
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import chosen_target
 from wordpiece_bert.inspect.trace import encode, encoder_of
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
-from wordpiece_bert.tasks.loading import loaded
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
+from wordpiece_bert.tasks.task_loading import loaded
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyTokenizer
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["Attribution", "attribute"]
 

@@ -16,8 +16,8 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.alignment import Group, align_spans, align_tokens
 from wordpiece_bert.inspect.trace import Trace, about
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.subword import SubwordTokenizer
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["Comparison", "TokenizerComparison", "compare", "compare_tokenizers", "comparison", "tokenizers"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.outputs import Outputs, Places
     from wordpiece_bert.inspect.sentences import Sentences
     from wordpiece_bert.inspect.stack import Stack
-    from wordpiece_bert.subword import AnyEncoding
+    from wordpiece_bert.tokenizer.subword import AnyEncoding
 
 __all__ = ["CosineScore", "Effects", "HeadScore", "Options", "Replace", "ScoredText", "effects_of"]
 

@@ -22,16 +22,16 @@ from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import word_token
 from wordpiece_bert.inspect.trace import about, encode, encoder_of
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
-from wordpiece_bert.tasks.loading import loaded
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
+from wordpiece_bert.tasks.task_loading import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.inputs import Inputs
-    from wordpiece_bert.subword import AnyEncoding
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.subword import AnyEncoding
 
 __all__ = ["Interventions", "intervene", "interventions"]
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.choices import SaliencyMethod
     from wordpiece_bert._internal.drawing import Drawing
-    from wordpiece_bert.subword import AnyTokenizer
-    from wordpiece_bert.tasks.loading import Loaded
+    from wordpiece_bert.tasks.task_loading import Loaded
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
     Draw: TypeAlias = Callable[[str, Mapping[str, Any], Mapping[str, npt.NDArray[np.float32]]], Drawing]
 

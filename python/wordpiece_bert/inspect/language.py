@@ -15,12 +15,12 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.trace import about, encode
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.tasks.loading import loaded
+from wordpiece_bert.tasks.task_loading import loaded
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["BATCH", "logit_lens", "predictions"]
 

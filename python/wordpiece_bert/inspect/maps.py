@@ -14,7 +14,7 @@ from wordpiece_bert.inspect.attention import checked_tokens
 from wordpiece_bert.inspect.pack import as_finite
 from wordpiece_bert.inspect.projections import principal, projection
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.sentence.search.nearest import nearest
+from wordpiece_bert.sentence.nearest_rows import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

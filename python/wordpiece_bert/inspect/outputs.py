@@ -15,10 +15,10 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.stack import Stack
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["Outputs", "Places", "outputs_of"]
 

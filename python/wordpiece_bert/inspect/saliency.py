@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.choices import SaliencyMethod
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.effects import Replace
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
+    from wordpiece_bert.tasks.task_loading import Source
 
 __all__ = ["saliency"]
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.dense.base import transformer_of
+from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
 from wordpiece_bert.sentence.folders.modules import Normalize
 from wordpiece_bert.sentence.parts import prompt_of
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.model import BertModel
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["Sentences"]
 

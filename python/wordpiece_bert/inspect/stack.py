@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert.bert.base import read
+from wordpiece_bert.bert.base_model import read
 from wordpiece_bert.bert.engines.numpy import NumpyEncoder, layer_heads
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.inputs import check_inputs
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.model import BertModel
-    from wordpiece_bert.subword import AnyEncoding
+    from wordpiece_bert.tokenizer.subword import AnyEncoding
 
 __all__ = ["Stack"]
 

@@ -12,10 +12,10 @@ from wordpiece_bert.bert.heads.kinds import QuestionAnswering, SequenceClassific
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.base import Model
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.outputs import Outputs, Places
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["Target", "chosen_target", "word_token"]
 

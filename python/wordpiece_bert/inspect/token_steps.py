@@ -18,12 +18,12 @@ from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.trace import about
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.subword import SubwordTokenizer
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from wordpiece_bert._core import BertNormalizer
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["tokens"]
 

@@ -10,22 +10,22 @@ import numpy as np
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.bert.base import Model, read
+from wordpiece_bert.bert.base_model import Model, read
 from wordpiece_bert.bert.engines.numpy import added_scores, layer_heads
 from wordpiece_bert.bert.half_precision import widen
-from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parts import name_in_checkpoint, weights_of
 from wordpiece_bert.bert.plan.parts import weighted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
-from wordpiece_bert.subword import model_encodings
-from wordpiece_bert.tasks.loading import loaded, longest_row
+from wordpiece_bert.tasks.task_loading import loaded, longest_row
+from wordpiece_bert.tokenizer.subword import model_encodings
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["Trace", "about", "encode", "encoder_of", "run_trace", "stored_weight", "trace"]
 

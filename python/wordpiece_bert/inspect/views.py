@@ -17,14 +17,14 @@ from wordpiece_bert.inspect.patterns import patterns
 from wordpiece_bert.inspect.saliency import saliency
 from wordpiece_bert.inspect.token_steps import tokens
 from wordpiece_bert.inspect.trace import encode
-from wordpiece_bert.inspect.vectors import positions
-from wordpiece_bert.tasks.loading import longest_row
+from wordpiece_bert.inspect.vector_views import positions
+from wordpiece_bert.tasks.task_loading import longest_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wordpiece_bert.inspect.view import View
-    from wordpiece_bert.tasks.loading import Loaded
+    from wordpiece_bert.tasks.task_loading import Loaded
 
 __all__: list[str] = []
 

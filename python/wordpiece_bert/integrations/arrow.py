@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.corpus.writers import check_ids_column
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.named_models import encoder_of, import_package, tokenizer_of
 from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
-from wordpiece_bert.parameters import ENCODING
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
+from wordpiece_bert.tokenizer.corpus.writers import check_ids_column
+from wordpiece_bert.tokenizer.parameters import ENCODING
 
 if TYPE_CHECKING:
     import os
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow
 
-    from wordpiece_bert.options import Strategy
-    from wordpiece_bert.ragged_batch import RaggedBatch
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.tokenizer.option_types import Strategy
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["embed", "embed_texts", "encode", "encode_texts", "ids_to_arrow", "vectors_to_arrow"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.integrations.embedder import TextEmbedder
-from wordpiece_bert.integrations.loading import import_package
+from wordpiece_bert.integrations.named_models import import_package
 
 BaseEmbedder: Any = import_package("bertopic.backend", "bertopic").BaseEmbedder
 

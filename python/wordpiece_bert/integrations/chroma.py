@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import check_contents, checked_options, encoder_of, given_model, import_package
+from wordpiece_bert.integrations.named_models import (
+    check_contents,
+    checked_options,
+    encoder_of,
+    given_model,
+    import_package,
+)
 from wordpiece_bert.integrations.options import GIVEN, NAMED
-from wordpiece_bert.sentence.dense.base import DenseEncoder
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.sentence.source import lasting_name

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import embed_texts, encode_texts
-from wordpiece_bert.integrations.loading import encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.named_models import encoder_of, import_package, tokenizer_of
 from wordpiece_bert.integrations.options import NAMED, EmbeddingOptions, EncodingOptions
-from wordpiece_bert.parameters import ENCODING
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
+from wordpiece_bert.tokenizer.parameters import ENCODING
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from wordpiece_bert.options import Strategy
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.tokenizer.option_types import Strategy
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["register"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
-from wordpiece_bert.integrations.loading import encoder_of, given_model
+from wordpiece_bert.integrations.named_models import encoder_of, given_model
 from wordpiece_bert.integrations.options import GIVEN, NAMED
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 
 __all__ = ["TextEmbedder"]
 

@@ -12,7 +12,7 @@ from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import (
+from wordpiece_bert.integrations.named_models import (
     check_contents,
     checked_options,
     encoder_of,
@@ -21,9 +21,9 @@ from wordpiece_bert.integrations.loading import (
     stored_model,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
-from wordpiece_bert.sentence.dense.base import DenseEncoder
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.source import lasting_name
 
 _haystack = import_package("haystack", "haystack")

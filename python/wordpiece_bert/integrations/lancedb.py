@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.loading import (
+from wordpiece_bert.integrations.named_models import (
     check_contents,
     checked_options,
     encoder_of,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 __all__ = ["WordPieceFunction"]
 

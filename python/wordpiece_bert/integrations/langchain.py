@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import one_or_many
-from wordpiece_bert.integrations.loading import encoder_of, given_model, import_package
+from wordpiece_bert.integrations.named_models import encoder_of, given_model, import_package
 from wordpiece_bert.integrations.options import GIVEN, NAMED
 
 Embeddings: Any = import_package("langchain_core.embeddings", "langchain").Embeddings
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 
 __all__ = ["WordPieceEmbeddings"]
 

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.options import Strategy
-    from wordpiece_bert.ragged_batch import RaggedBatch
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
+    from wordpiece_bert.tokenizer.option_types import Strategy
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["COLUMNS", "GIVEN", "NAMED", "EmbeddingOptions", "EncodingOptions"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, WordPieceError
-from wordpiece_bert.integrations.loading import check_contents, encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.named_models import check_contents, encoder_of, import_package, tokenizer_of
 from wordpiece_bert.integrations.options import NAMED
-from wordpiece_bert.parameters import ENCODING
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
 from wordpiece_bert.sentence.dense.model_contents import model_digests
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.source import lasting_name
+from wordpiece_bert.tokenizer.parameters import ENCODING
 
 import_package("sklearn", "sklearn")
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
     from wordpiece_bert.sentence.dense.windows import Combination
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["SentenceEmbedder", "WordPieceVectorizer"]
 

@@ -15,15 +15,15 @@ from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations import arrow
-from wordpiece_bert.integrations.loading import checked_options, encoder_of, import_package
+from wordpiece_bert.integrations.named_models import checked_options, encoder_of, import_package
 from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
-from wordpiece_bert.parameters import ENCODING
 from wordpiece_bert.pretraining.batches import example_batches
-from wordpiece_bert.sentence.dense.base import DenseEncoder, with_threads
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder, with_threads
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.sentence.source import lasting_name
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.parameters import ENCODING
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.training.spark import check_text_columns, count_words
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from wordpiece_bert.options import Strategy
     from wordpiece_bert.pretraining import Masking
     from wordpiece_bert.pretraining.parameters import Objective, OnError, SentenceRule
+    from wordpiece_bert.tokenizer.option_types import Strategy
 
 __all__ = ["count_words", "embed", "encode", "pretraining_examples"]
 

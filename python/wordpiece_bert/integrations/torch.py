@@ -12,7 +12,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["PaddingCollator", "TextCollator"]
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._tokenizer.saving import restored
 from wordpiece_bert.errors import InputError, TokenizerFormatError, VocabError
-from wordpiece_bert.integrations.loading import import_package
-from wordpiece_bert.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.integrations.named_models import import_package
+from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
+from wordpiece_bert.tokenizer.saving_calls import restored
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from wordpiece_bert.batch_encoding import BatchEncoding
+    from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding
 
 __all__ = ["accelerate"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import sync_folder
-from wordpiece_bert.corpus.npy_writer import NpyWriter
+from wordpiece_bert.tokenizer.corpus.npy_writer import NpyWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,6 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.corpus.parquet import import_pyarrow, strings_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.document_ids import ids_of_column
 from wordpiece_bert.pretraining.parameters import ERRORS, ROWS, RUN, SENTENCES, STORING
@@ -22,7 +21,8 @@ from wordpiece_bert.pretraining.sinks.tables import arrow_schema, record_batch
 from wordpiece_bert.pretraining.store import TokenStore
 from wordpiece_bert.pretraining.store_writer import StoreWriter
 from wordpiece_bert.pretraining.storing_options import StoringOptions
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, strings_of
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,18 +14,18 @@ from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert._internal.signals import telling
-from wordpiece_bert._tokenizer.parts import plain_core
-from wordpiece_bert.corpus.columns import column_blocks, separated_blocks, separator_format
-from wordpiece_bert.corpus.file_lists import STDIN, warn_repeated
-from wordpiece_bert.corpus.texts import TextReader
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.parameters import READING
 from wordpiece_bert.pretraining.document_ids import column_ids
 from wordpiece_bert.pretraining.parameters import RUN, SHARD_TOKENS, STORING
 from wordpiece_bert.pretraining.store import TokenStore
 from wordpiece_bert.pretraining.store_writer import StoreWriter
 from wordpiece_bert.pretraining.storing_options import StoringOptions
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.corpus.column_blocks import column_blocks, separated_blocks, separator_format
+from wordpiece_bert.tokenizer.corpus.file_lists import STDIN, warn_repeated
+from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+from wordpiece_bert.tokenizer.parameters import READING
+from wordpiece_bert.tokenizer.parts import plain_core
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.corpus.texts import StrPath
     from wordpiece_bert.pretraining.parameters import DocumentRule, OnError, SentenceRule, StoredIds
+    from wordpiece_bert.tokenizer.corpus.text_reader import StrPath
 
 __all__ = ["build_token_store", "fingerprint_of"]
 

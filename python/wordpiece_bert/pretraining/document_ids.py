@@ -8,9 +8,9 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.corpus import parquet
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.parameters import READING
+from wordpiece_bert.tokenizer.corpus import parquet
+from wordpiece_bert.tokenizer.parameters import READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.parameters import READING
 from wordpiece_bert.pretraining.build import fingerprint_of
 from wordpiece_bert.pretraining.example_run import ExampleRun
 from wordpiece_bert.pretraining.formats import format_of
@@ -20,11 +19,12 @@ from wordpiece_bert.pretraining.parts import tokenizer_of
 from wordpiece_bert.pretraining.report import ExamplesReport
 from wordpiece_bert.pretraining.row_options import RowOptions
 from wordpiece_bert.pretraining.store import TokenStore
+from wordpiece_bert.tokenizer.parameters import READING
 
 if TYPE_CHECKING:
     from wordpiece_bert.pretraining.masking import Masking
     from wordpiece_bert.pretraining.parameters import Objective
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["build_examples"]
 

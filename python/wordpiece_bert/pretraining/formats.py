@@ -14,7 +14,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wordpiece_bert.pretraining.sinks.base import RowSink
+    from wordpiece_bert.pretraining.sinks.row_sink import RowSink
 
 __all__ = ["FORMATS", "RowFormat", "format_of", "register"]
 

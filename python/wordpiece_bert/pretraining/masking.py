@@ -15,9 +15,9 @@ import numpy as np
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_flag, checked_probability, whole_number
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._tokenizer.parts import marked_special_ids, plain_core
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.parts import marked_special_ids, plain_core
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

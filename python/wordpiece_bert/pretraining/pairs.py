@@ -21,7 +21,7 @@ from wordpiece_bert.pretraining.masking import Masking, Seed, seed_of
 from wordpiece_bert.pretraining.parameters import ROWS
 from wordpiece_bert.pretraining.parts import masked_rows
 from wordpiece_bert.pretraining.row_options import RowOptions
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
     from wordpiece_bert._internal.safe_json import JsonObject
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = [
     "check_offsets",

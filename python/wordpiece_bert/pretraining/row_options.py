@@ -13,7 +13,7 @@ from wordpiece_bert.pretraining.masking import Masking, checked_seed
 from wordpiece_bert.pretraining.parameters import OBJECTIVES, PAIR_LABELS
 from wordpiece_bert.pretraining.parts import options_of, rules_of
 from wordpiece_bert.pretraining.schema import RowSchema
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_choice, checked_strings, whole_number
-from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.parameters import DOCUMENTS, ERRORS, ID_TYPES, SENTENCES, SHARD_TOKENS
+from wordpiece_bert.tokenizer.parts import plain_core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wordpiece_bert._internal.safe_json import JsonObject
     from wordpiece_bert.pretraining.parameters import OnError
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["StoringOptions"]
 

@@ -12,71 +12,71 @@ from wordpiece_bert.errors import TruncationWarning as TruncationWarning
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
+    from wordpiece_bert.search.cluster_words import cluster_words as cluster_words
+    from wordpiece_bert.search.keywords import BM25Index as BM25Index
+    from wordpiece_bert.search.keywords import KeywordHit as KeywordHit
+    from wordpiece_bert.search.keywords import reciprocal_rank_fusion as reciprocal_rank_fusion
+    from wordpiece_bert.search.paraphrase_mining import paraphrase_mining as paraphrase_mining
+    from wordpiece_bert.search.paraphrase_mining import paraphrase_mining_embeddings as paraphrase_mining_embeddings
+    from wordpiece_bert.search.retrieve_and_rerank import retrieve_and_rerank as retrieve_and_rerank
+    from wordpiece_bert.search.semantic_search import SearchHit as SearchHit
+    from wordpiece_bert.search.semantic_search import semantic_search as semantic_search
     from wordpiece_bert.sentence.cross_encoder import CrossEncoder as CrossEncoder
     from wordpiece_bert.sentence.dense.body import TokenVectors as TokenVectors
     from wordpiece_bert.sentence.dense.distill import distill_static as distill_static
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder as SentenceEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder as SentenceEncoder
     from wordpiece_bert.sentence.dense.static import StaticEncoder as StaticEncoder
     from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier as StaticClassifier
-    from wordpiece_bert.sentence.m3.encoder import M3Encoder as M3Encoder
-    from wordpiece_bert.sentence.m3.vectors import M3Vectors as M3Vectors
+    from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder as M3Encoder
+    from wordpiece_bert.sentence.m3.m3_vectors import M3Vectors as M3Vectors
     from wordpiece_bert.sentence.metrics import pairwise_similarity as pairwise_similarity
     from wordpiece_bert.sentence.metrics import similarity as similarity
-    from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder as MultiVectorEncoder
     from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim as maxsim
     from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim_pairwise as maxsim_pairwise
-    from wordpiece_bert.sentence.multi_vector.vectors import MultiVectors as MultiVectors
+    from wordpiece_bert.sentence.multi_vector.multi_vector_encoder import MultiVectorEncoder as MultiVectorEncoder
+    from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors as MultiVectors
     from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize_embeddings
-    from wordpiece_bert.sentence.search.cluster_words import cluster_words as cluster_words
-    from wordpiece_bert.sentence.search.keywords import BM25Index as BM25Index
-    from wordpiece_bert.sentence.search.keywords import KeywordHit as KeywordHit
-    from wordpiece_bert.sentence.search.keywords import reciprocal_rank_fusion as reciprocal_rank_fusion
-    from wordpiece_bert.sentence.search.paraphrases import paraphrase_mining as paraphrase_mining
-    from wordpiece_bert.sentence.search.paraphrases import paraphrase_mining_embeddings as paraphrase_mining_embeddings
-    from wordpiece_bert.sentence.search.retrieval import retrieve_and_rerank as retrieve_and_rerank
-    from wordpiece_bert.sentence.search.semantic import SearchHit as SearchHit
-    from wordpiece_bert.sentence.search.semantic import semantic_search as semantic_search
-    from wordpiece_bert.sentence.sparse.encoder import SparseEncoder as SparseEncoder
-    from wordpiece_bert.sentence.sparse.vectors import SparseVectors as SparseVectors
-    from wordpiece_bert.sentence.vector_folder.folder import VectorFolder as VectorFolder
-    from wordpiece_bert.sentence.vector_folder.folder import open_vectors as open_vectors
-    from wordpiece_bert.sentence.vector_folder.writer import WrittenVectors as WrittenVectors
-    from wordpiece_bert.sentence.vector_folder.writer import write_vectors as write_vectors
-    from wordpiece_bert.sentence.vector_folder.writing import UpdatePlan as UpdatePlan
+    from wordpiece_bert.sentence.sparse.sparse_encoder import SparseEncoder as SparseEncoder
+    from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors as SparseVectors
+    from wordpiece_bert.vectors.folder_update import UpdatePlan as UpdatePlan
+    from wordpiece_bert.vectors.vector_folder import VectorFolder as VectorFolder
+    from wordpiece_bert.vectors.vector_folder import open_vectors as open_vectors
+    from wordpiece_bert.vectors.write_call import WrittenVectors as WrittenVectors
+    from wordpiece_bert.vectors.write_call import write_vectors as write_vectors
 
 # The module of each name, imported when the name is first used.
 _MODULES = {
-    "BM25Index": "search.keywords",
+    "BM25Index": "wordpiece_bert.search.keywords",
     "CrossEncoder": "cross_encoder",
-    "KeywordHit": "search.keywords",
-    "M3Encoder": "m3.encoder",
-    "M3Vectors": "m3.vectors",
-    "MultiVectorEncoder": "multi_vector.encoder",
-    "MultiVectors": "multi_vector.vectors",
-    "SearchHit": "search.semantic",
-    "SentenceEncoder": "dense.encoder",
-    "SparseEncoder": "sparse.encoder",
-    "SparseVectors": "sparse.vectors",
+    "KeywordHit": "wordpiece_bert.search.keywords",
+    "M3Encoder": "m3.m3_encoder",
+    "M3Vectors": "m3.m3_vectors",
+    "MultiVectorEncoder": "multi_vector.multi_vector_encoder",
+    "MultiVectors": "multi_vector.multi_vectors",
+    "SearchHit": "wordpiece_bert.search.semantic_search",
+    "SentenceEncoder": "dense.sentence_encoder",
+    "SparseEncoder": "sparse.sparse_encoder",
+    "SparseVectors": "sparse.sparse_vectors",
     "StaticClassifier": "dense.static_classifier",
     "StaticEncoder": "dense.static",
     "TokenVectors": "dense.body",
-    "UpdatePlan": "vector_folder.writing",
-    "VectorFolder": "vector_folder.folder",
-    "WrittenVectors": "vector_folder.writer",
-    "cluster_words": "search.cluster_words",
+    "UpdatePlan": "wordpiece_bert.vectors.folder_update",
+    "VectorFolder": "wordpiece_bert.vectors.vector_folder",
+    "WrittenVectors": "wordpiece_bert.vectors.write_call",
+    "cluster_words": "wordpiece_bert.search.cluster_words",
     "distill_static": "dense.distill",
     "maxsim": "multi_vector.late_interaction",
     "maxsim_pairwise": "multi_vector.late_interaction",
     "pairwise_similarity": "metrics",
-    "open_vectors": "vector_folder.folder",
-    "paraphrase_mining": "search.paraphrases",
-    "paraphrase_mining_embeddings": "search.paraphrases",
+    "open_vectors": "wordpiece_bert.vectors.vector_folder",
+    "paraphrase_mining": "wordpiece_bert.search.paraphrase_mining",
+    "paraphrase_mining_embeddings": "wordpiece_bert.search.paraphrase_mining",
     "quantize_embeddings": "quantization",
-    "reciprocal_rank_fusion": "search.keywords",
-    "retrieve_and_rerank": "search.retrieval",
-    "semantic_search": "search.semantic",
+    "reciprocal_rank_fusion": "wordpiece_bert.search.keywords",
+    "retrieve_and_rerank": "wordpiece_bert.search.retrieve_and_rerank",
+    "semantic_search": "wordpiece_bert.search.semantic_search",
     "similarity": "metrics",
-    "write_vectors": "vector_folder.writer",
+    "write_vectors": "wordpiece_bert.vectors.write_call",
 }
 
 __all__ = sorted([*_MODULES, "TruncationWarning"])

@@ -13,7 +13,7 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
 
 __all__ = [
     "ROLE_PROMPTS",

@@ -23,16 +23,16 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.parameters import SPLITTING
 from wordpiece_bert.sentence.activations import ActivationFn, identity
 from wordpiece_bert.sentence.arguments import check_tensors, one_of, tensors
-from wordpiece_bert.sentence.base import Encoder, FromPretrained, Settings, engine_options
+from wordpiece_bert.sentence.encoder_base import Encoder, FromPretrained, Settings, engine_options
 from wordpiece_bert.sentence.folders.modules import Dense
 from wordpiece_bert.sentence.folders.ranking import RankingFolder, ScoringModules, read_ranking_folder
 from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
 from wordpiece_bert.sentence.rows import with_lowercase
 from wordpiece_bert.sentence.source import Source
-from wordpiece_bert.subword import model_encodings, tokenizer_of
+from wordpiece_bert.tokenizer.parameters import SPLITTING
+from wordpiece_bert.tokenizer.subword import model_encodings, tokenizer_of
 
 if TYPE_CHECKING:
     import os
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["CrossEncoder"]
 

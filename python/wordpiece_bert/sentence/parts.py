@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.batching import ModelInputs
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.sentence.base import Encoder
     from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+    from wordpiece_bert.sentence.encoder_base import Encoder
     from wordpiece_bert.sentence.source import Source
 
 __all__ = ["config_of", "late_vectors", "logits_of", "prompt_of", "scores_of", "settings_of", "source_of", "threads_of"]

@@ -9,19 +9,19 @@ import numpy as np
 from wordpiece_bert._internal.batching import sorted_batches, token_runs
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.texts import check_tokens
-from wordpiece_bert._tokenizer.parts import with_core
 from wordpiece_bert.errors import ConfigError
-from wordpiece_bert.subword import SubwordTokenizer, tokenizer_of
+from wordpiece_bert.tokenizer.parts import with_core
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer, tokenizer_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.model import BertModel
-    from wordpiece_bert.subword import AnyTokenizer
-    from wordpiece_bert.tokenizer import RaggedBatch
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["check_token_types", "model_tokenizer", "order_of", "passes", "rows_of", "with_lowercase"]
 

@@ -9,21 +9,21 @@ from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM, TokenClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.base import DenseEncoder
-from wordpiece_bert.sentence.dense.encoder import sentence_encoder
-from wordpiece_bert.sentence.m3.encoder import M3Encoder
-from wordpiece_bert.sentence.multi_vector.encoder import MultiVectorEncoder
-from wordpiece_bert.sentence.sparse.encoder import SparseEncoder
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
+from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
+from wordpiece_bert.sentence.multi_vector.multi_vector_encoder import MultiVectorEncoder
+from wordpiece_bert.sentence.sparse.sparse_encoder import SparseEncoder
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.base import Served
 from wordpiece_bert.serve.kinds.dense import dense_model
 from wordpiece_bert.serve.kinds.heads import HeadModel, head_of
 from wordpiece_bert.serve.kinds.m3 import M3Model
 from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
+from wordpiece_bert.serve.kinds.served_model import Served
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
-from wordpiece_bert.serve.kinds.vectors import MultiVectorModel, SparseModel
-from wordpiece_bert.tasks.loading import Loaded
+from wordpiece_bert.serve.kinds.vector_models import MultiVectorModel, SparseModel
+from wordpiece_bert.tasks.task_loading import Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

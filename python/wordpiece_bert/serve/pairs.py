@@ -8,12 +8,12 @@ import numpy as np
 
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.rows import check_token_types
-from wordpiece_bert.subword import SubwordTokenizer, model_encodings
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer, model_encodings
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
     Ids = npt.NDArray[np.uint32]
 

@@ -6,10 +6,10 @@ the form of transformers' pipelines, and their attribute ``truncated`` is whethe
 
 from wordpiece_bert._internal.answers import Answer, Answers
 from wordpiece_bert.tasks.answer_extraction import question_answering
-from wordpiece_bert.tasks.loading import Loaded, load
 from wordpiece_bert.tasks.mask_filling import fill_mask
 from wordpiece_bert.tasks.results import Entity, FilledMask, Label
 from wordpiece_bert.tasks.sentence_scores import score_sentences
+from wordpiece_bert.tasks.task_loading import Loaded, load
 from wordpiece_bert.tasks.text_classification import classify
 from wordpiece_bert.tasks.token_classification import ner
 from wordpiece_bert.tasks.token_features import FEATURE_CHOICES, feature_extraction

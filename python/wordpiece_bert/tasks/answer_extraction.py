@@ -13,14 +13,14 @@ import numpy as np
 from wordpiece_bert._internal.answers import Answer, Answers
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert._tokenizer.dividing import first_tokens, token_counts
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import QuestionAnswering
 from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TruncationWarning
-from wordpiece_bert.subword import model_encodings
 from wordpiece_bert.tasks.inference import infer
-from wordpiece_bert.tasks.loading import longest_row, with_head
+from wordpiece_bert.tasks.task_loading import longest_row, with_head
+from wordpiece_bert.tokenizer.dividing import first_tokens, token_counts
+from wordpiece_bert.tokenizer.subword import model_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["question_answering"]
 

@@ -9,14 +9,14 @@ import numpy as np
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.progress import notify
 from wordpiece_bert._internal.texts import check_tokens, warn_truncated
-from wordpiece_bert.subword import model_encodings
+from wordpiece_bert.tokenizer.subword import model_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.bert.heads.base import LogitsModel
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.bert.heads.head_model import LogitsModel
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["encode", "infer"]
 

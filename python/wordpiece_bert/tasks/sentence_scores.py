@@ -15,18 +15,18 @@ from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tasks.inference import encode
-from wordpiece_bert.tasks.loading import longest_row, with_head
 from wordpiece_bert.tasks.mask_filling import token_logits
+from wordpiece_bert.tasks.task_loading import longest_row, with_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyEncoding
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
+    from wordpiece_bert.tokenizer.subword import AnyEncoding
 
 __all__ = ["score_sentences"]
 

@@ -16,18 +16,18 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.tasks.inference import encode, infer
-from wordpiece_bert.tasks.loading import frozen_classifier, longest_row, static_classifier, with_head
 from wordpiece_bert.tasks.results import Label
+from wordpiece_bert.tasks.task_loading import frozen_classifier, longest_row, static_classifier, with_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
     from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
 
 __all__ = ["FUNCTIONS", "classify", "default_function"]
 

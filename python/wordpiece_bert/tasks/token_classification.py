@@ -18,18 +18,18 @@ from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import TokenClassification
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.subword import SubwordTokenizer
 from wordpiece_bert.tasks.inference import encode, infer
-from wordpiece_bert.tasks.loading import longest_row, with_head
+from wordpiece_bert.tasks.task_loading import longest_row, with_head
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
-    from wordpiece_bert.tasks.loading import Source
     from wordpiece_bert.tasks.results import Entity
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["ner"]
 

@@ -10,21 +10,21 @@ from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.checks import checked_choice, whole_number
 from wordpiece_bert._internal.texts import one_or_many
-from wordpiece_bert.bert.base import Model
-from wordpiece_bert.bert.heads.base import HeadModel
+from wordpiece_bert.bert.base_model import Model
+from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.body import TokenVectors
 from wordpiece_bert.tasks.inference import encode
-from wordpiece_bert.tasks.loading import longest_row, with_head
+from wordpiece_bert.tasks.task_loading import longest_row, with_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wordpiece_bert._core import Encoding
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
 
 __all__ = ["FEATURE_CHOICES", "feature_extraction"]
 

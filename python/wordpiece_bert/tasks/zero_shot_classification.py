@@ -19,18 +19,18 @@ from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import CheckpointWarning, InputError
-from wordpiece_bert.subword import model_encodings
 from wordpiece_bert.tasks.inference import infer
-from wordpiece_bert.tasks.loading import longest_row, with_head
+from wordpiece_bert.tasks.task_loading import longest_row, with_head
+from wordpiece_bert.tokenizer.subword import model_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
-    from wordpiece_bert.tasks.loading import Source
+    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["zero_shot"]
 

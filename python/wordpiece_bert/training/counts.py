@@ -14,9 +14,9 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.corpus.file_lists import listed_files, warn_repeated
 from wordpiece_bert.errors import InputError, TrainingError
-from wordpiece_bert.parameters import NORMALIZING
+from wordpiece_bert.tokenizer.corpus.file_lists import listed_files, warn_repeated
+from wordpiece_bert.tokenizer.parameters import NORMALIZING
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import CountsInfo
 from wordpiece_bert.training.options import count_fields, normalizer_settings
@@ -25,7 +25,7 @@ from wordpiece_bert.training.parameters import COUNTING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wordpiece_bert.arrow import ArrowArray, ArrowStream
+    from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
     from wordpiece_bert.training.options import BadBytes, NormalizerSettings, Progress
 
 __all__ = ["WordCounts", "restored"]

@@ -9,14 +9,14 @@ import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import Extendable, with_vocabulary
-from wordpiece_bert._tokenizer.parts import plain_core, with_core
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.parts import plain_core, with_core
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.base import Model
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.bert.base_model import Model
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training.vocab import Vocab
 
 __all__ = ["extend_embeddings", "extend_model"]

@@ -13,7 +13,7 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, TrainingError
-from wordpiece_bert.parameters import NORMALIZING
+from wordpiece_bert.tokenizer.parameters import NORMALIZING
 from wordpiece_bert.training.parameters import (
     ALGORITHMS,
     COUNTING,

@@ -17,15 +17,15 @@ from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert._tokenizer.parts import plain_core
 from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.tokenizer.parts import plain_core
 from wordpiece_bert.training.contents import is_placeholder
 from wordpiece_bert.training.parameters import COUNTING
 
 if TYPE_CHECKING:
     import os
 
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training.counts import Texts
 
 __all__ = ["VocabReport", "vocab_report"]

@@ -12,7 +12,7 @@ from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.parameters import NORMALIZING
+from wordpiece_bert.tokenizer.parameters import NORMALIZING
 from wordpiece_bert.training.counts import WordCounts, restored
 from wordpiece_bert.training.counts_file import CountsInfo, columns_of
 from wordpiece_bert.training.options import NormalizerSettings, normalizer_settings

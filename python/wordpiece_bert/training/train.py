@@ -12,7 +12,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.training.counts import StrPath, Texts, WordCounts
 from wordpiece_bert.training.options import (
     BadBytes,

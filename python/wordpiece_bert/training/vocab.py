@@ -10,8 +10,8 @@ from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import VocabError
-from wordpiece_bert.parameters import PIECES
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.parameters import PIECES
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.training.options import NormalizerSettings
 from wordpiece_bert.training.parameters import AS_COUNTED, Algorithm
 

@@ -1,4 +1,4 @@
-//! Exact search over vectors in NumPy arrays, for `wordpiece_bert.sentence.search`.
+//! Exact search over vectors in NumPy arrays, for `wordpiece_bert.search`.
 //!
 //! Arrays are validated by the Python side, which is the only caller; they are read in place, memory-mapped ones too.
 

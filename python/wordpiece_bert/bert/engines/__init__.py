@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordpiece_bert.bert.engines.base import Dense, Encoder, Engine, PackedWeight
 from wordpiece_bert.bert.engines.choice import DTYPES, EngineInfo, choose_dtype, describe_engine
+from wordpiece_bert.bert.engines.engine_interface import Dense, Encoder, Engine, PackedWeight
 from wordpiece_bert.bert.engines.numpy import NumpyEngine
 from wordpiece_bert.bert.engines.rust import RustEngine
 

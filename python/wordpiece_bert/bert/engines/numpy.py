@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.engines.base import HeadLayers
+    from wordpiece_bert.bert.engines.engine_interface import HeadLayers
     from wordpiece_bert.bert.functional import Array, Ids, Mask, RelativeTerms
     from wordpiece_bert.bert.plan.parts import Attention, Convolution
     from wordpiece_bert.bert.rotary import Rotary, Rotation

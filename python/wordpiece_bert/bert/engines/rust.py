@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.engines.base import HeadLayers
+    from wordpiece_bert.bert.engines.engine_interface import HeadLayers
     from wordpiece_bert.bert.engines.stored import PackedLayerWeight
     from wordpiece_bert.bert.functional import Array, Ids, Mask
     from wordpiece_bert.bert.inputs import Inputs

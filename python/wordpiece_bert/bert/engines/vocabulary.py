@@ -19,7 +19,7 @@ from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.parameters import PREPARING
 
 if TYPE_CHECKING:
-    from wordpiece_bert.bert.engines.base import CsrArrays, HeadLayers
+    from wordpiece_bert.bert.engines.engine_interface import CsrArrays, HeadLayers
     from wordpiece_bert.bert.functional import Array, Ids
 
 __all__ = ["NumpyVocabularyHead", "RustVocabularyHead", "greatest_values"]

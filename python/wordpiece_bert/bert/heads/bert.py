@@ -12,7 +12,7 @@ import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
-from wordpiece_bert.bert.heads.base import HeadModel, HeadWeights, LabelledModel, pooler_output
+from wordpiece_bert.bert.heads.head_model import HeadModel, HeadWeights, LabelledModel, pooler_output
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMHead,

@@ -11,10 +11,10 @@ import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
-from wordpiece_bert.bert.engines.base import HeadLayers
+from wordpiece_bert.bert.engines.engine_interface import HeadLayers
 from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
 from wordpiece_bert.bert.half_precision import widen
-from wordpiece_bert.bert.heads.base import HeadWeights, LabelledModel, LogitsModel, pooler_output
+from wordpiece_bert.bert.heads.head_model import HeadWeights, LabelledModel, LogitsModel, pooler_output
 from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
 from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, QuestionAnsweringOutput
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.engines.base import VocabularyHead
+    from wordpiece_bert.bert.engines.engine_interface import VocabularyHead
     from wordpiece_bert.bert.functional import Array
 
 __all__ = [

@@ -25,7 +25,7 @@ from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import Trainer
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder
-from wordpiece_bert.subword import tokenizer_of
+from wordpiece_bert.tokenizer.subword import tokenizer_of
 
 if TYPE_CHECKING:
     import os
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.batches import Dataset
     from wordpiece_bert.finetune.labels import Problem
     from wordpiece_bert.finetune.trainer import EvalPrediction
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["Answers", "Choose", "Classify", "Regress", "Similar", "Tokens"]
 

@@ -14,9 +14,9 @@ import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.auto import read_config, read_config_file
 from wordpiece_bert.bert.config import BertConfig
-from wordpiece_bert.bert.families import class_named, family_of
-from wordpiece_bert.bert.heads.base import pooler_output
+from wordpiece_bert.bert.family_table import class_named, family_of
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
+from wordpiece_bert.bert.heads.head_model import pooler_output
 from wordpiece_bert.bert.heads.parts import next_sentence_scores
 from wordpiece_bert.bert.inputs import as_array, check_labels
 from wordpiece_bert.bert.losses import IGNORED
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-    from wordpiece_bert.bert.families import Family
-    from wordpiece_bert.bert.heads.base import HeadModel
+    from wordpiece_bert.bert.family_table import Family
+    from wordpiece_bert.bert.heads.head_model import HeadModel
     from wordpiece_bert.finetune.problem import TrainingProblem
 
 __all__ = ["MaskedTokens", "new_model"]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.texts import text_problem
-from wordpiece_bert.corpus.tables import RowErrors, read_table
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.objectives.columns import OPTIONAL_COLUMNS, Columns
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import Trainer
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.subword import tokenizer_of
+from wordpiece_bert.tokenizer.corpus.table_reader import RowErrors, read_table
+from wordpiece_bert.tokenizer.subword import tokenizer_of
 
 if TYPE_CHECKING:
     import os
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.network import Network
     from wordpiece_bert.finetune.start import ProblemType
     from wordpiece_bert.finetune.trainer import EvalPrediction
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["FrozenFit", "HeadObjective", "TableObjective", "Tables"]
 

@@ -4,6 +4,6 @@ A format is a class with an entry in `wordpiece_bert.pretraining.formats`. Rows 
 the base of formats that are one file, `FolderSink` of those that are a folder of files.
 """
 
-from wordpiece_bert.pretraining.sinks.base import FileSink, FolderSink, RowSink
+from wordpiece_bert.pretraining.sinks.row_sink import FileSink, FolderSink, RowSink
 
 __all__ = ["FileSink", "FolderSink", "RowSink"]

@@ -13,7 +13,7 @@ from wordpiece_bert.pretraining.array_files import ArrayFiles, array_file
 from wordpiece_bert.pretraining.dataset import EXAMPLES_FORMAT
 from wordpiece_bert.pretraining.index import check_file, is_intact, read_index
 from wordpiece_bert.pretraining.journal import compare_headers
-from wordpiece_bert.pretraining.sinks.base import FolderSink
+from wordpiece_bert.pretraining.sinks.row_sink import FolderSink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from wordpiece_bert._internal.atomic_file import AtomicFile, sync_folder, write_
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.index import MAX_INDEX_BYTES, check_file, is_intact
-from wordpiece_bert.pretraining.sinks.base import FolderSink
+from wordpiece_bert.pretraining.sinks.row_sink import FolderSink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
-from wordpiece_bert.corpus.arrow_writer import ArrowWriter
-from wordpiece_bert.corpus.parquet import import_pyarrow
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.sinks.base import FileSink
+from wordpiece_bert.pretraining.sinks.row_sink import FileSink
+from wordpiece_bert.tokenizer.corpus.arrow_writer import ArrowWriter
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

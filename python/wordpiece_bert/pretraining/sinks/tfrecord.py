@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.sinks.base import FileSink
+from wordpiece_bert.pretraining.sinks.row_sink import FileSink
 
 if TYPE_CHECKING:
     from wordpiece_bert.pretraining.row_options import RowOptions

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.sentence.dense.late_chunking import Chunks
     from wordpiece_bert.sentence.folders.modules import SentenceFolder
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["OF_MODEL", "Body", "Call", "MaxLength", "TokenVectors", "is_of_model"]
 

@@ -16,18 +16,18 @@ from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_p
 from wordpiece_bert._internal.checks import checked_choice, checked_strings
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert._tokenizer.parts import of_core
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.ragged_batch import RaggedBatch
-from wordpiece_bert.sentence.dense.base import DenseEncoder, body_of, encoder_of, transformer_of
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder, body_of, encoder_of, transformer_of
 from wordpiece_bert.sentence.dense.distill_tokens import Token, new_subword_tokenizer, subword_tokens, surroundings
-from wordpiece_bert.sentence.dense.encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.static import StaticEncoder
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.dense.transformer import TOKENS_PER_CALL
 from wordpiece_bert.sentence.folders.static import StaticFolder, StaticParts
-from wordpiece_bert.subword import SubwordTokenizer, wordpiece
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.parts import of_core
+from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer, wordpiece
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import os
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array, PoolingMode
     from wordpiece_bert.bert.model import BertModel
-    from wordpiece_bert.options import TruncationSettings
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.option_types import TruncationSettings
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["distill_static"]
 

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.ragged_batch import RaggedBatch
+from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["Chunks", "Sections", "TextTokens", "check_chunks", "mean_of_chunks", "sections_of", "tokens_of_texts"]
 

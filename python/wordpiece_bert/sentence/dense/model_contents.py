@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.parts import core_of, write_files
-from wordpiece_bert._tokenizer.word_splitter import word_core
 from wordpiece_bert.sentence.folders.content_files import content_states
 from wordpiece_bert.sentence.folders.contents import (
     BLOCK,
@@ -23,13 +22,14 @@ from wordpiece_bert.sentence.folders.contents import (
     modules_of_folder,
 )
 from wordpiece_bert.sentence.parts import source_of
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
+from wordpiece_bert.tokenizer.word_splitter import word_core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wordpiece_bert.sentence.dense.base import DenseEncoder
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["model_digests"]
 

@@ -9,12 +9,12 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import refusing_peer_arguments
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
-from wordpiece_bert.sentence.base import FromPretrained, Settings
-from wordpiece_bert.sentence.dense.base import DenseEncoder, Form
 from wordpiece_bert.sentence.dense.body import OF_MODEL, MaxLength, TokenVectors
-from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder, Form
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.dense.table import TableBody, load_table
 from wordpiece_bert.sentence.derived import encode_for, encode_in_thread
+from wordpiece_bert.sentence.encoder_base import FromPretrained, Settings
 from wordpiece_bert.sentence.folders.content_files import content_states
 from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
 from wordpiece_bert.sentence.source import Source

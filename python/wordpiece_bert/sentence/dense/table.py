@@ -17,7 +17,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.body import Call, TokenVectors, is_of_model
 from wordpiece_bert.sentence.folders.save import write_modules_after_static
 from wordpiece_bert.sentence.folders.static import StaticParts, read_static_folder, write_static_folder
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.bert.loading import Loading
-    from wordpiece_bert.sentence.base import Settings
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.sentence.encoder_base import Settings
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["TableBody", "load_table"]
 

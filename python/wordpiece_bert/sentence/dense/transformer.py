@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.bert.loading import Loading
     from wordpiece_bert.bert.model import BertModel
-    from wordpiece_bert.sentence.base import Settings
     from wordpiece_bert.sentence.dense.body import Call
+    from wordpiece_bert.sentence.encoder_base import Settings
     from wordpiece_bert.sentence.folders.modules import SentenceFolder
-    from wordpiece_bert.subword import AnyTokenizer
-    from wordpiece_bert.tokenizer import RaggedBatch
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["TransformerBody", "load_transformer"]
 

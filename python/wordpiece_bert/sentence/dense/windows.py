@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.subword import AnyTokenizer
-    from wordpiece_bert.tokenizer import RaggedBatch
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["COMBINATIONS", "Combination", "combine", "cut_into_windows"]
 

@@ -66,7 +66,7 @@ def is_model2vec(config: JsonObject) -> bool:
 SPARSE = Kind(
     name="sparse encoder",
     class_name="SparseEncoder",
-    module="sparse.encoder",
+    module="sparse.sparse_encoder",
     vectors="sparse vectors",
     saved_as=("SparseEncoder",),
 )
@@ -76,7 +76,7 @@ CROSS = Kind(
 MULTI_VECTOR = Kind(
     name="multi-vector encoder",
     class_name="MultiVectorEncoder",
-    module="multi_vector.encoder",
+    module="multi_vector.multi_vector_encoder",
     vectors="many vectors for a text",
     saved_as=("MultiVectorEncoder", "ColBERT"),
     is_kind=_is_colbert,
@@ -84,14 +84,14 @@ MULTI_VECTOR = Kind(
 STATIC = Kind(
     name="static encoder",
     class_name="SentenceEncoder",
-    module="dense.encoder",
+    module="dense.sentence_encoder",
     vectors="vectors",
     is_kind=_is_static,
 )
 SENTENCE = Kind(
     name="sentence encoder",
     class_name="SentenceEncoder",
-    module="dense.encoder",
+    module="dense.sentence_encoder",
     vectors="vectors",
     is_kind=lambda _: True,
 )

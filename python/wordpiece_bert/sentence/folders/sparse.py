@@ -22,14 +22,14 @@ from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.folders.modules import longest_row, read_prompts, read_transformer_settings
 from wordpiece_bert.sentence.folders.reading import expect, list_modules, refuse, setting
 from wordpiece_bert.sentence.metrics import METRICS
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from wordpiece_bert._tokenizer.word_splitter import WordSplitter
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["Route", "SparseFolder", "SpladeFolder", "StaticWeights", "read_sparse_folder"]
 

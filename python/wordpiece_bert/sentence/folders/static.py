@@ -26,14 +26,14 @@ from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.folders.kinds import is_model2vec
 from wordpiece_bert.sentence.folders.modules import Normalize, SentenceFolder, read_model_settings, read_modules_after
 from wordpiece_bert.sentence.folders.reading import list_modules, refuse, setting
-from wordpiece_bert.subword import SubwordTokenizer, is_subword
-from wordpiece_bert.tokenizer import Tokenizer
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
-    from wordpiece_bert.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = [
     "StaticFolder",

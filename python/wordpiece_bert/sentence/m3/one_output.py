@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.bert.engines import EngineInfo
-    from wordpiece_bert.sentence.m3.encoder import M3Encoder
+    from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
 
 __all__ = ["OneOutput", "OutputName"]
 

@@ -12,8 +12,8 @@ import numpy as np
 from wordpiece_bert._internal.highest import highest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim, maxsim_pairwise
-from wordpiece_bert.sentence.search.nearest import nearest
-from wordpiece_bert.sentence.sparse.vectors import sparse_pairwise_similarity, sparse_similarity
+from wordpiece_bert.sentence.nearest_rows import nearest
+from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_pairwise_similarity, sparse_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.sentence.m3.vectors import M3Rows
+    from wordpiece_bert.sentence.m3.m3_vectors import M3Rows
 
 __all__ = ["Hits", "Weights", "best_documents", "checked_weights", "scores_of_pairs"]
 

@@ -15,17 +15,17 @@ from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.folders.sparse import SpladeFolder, StaticWeights
 from wordpiece_bert.sentence.rows import model_tokenizer, order_of, passes, rows_of
-from wordpiece_bert.sentence.sparse.vectors import SparseVectors, joined
+from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, joined
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.engines import EngineInfo
-    from wordpiece_bert.bert.engines.base import VocabularyHead
+    from wordpiece_bert.bert.engines.engine_interface import VocabularyHead
     from wordpiece_bert.bert.loading import Loading
     from wordpiece_bert.sentence.folders.sparse import Route
-    from wordpiece_bert.subword import AnyTokenizer
-    from wordpiece_bert.tokenizer import Tokenizer
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
+    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["RunsRoute", "SpladeRoute", "load_route"]
 

@@ -32,7 +32,7 @@ from wordpiece_bert.serve.operations import Operation, Page, Route
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from wordpiece_bert.serve.kinds.base import Answer
+    from wordpiece_bert.serve.kinds.served_model import Answer
     from wordpiece_bert.serve.operations import Service
 
 __all__ = ["EMBEDDINGS", "ROUTES"]

@@ -23,14 +23,14 @@ from wordpiece_bert.serve.fields import (
     Whole,
     wrong,
 )
-from wordpiece_bert.serve.kinds.base import Options
+from wordpiece_bert.serve.kinds.served_model import Options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-    from wordpiece_bert.serve.kinds.base import Answer
+    from wordpiece_bert.serve.kinds.served_model import Answer
     from wordpiece_bert.serve.operations import Service
 
 __all__ = [

@@ -36,17 +36,17 @@ from wordpiece_bert.serve.fields import (
     TokenIds,
     Whole,
 )
-from wordpiece_bert.serve.kinds.base import check_tokens, tokenized
 from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesTokenVectors, MakesVectors, Prompted
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
+from wordpiece_bert.serve.kinds.served_model import check_tokens, tokenized
 from wordpiece_bert.serve.operations import Operation, Page, Route
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wordpiece_bert.serve.kinds.base import Answer, Served
+    from wordpiece_bert.serve.kinds.served_model import Answer, Served
     from wordpiece_bert.serve.operations import Service
-    from wordpiece_bert.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["EMBED", "EMBED_ALL", "EMBED_SPARSE", "HEALTH", "PREDICT", "RERANK", "ROUTES", "SIMILARITY"]
 

@@ -31,13 +31,13 @@ from wordpiece_bert.serve.errors import TEI, VLLM, RequestError
 from wordpiece_bert.serve.fields import Choice, Documents, Field, Flag, Text, Texts, Whole
 from wordpiece_bert.serve.kinds.outputs import Classifies, MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
-from wordpiece_bert.serve.kinds.vectors import MultiVectorModel
+from wordpiece_bert.serve.kinds.vector_models import MultiVectorModel
 from wordpiece_bert.serve.operations import Operation, Route
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.serve.kinds.base import Answer
+    from wordpiece_bert.serve.kinds.served_model import Answer
     from wordpiece_bert.serve.operations import Service
 
 __all__ = ["ROUTES"]

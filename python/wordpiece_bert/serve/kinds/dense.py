@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from wordpiece_bert.ragged_batch import RaggedBatch
-from wordpiece_bert.sentence.dense.base import body_of, transformer_of
 from wordpiece_bert.sentence.dense.body import Call
+from wordpiece_bert.sentence.dense.dense_encoder import body_of, transformer_of
 from wordpiece_bert.sentence.dense.late_chunking import tokens_of_texts
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.folders.modules import Normalize
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import TokenRows
-from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens, check_truncated, prefix_of
 from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens, check_truncated, prefix_of
+from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.bert.engines import EngineInfo
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.serve.batching import Part
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from wordpiece_bert.finetune.parts import frozen_logits
-from wordpiece_bert.sentence.dense.encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.parts import labels_of, outputs_of
+from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.base import Answer, Options, check_tokens
 from wordpiece_bert.serve.kinds.dense import dense_model
 from wordpiece_bert.serve.kinds.outputs import Classifies
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens
 from wordpiece_bert.tasks.text_classification import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.engines import EngineInfo
-    from wordpiece_bert.sentence.dense.encoder import SentenceEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.serve.fields import TokenRows
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings

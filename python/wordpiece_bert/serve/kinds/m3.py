@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from wordpiece_bert.serve.kinds.base import Answer, Options, check_truncated, prefix_of
 from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, MakesVectors, sparse_rows
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_truncated, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.bert.engines import EngineInfo
-    from wordpiece_bert.ragged_batch import RaggedBatch
-    from wordpiece_bert.sentence.m3.encoder import M3Encoder
+    from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
     from wordpiece_bert.serve.batching import Part
     from wordpiece_bert.serve.fields import TokenRows
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
 __all__ = ["M3Model"]
 

@@ -11,13 +11,13 @@ import numpy as np
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.sentence.metrics import pairwise_similarity
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.base import Answer, Options, Served
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, Served
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.base import Encoder
-    from wordpiece_bert.sentence.sparse.vectors import SparseVectors
+    from wordpiece_bert.sentence.encoder_base import Encoder
+    from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors
     from wordpiece_bert.serve.fields import TokenRows
 
 __all__ = ["Classifies", "MakesSparse", "MakesTokenVectors", "MakesVectors", "Prompted", "SparseRow", "sparse_rows"]

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from wordpiece_bert._tokenizer.shared_core import blocks
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.base import Answer, Options, Served, check_truncated
-from wordpiece_bert.subword import SubwordTokenizer
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, Served, check_truncated
 from wordpiece_bert.tasks import fill_mask, ner
-from wordpiece_bert.tasks.loading import longest_row
 from wordpiece_bert.tasks.mask_filling import target_id
+from wordpiece_bert.tasks.task_loading import longest_row
+from wordpiece_bert.tokenizer.shared_core import blocks
+from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.bert.engines import EngineInfo
-    from wordpiece_bert.ragged_batch import RaggedBatch
     from wordpiece_bert.serve.batching import Part
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
-    from wordpiece_bert.tasks.loading import Loaded
+    from wordpiece_bert.tasks.task_loading import Loaded
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
 __all__ = ["MaskModel", "TokenModel"]
 

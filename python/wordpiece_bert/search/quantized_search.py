@@ -1,0 +1,95 @@
+"""Search over quantized vectors: candidates by the quantized numbers, then rescored with the float32 query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert import _core
+from wordpiece_bert._internal.highest import highest
+from wordpiece_bert._internal.mapped_files import require_whole
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.nearest_rows import by_groups, check_queries
+from wordpiece_bert.sentence.quantization import quantize_embeddings
+
+if TYPE_CHECKING:
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.sentence.nearest_rows import Found
+
+__all__ = ["quantized_search", "restored"]
+
+
+def quantized_search(
+    queries: Array,
+    corpus: npt.NDArray[Any],
+    top_k: int,
+    precision: str,
+    *,
+    rescore: bool,
+    multiplier: int,
+    ranges: npt.ArrayLike | None,
+    threads: int | None,
+) -> Found:
+    """Return the rows and scores of the vectors nearest to each query, [n, k] each, the nearest first.
+
+    The arguments are as for `semantic_search`; the precision is not ``"float32"``.
+    """
+    check_queries(queries)
+    require_whole(corpus)
+    width = queries.shape[1]
+    is_binary = precision in ("binary", "ubinary")
+    expected = -(-width // 8) if is_binary else width
+    dtype = np.dtype(np.uint8 if precision[0] == "u" else np.int8)
+    if corpus.ndim != 2 or corpus.dtype != dtype or corpus.shape[1] != expected or width == 0:
+        raise InputError(
+            f"corpus_embeddings must be {dtype} [m, {expected}] for the precision {precision} and queries of {width} "
+            f"numbers, not {corpus.dtype} of shape {list(corpus.shape)}"
+        )
+    if not is_binary and ranges is None:
+        raise InputError(
+            f"the precision {precision} needs ranges, the lowest and highest values that the collection was given"
+        )
+    count = min(len(corpus), top_k * multiplier if rescore else top_k)
+    asked = "ubinary" if is_binary else precision
+    quantized = np.ascontiguousarray(quantize_embeddings(queries, asked, ranges)).view(np.uint8)
+    is_signed = precision[0] != "u"
+    # int8 is uint8 − 128: the highest bit is flipped.
+    flipped = 128 if is_signed else 0
+    bytes_ = np.ascontiguousarray(corpus).view(np.uint8)
+    rows, scores = by_groups(
+        quantized,
+        count,
+        (lambda some: _core.search_packed_bits(some ^ np.uint8(flipped), bytes_, count, threads, None))
+        if is_binary
+        else (lambda some: _core.search_small_integers(some, bytes_, is_signed, count, threads, None)),
+    )
+    if not rescore:
+        return rows, -scores if is_binary else scores
+    found = (np.zeros((len(queries), min(top_k, count)), np.int64), np.zeros((len(queries), min(top_k, count))))
+    for i, (query, candidates) in enumerate(zip(queries, rows, strict=True)):
+        values = bytes_[candidates] ^ np.uint8(flipped)  # [count, w]
+        rescored = restored(values, width, None if is_binary else ranges) @ query
+        order = highest(rescored, top_k)
+        found[0][i], found[1][i] = candidates[order], rescored[order]
+    return found
+
+
+def restored(values: npt.NDArray[np.uint8], width: int, ranges: npt.ArrayLike | None) -> npt.NDArray[np.float32]:
+    """Return what quantized vectors stand for, float32 [n, width].
+
+    Parameters
+    ----------
+    values : ndarray of uint8
+        The bits of each vector, or its 8-bit numbers from 0.
+    width : int
+        The number of dimensions.
+    ranges : array_like, optional
+        The ranges [2, width] of 8-bit numbers; None for bits, which stand for 0 and 1.
+    """
+    if ranges is None:
+        return np.unpackbits(values, axis=1)[:, :width].astype(np.float32)
+    lowest, highest = np.asarray(ranges, np.float32)
+    x: npt.NDArray[np.float32] = lowest + values * ((highest - lowest) / np.float32(255))
+    return x

@@ -1,0 +1,118 @@
+"""Writing record batches with pyarrow: Parquet, Arrow files and Arrow streams, with Ctrl-C obeyed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from wordpiece_bert._internal.signals import replaced_handlers
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import FrameType
+
+__all__ = ["ArrowWriter"]
+
+
+@contextmanager
+def _exceptions_of_handlers_kept() -> Iterator[None]:
+    """Raise the exceptions of signal handlers again at the end of the block, in which pyarrow is called.
+
+    Python runs signal handlers also inside pyarrow's callbacks, in destructors and in the garbage collector. An
+    exception that a handler raises there, such as KeyboardInterrupt, can be printed and dropped, and the work would go
+    on. Handlers are replaced for one call, not for as long as a writer is open, so that they are restored in the
+    opposite order however writers overlap.
+    """
+    raised: list[BaseException] = []
+
+    def remembering(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], None]:
+        def handle(number: int, frame: FrameType | None) -> None:
+            try:
+                handler(number, frame)
+            except BaseException as error:
+                raised.append(error)
+                raise
+
+        return handle
+
+    try:
+        with replaced_handlers(remembering):
+            yield
+    finally:  # also where pyarrow has made an error of its own of it
+        if raised:
+            raise raised[-1]
+
+
+class ArrowWriter:
+    """Writes record batches to an open file. A context manager that closes pyarrow's writer if `close` was not called.
+
+    An exception of a signal handler, such as KeyboardInterrupt, that arrives inside pyarrow ends the call.
+
+    Parameters
+    ----------
+    kind : {"parquet", "arrow", "arrows"}
+        Parquet, an Arrow file, or an Arrow stream.
+
+    Raises
+    ------
+    InputError
+        pyarrow is not installed.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.pyarrow = import_pyarrow(f"writing {kind} files")
+        self._kind = kind
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def begin(self, file: BinaryIO, schema: Any, **settings: Any) -> None:
+        """Write what precedes the batches.
+
+        Parameters
+        ----------
+        file : binary file
+            Where to write.
+        schema : pyarrow.Schema
+            The columns.
+        **settings
+            For Parquet: arguments of ``pyarrow.parquet.ParquetWriter``.
+        """
+        self._schema = schema
+        with _exceptions_of_handlers_kept():
+            if self._kind == "parquet":
+                self._writer = self.pyarrow.parquet.ParquetWriter(file, schema, **{"compression": "zstd", **settings})
+            else:
+                new = self.pyarrow.ipc.new_file if self._kind == "arrow" else self.pyarrow.ipc.new_stream
+                self._writer = new(file, schema)
+
+    def write(self, batch: Any) -> None:
+        """Write a record batch: in Parquet, a row group."""
+        with _exceptions_of_handlers_kept():
+            self._writer.write_batch(batch)
+
+    def close(self, metadata: Mapping[str, str] | None = None) -> None:
+        """Write what follows the batches. The file stays open.
+
+        Parameters
+        ----------
+        metadata : mapping of str to str, optional
+            Metadata that is known only now: in Parquet for the file, in Arrow for a last batch without rows.
+        """
+        with _exceptions_of_handlers_kept():
+            if metadata and self._kind == "parquet":
+                self._writer.add_key_value_metadata(metadata)
+            elif metadata:
+                empty = self.pyarrow.RecordBatch.from_pylist([], self._schema)
+                self._writer.write_batch(empty, custom_metadata=metadata)
+            self._writer.close()
+            self._writer = None
+
+    def __exit__(self, *_: object) -> None:
+        # An open writer would be closed by the garbage collector, and fail because its file is closed.
+        if self._writer is not None:
+            with suppress(OSError, self.pyarrow.ArrowException):
+                self._writer.close()

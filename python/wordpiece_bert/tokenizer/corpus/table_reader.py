@@ -1,0 +1,169 @@
+"""Columns of tables in memory: CSV, TSV, JSON lines and Parquet files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from wordpiece_bert._internal.checks import checked_choice, checked_strings
+from wordpiece_bert._internal.texts import is_missing
+from wordpiece_bert._internal.warn import warn
+from wordpiece_bert.errors import InputError, TrainingWarning
+from wordpiece_bert.tokenizer.corpus.column_blocks import separated_blocks, separator_format
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, missing_column
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    #: For columns by name, a function from a value to what is wrong with it; None if nothing is.
+    Checks = Mapping[str, Callable[[Any], str | None]]
+
+__all__ = ["RowErrors", "read_columns", "read_table"]
+
+#: What happens to a row with a value that is missing or wrong.
+RowErrors = Literal["strict", "skip"]
+
+
+def read_columns(
+    file: str | os.PathLike[str],
+    columns: Sequence[str],
+    *,
+    checks: Checks | None = None,
+    errors: RowErrors = "strict",
+) -> dict[str, list[Any]]:
+    r"""Read columns of a table.
+
+    Parameters
+    ----------
+    file : str or PathLike
+        A file whose name ends in ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet``. Files with separators
+        have a header line, are UTF-8, and may be compressed (``.csv.gz``, ``.tsv.zst``).
+    columns : sequence of str
+        The names of the columns.
+    checks : mapping of str to callable, optional
+        For some columns, a function from a value to what is wrong with it, or None, such as
+        `wordpiece_bert.finetune.labels.class_problem`. Such a function also gets values that are missing (None, NaN).
+    errors : {"strict", "skip"}, default "strict"
+        What happens to a row with a value that is missing or wrong: an error, or the row is left out and counted.
+
+    Returns
+    -------
+    dict of str to list
+        The values of each column: str from files with separators, else what the file holds.
+
+    Raises
+    ------
+    InputError
+        The file has another format, no such column or no rows, or a value is missing or wrong; the message has the
+        line.
+
+    Warns
+    -----
+    TrainingWarning
+        Rows were left out; the message has their number, and the line and the problem of the first.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from wordpiece_bert.finetune.data import read_columns
+    >>> _ = Path("reviews.csv").write_text("text,label,date\na great film,good,2024\na dull film,bad,2025\n")
+    >>> read_columns("reviews.csv", ["text", "label"])
+    {'text': ['a great film', 'a dull film'], 'label': ['good', 'bad']}
+    """
+    found, skipped = read_table(file, columns, checks=checks, errors=errors)
+    if skipped:
+        count = len(skipped) + len(next(iter(found.values())))
+        warn(f"{len(skipped):,} of {count:,} rows were skipped, the first at {skipped[0]}", TrainingWarning)
+    return found
+
+
+def read_table(
+    file: str | os.PathLike[str],
+    columns: Sequence[str],
+    *,
+    checks: Checks | None = None,
+    errors: RowErrors = "strict",
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return what `read_columns` does, and the place and the problem of each row that was left out."""
+    columns = checked_strings("columns", columns)
+    checked_choice("errors", errors, ("strict", "skip"))
+    path = Path(file)
+    suffix = path.suffix.lower()
+    if separator_format(str(path)) is not None:
+        rows = _separated(path, columns)
+    elif suffix in (".jsonl", ".ndjson"):
+        rows = _json_lines(path)
+    elif suffix == ".parquet":
+        rows = _parquet(path, columns)
+    else:
+        raise InputError(f"{path}: the name must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
+    found: dict[str, list[Any]] = {name: [] for name in columns}
+    skipped: list[str] = []
+    for where, row in rows:
+        if absent := [name for name in columns if name not in row]:
+            problem: str | None = f": {missing_column(absent[0], list(map(str, row)))}"
+        else:
+            problem = _problem(row, columns, checks or {})
+        if problem is None:
+            for name in columns:
+                found[name].append(row[name])
+        elif errors == "strict":
+            raise InputError(f"{path}, {where}{problem}")
+        else:
+            skipped.append(f"{path}, {where}{problem}")
+    if len(skipped) == len(rows):
+        raise InputError(f"{path}: there are no rows{f' without a problem: {skipped[0]}' if skipped else ''}")
+    return found, skipped
+
+
+def _problem(row: Mapping[str, Any], columns: Sequence[str], checks: Checks) -> str | None:
+    """Return what is wrong with a row, and in which column, as the end of a message."""
+    for name in columns:
+        if name not in checks:
+            if is_missing(row[name]):
+                return f": the column {name!r} has no value"
+        elif problem := checks[name](row[name]):
+            return f", column {name!r}: {problem}"
+    return None
+
+
+def _separated(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    rows = []
+    for block, _ in separated_blocks([str(path)], columns):
+        for number, row in enumerate(block.texts()):
+            values = row if isinstance(row, tuple) else (row,)
+            where = block.location(number).removeprefix(f"{path} ")
+            rows.append((where, dict(zip(columns, values, strict=True))))
+    return rows
+
+
+def _json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    rows = []
+    with path.open(encoding="utf-8-sig") as file:
+        try:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise InputError(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}")
+                rows.append((f"line {number}", row))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            guess = "; it looks like UTF-16: convert it to UTF-8" if "\0" in getattr(error, "doc", "") else ""
+            raise InputError(f"{path}, line {len(rows) + 1}: {error}{guess}") from None
+    return rows
+
+
+def _parquet(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    pyarrow = import_pyarrow(f"{path}: reading Parquet")
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+    except pyarrow.ArrowInvalid as error:
+        raise InputError(f"{path}: {error}") from None
+    known = file.schema_arrow.names
+    rows = file.read(columns=[name for name in columns if name in known]).to_pylist()
+    if rows and not rows[0]:
+        raise InputError(f"{path}: {missing_column(columns[0], known)}")
+    return [(f"row {number}", row) for number, row in enumerate(rows, 1)]

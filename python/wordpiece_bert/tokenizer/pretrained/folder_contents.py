@@ -1,0 +1,142 @@
+"""The contents of a model folder as data classes, shared by reading and writing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from wordpiece_bert import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = [
+    "ADDED_TOKENS_FILE",
+    "CONFIG_FILE",
+    "INPUT_NAMES",
+    "NO_LIMIT",
+    "SPECIAL_TOKENS_FILE",
+    "SPECIAL_TOKEN_ROLES",
+    "SUBWORD_MODELS",
+    "TOKENIZER_FILE",
+    "VOCAB_FILE",
+    "AddedTokenFields",
+    "FolderSettings",
+    "LoadedFolder",
+    "Side",
+    "VocabFile",
+    "WordRules",
+]
+
+TOKENIZER_FILE = "tokenizer.json"
+VOCAB_FILE = "vocab.txt"
+CONFIG_FILE = "tokenizer_config.json"
+SPECIAL_TOKENS_FILE = "special_tokens_map.json"
+ADDED_TOKENS_FILE = "added_tokens.json"
+
+#: The types of models in a tokenizer.json that `tokenizer.subword` runs through the package ``tokenizers``.
+SUBWORD_MODELS = ("BPE", "Unigram")
+
+#: The roles of BERT's special tokens with the tokens that usually have them, in the order of registration.
+SPECIAL_TOKEN_ROLES = dict(_core.SPECIAL_TOKEN_ROLES)
+
+#: The inputs of a BERT model.
+INPUT_NAMES = ("input_ids", "token_type_ids", "attention_mask")
+
+#: The value of model_max_length that transformers writes for "no limit".
+NO_LIMIT = int(1e30)
+
+Side = Literal["left", "right"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedTokenFields:
+    """A token to add. The fields are the parameters of `AddedToken`."""
+
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = False
+    special: bool = True
+
+
+class WordRules(NamedTuple):
+    """How a folder's tokenizer treats words that a function finds in a text (``word_splitter``)."""
+
+    #: The program that found them when the model was trained: ``"mecab"``, ``"sudachi"`` or ``"jumanpp"``.
+    program: str
+    #: The settings of the program in ``tokenizer_config.json``, as they are there.
+    program_settings: Mapping[str, Any] | None
+    #: Whether texts are normalized to NFKC first.
+    normalize: bool
+    #: Whether words are put into lower case, and those that are not.
+    lowercase: bool
+    never_split: tuple[str, ...]
+    #: Whether each character is a token, instead of the WordPiece tokens of a word.
+    characters: bool
+    #: Whether texts are put into lower case before anything else, as an encoder may say. No file of a tokenizer does.
+    lowercase_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VocabFile:
+    """A ``vocab.txt`` with the options of `Tokenizer.from_vocab` that the folder sets.
+
+    The five role tokens (``cls_token`` and so on) are in `FolderSettings.special_tokens`.
+    """
+
+    path: Path
+    lowercase: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
+    #: Whether no file says if texts are put into lower case, and lose their accents.
+    options_are_defaults: bool = False
+    #: Not None if a function of the caller finds the words; the other options then have no effect.
+    words: WordRules | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSettings:
+    """The settings of a folder besides its tokenizer. A `Tokenizer` keeps them, and `write_folder` writes them."""
+
+    #: Maximum length of a row in tokens, special tokens included; None for no limit.
+    model_max_length: int | None = None
+    #: None if the folder has no setting; then the setting of tokenizer.json applies, or else "right".
+    padding_side: Side | None = None
+    truncation_side: Side | None = None
+    #: Role (a key of SPECIAL_TOKEN_ROLES) -> token, for the roles that the folder has.
+    special_tokens: dict[str, str] = field(default_factory=dict)
+    #: The special tokens that the folder names and its extra ones, in the order of transformers; None for all that the
+    #: tokenizer marks special.
+    listed_special_tokens: tuple[str, ...] | None = None
+    #: The arrays that ``tokenizer(...)`` returns by default (DistilBERT has no "token_type_ids").
+    model_input_names: tuple[str, ...] = INPUT_NAMES
+    #: Whether ``batch_decode`` cleans up texts by default.
+    clean_up_tokenization_spaces: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedFolder:
+    """Everything that is needed to create the tokenizer of a folder.
+
+    Exactly one of `json` and `vocab` is given. To create the tokenizer:
+
+    1. Call ``from_json(json)``, or ``from_vocab`` with the fields of `vocab`, and `FolderSettings.special_tokens` as
+       keywords.
+    2. Add `added_tokens` in order. A token that exists only changes its flags.
+    3. With `vocab`, a classifier or separator token that only `added_tokens` has is not in the template yet; the core's
+       ``with_bert_template`` adds it.
+    4. Warn (`UserWarning`) with each of `warnings`, and with the results of `moved_tokens`.
+    """
+
+    #: The text of tokenizer.json.
+    json: str | None
+    vocab: VocabFile | None
+    added_tokens: tuple[AddedTokenFields, ...]
+    settings: FolderSettings
+    warnings: tuple[str, ...]
+    #: Added token -> the id that a file other than tokenizer.json states for it, and the name of that file.
+    stated_ids: dict[str, int] = field(default_factory=dict)
+    stated_in: str = CONFIG_FILE

@@ -1,0 +1,179 @@
+"""Documents with ids and fields: files of tables, or tables in memory, read as often as needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, missing_column
+from wordpiece_bert.vectors.layout import RESERVED
+from wordpiece_bert.vectors.text_files import TextFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Documents"]
+
+#: The most rows that are read at once, when texts are among their columns.
+_ROWS = 1 << 12
+
+
+class Documents:
+    """Rows of a table: each with a text, an id, and fields to keep.
+
+    Parameters
+    ----------
+    given : path, iterable of paths, table, or TextFiles
+        Files: Parquet, which is read in blocks; .csv, .tsv and .jsonl, which are read entirely. Or a table that pyarrow
+        takes: its own, or one of polars, pandas or DuckDB. Or files that are documents themselves.
+    text_column, id_column : str
+        The columns of the texts and the ids. Ids are texts or whole numbers, all different.
+    keep : sequence of str
+        Other columns.
+
+    Raises
+    ------
+    InputError
+        pyarrow is not installed, a file is not a table, or a column is missing, or has another type.
+    """
+
+    def __init__(self, given: Any, text_column: str, id_column: str, keep: Sequence[str]) -> None:
+        self._pyarrow = import_pyarrow("reading documents with their ids")
+        self.text_column, self.id_column = text_column, id_column
+        self._keep = tuple(keep)
+        self._sources = [self._source(one) for one in _listed(given)]
+        self._names = [str(one) if isinstance(one, str | os.PathLike) else "the table" for one in _listed(given)]
+        schemas = [
+            self._schema(name, source.schema_arrow if hasattr(source, "schema_arrow") else source.schema)
+            for name, source in zip(self._names, self._sources, strict=True)
+        ]
+        #: The fields of the id and of what is kept, of plain types.
+        self.schema = schemas[0]
+        for name, schema in zip(self._names[1:], schemas[1:], strict=True):
+            if schema != self.schema:
+                raise InputError(f"{name}: its columns have other types than those of {self._names[0]}")
+
+    def _source(self, given: Any) -> Any:
+        """Return a file of Parquet, or a table."""
+        pyarrow = self._pyarrow
+        if isinstance(given, TextFiles):
+            return given
+        if not isinstance(given, str | os.PathLike):
+            if isinstance(given, pyarrow.Table):
+                return given
+            if hasattr(given, "__arrow_c_stream__"):
+                try:
+                    return pyarrow.table(given)
+                except pyarrow.ArrowException as cause:  # pandas may have values of several types in a column
+                    raise InputError(f"the table cannot be read: {cause}") from cause
+            raise InputError(f"documents must be paths of tables, or a table, not {type(given).__name__}")
+        path = str(given)
+        suffix = suffix_of(path)
+        if not Path(path).exists():
+            raise FileNotFoundError(2, "No such file or directory", path)
+        try:
+            if suffix in (".csv", ".tsv"):
+                from pyarrow import csv
+
+                parse = csv.ParseOptions(delimiter="," if suffix == ".csv" else "\t", newlines_in_values=True)
+                return csv.read_csv(path, parse_options=parse)
+            if suffix in (".jsonl", ".ndjson"):
+                from pyarrow import json
+
+                return json.read_json(path)
+            return pyarrow.parquet.ParquetFile(path, pre_buffer=False)
+        except pyarrow.ArrowException as cause:
+            kind = {".csv": "CSV", ".tsv": "TSV", ".jsonl": "JSON lines", ".ndjson": "JSON lines"}.get(
+                suffix, "Parquet"
+            )
+            raise InputError(f"{path}: cannot be read as {kind}: {cause}") from cause
+
+    def _schema(self, name: str, schema: Any) -> Any:
+        """Check the columns of a table; return the id and what is kept, of plain types."""
+        pyarrow, types = self._pyarrow, self._pyarrow.types
+        wanted = [self.id_column, *self._keep]
+        if len(set(wanted)) != len(wanted):
+            raise InputError(f"a column is named twice among the id and those to keep: {', '.join(wanted)}")
+        fields = []
+        for column in dict.fromkeys([self.text_column, *wanted]):
+            if schema.names.count(column) != 1:
+                raise InputError(f"{name}: {missing_column(column, schema.names)}")
+            kind = _plain(pyarrow, schema.field(column).type)
+            if column in wanted and column in RESERVED:
+                raise InputError(
+                    f"{name}: the column {column!r} has the name of a column of the folder: rename it in the documents"
+                )
+            if column == self.text_column and kind != pyarrow.string():
+                raise InputError(f"{name}: the column {column!r} is {kind}, not text")
+            if column == self.id_column:
+                if types.is_integer(kind):
+                    kind = pyarrow.int64()
+                elif kind != pyarrow.string():
+                    raise InputError(f"{name}: the column {column!r} is {kind}; ids are texts or whole numbers")
+            if column in wanted:
+                fields.append(pyarrow.field(column, kind, nullable=column != self.id_column))
+        return pyarrow.schema([next(field for field in fields if field.name == column) for column in wanted])
+
+    @property
+    def count(self) -> int:
+        """The number of documents."""
+        return sum(s.metadata.num_rows if hasattr(s, "metadata") else s.num_rows for s in self._sources)
+
+    def tables(self, *, texts: bool) -> Iterator[Any]:
+        """Yield the id and what is kept, in blocks of rows; with `texts` after them the texts, under the name ``""``.
+
+        Raises
+        ------
+        InputError
+            An id or a text is null, or a value does not fit the type of its column.
+        """
+        for _, _, table in self.located(texts=texts):
+            yield table
+
+    def located(self, *, texts: bool) -> Iterator[tuple[str, int, Any]]:
+        """Yield what `tables` does, each with the name of its file and the number of its first row there."""
+        pyarrow = self._pyarrow
+        columns = [*self.schema.names, *([self.text_column] if texts else [])]
+        schema = self.schema.append(pyarrow.field("", pyarrow.string(), nullable=False)) if texts else self.schema
+        for name, source in zip(self._names, self._sources, strict=True):
+            row = 0
+            read = list(dict.fromkeys(columns))
+            if hasattr(source, "iter_batches"):
+                batches = source.iter_batches(_ROWS if texts else 1 << 16, columns=read, use_threads=False)
+            else:
+                batches = source.select(read).to_batches(max_chunksize=_ROWS if texts else None)
+            for batch in batches:
+                arrays = []
+                for field, column in zip(schema, columns, strict=True):
+                    array = batch.column(column)
+                    if not field.nullable and array.null_count:
+                        bad = row + array.is_null().to_numpy(zero_copy_only=False).argmax()
+                        raise InputError(f"{name}: row {bad} of the column {column!r} is null")
+                    try:
+                        arrays.append(array.cast(field.type))
+                    except pyarrow.ArrowNotImplementedError:  # old versions, of the string views of polars
+                        arrays.append(pyarrow.array(array.to_pylist(), field.type))
+                    except pyarrow.ArrowInvalid as cause:
+                        raise InputError(f"{name}: the column {column!r}: {cause}") from cause
+                yield name, row, pyarrow.table(arrays, schema=schema)
+                row += batch.num_rows
+
+
+def _listed(given: Any) -> list[Any]:
+    if isinstance(given, str | os.PathLike) or hasattr(given, "__arrow_c_stream__") or not isinstance(given, Iterable):
+        return [given]
+    listed = list(given)
+    if not listed:
+        raise InputError("documents is empty: pass at least one path")
+    return listed
+
+
+def _plain(pyarrow: Any, kind: Any) -> Any:
+    """Return the type in which values of a column are kept: no dictionaries, and one type of text."""
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pyarrow.string() if kind in (pyarrow.large_string(), pyarrow.string_view()) else kind

@@ -1,0 +1,273 @@
+"""What a folder of vectors consists of: the names of its files and columns, and its list of parts.
+
+``vectors.json`` says what the vectors are and lists the parts, Parquet files in the same folder. It is replaced in one
+step, so a reader sees the parts of one state. `UNFINISHED` is a folder in it with parts that no list has yet.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wordpiece_bert._internal.atomic_file import sync_folder, write_text
+from wordpiece_bert._internal.safe_json import parse_json, quoted, read_object
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
+from wordpiece_bert.vectors.reloading import LOADING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = [
+    "BINARY",
+    "CHUNK",
+    "COUNT",
+    "DENSE",
+    "END",
+    "HASH",
+    "INT8",
+    "LISTING",
+    "MULTI_VECTOR",
+    "PRECISIONS",
+    "RECORD_KEY",
+    "RESERVED",
+    "SPARSE",
+    "START",
+    "UNFINISHED",
+    "VECTOR",
+    "Layout",
+    "Listing",
+    "Part",
+    "parse_record",
+    "part_name",
+    "part_number",
+    "read_listing",
+    "record_of",
+    "write_listing",
+]
+
+#: The list of parts, and the folder of those that are not in it yet.
+LISTING = "vectors.json"
+UNFINISHED = ".unfinished"
+#: The version of the format.
+VERSION = 1
+
+#: The kinds of vectors: one for a text, its numbers other than 0, or one for each of its tokens.
+DENSE, SPARSE, MULTI_VECTOR = "dense", "sparse", "multi_vector"
+
+#: The columns of dense vectors, by precision.
+VECTOR, INT8, BINARY = "vector", "vector_int8", "vector_binary"
+PRECISIONS = {"float32": VECTOR, "int8": INT8, "binary": BINARY}
+#: The number of values of a sparse vector, or of vectors of a text.
+COUNT = "count"
+#: The SHA-256 of the text in UTF-8; of a chunk, the SHA-256 of the entire text.
+HASH = "text_sha256"
+#: The number of a chunk in its text, and where it begins and ends there, in characters.
+CHUNK, START, END = "chunk", "start", "end"
+#: Names that no column of the documents may have.
+RESERVED = frozenset(
+    [*PRECISIONS.values(), "indices", "values", "vectors", COUNT, HASH, CHUNK, START, END, "score", "retrieval_score"]
+)
+
+#: The key of the layout in the metadata of a part.
+RECORD_KEY = "wordpiece_bert.vectors"
+_PART = re.compile(r"part-(\d{6,})\.parquet")
+_LARGEST_LISTING = 100_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What the vectors and columns of a folder are, which every part has in its metadata."""
+
+    kind: str
+    #: The name under which the model was loaded, for the queries.
+    model: str
+    #: How vectors are compared.
+    similarity: str
+    dimension: int
+    id_column: str
+    text_column: str
+    #: Other columns that are kept.
+    keep: tuple[str, ...]
+    #: The precisions of dense vectors that are stored.
+    precisions: tuple[str, ...]
+    #: How long texts are divided into chunks; None if they are not.
+    chunks: dict[str, Any] | None
+    #: Settings of the encoder that decide about vectors, besides those in the fingerprint.
+    settings: dict[str, Any]
+    fingerprint: Fingerprint
+    #: The arguments with which the encoder is loaded again; what they decide is in the fingerprint.
+    loading: dict[str, Any] = field(default_factory=dict)
+
+    def differences(self, now: Layout) -> list[str]:
+        """Return in what a layout differs that is expected now, in words."""
+        found = []
+        for name in ("kind", "id_column", "text_column", "keep", "precisions", "chunks", "settings"):
+            before, after = getattr(self, name), getattr(now, name)
+            if before != after:
+                found.append(f"{name} ({_shown(before)} in the folder, {_shown(after)} now)")
+        return found + self.fingerprint.differences(now.fingerprint)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the layout as an object of JSON."""
+        return asdict(self) | {"fingerprint": json.loads(self.fingerprint.to_json())}
+
+    @classmethod
+    def from_json(cls, content: object, where: str) -> Layout:
+        """Read a layout from an object of JSON; an `InputError` names `where` it is if it is malformed."""
+        try:
+            found = dict(content)  # type: ignore[call-overload]
+            fingerprint = Fingerprint.from_json(json.dumps(found.pop("fingerprint")).encode(), where)
+            layout = cls(
+                **found | {"keep": tuple(found["keep"]), "precisions": tuple(found["precisions"])},
+                fingerprint=fingerprint,
+            )
+        except (KeyError, TypeError, ValueError) as cause:
+            raise InputError(f"{where}: is not a description of vectors: {cause}") from cause
+        texts: tuple[Any, ...] = (
+            layout.kind,
+            layout.model,
+            layout.similarity,
+            layout.id_column,
+            layout.text_column,
+            *layout.keep,
+        )
+        if (
+            not set(map(type, texts)) <= {str}
+            or type(layout.dimension) is not int
+            or layout.dimension < 1
+            or layout.kind not in (DENSE, SPARSE, MULTI_VECTOR)
+            or not set(layout.precisions) <= PRECISIONS.keys()
+            or type(layout.settings) is not dict
+            or type(layout.loading) is not dict
+            or not layout.loading.keys() <= {*LOADING}
+            or type(layout.chunks) not in (dict, type(None))
+            or (layout.chunks is not None and layout.chunks.keys() != {"size", "overlap", "by", "late"})
+        ):
+            raise InputError(f"{where}: is not a description of vectors: {quoted(found)}")
+        return layout
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return json.dumps(value)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A Parquet file of a folder."""
+
+    file: str
+    rows: int
+    bytes: int
+    #: The SHA-256 of the end of the file, which says where everything is: damage there could end the process.
+    footer: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The contents of ``vectors.json``."""
+
+    layout: Layout
+    #: The lowest and the highest value of each dimension, with which 8-bit numbers were made; None without such.
+    ranges: list[list[float]] | None
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all parts."""
+        return sum(part.rows for part in self.parts)
+
+
+def part_name(number: int) -> str:
+    """Return the name of the file of a part."""
+    return f"part-{number:06}.parquet"
+
+
+def part_number(name: str) -> int | None:
+    """Return the number of a part by the name of its file; None for other names."""
+    found = _PART.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def read_listing(folder: Path) -> Listing:
+    """Read ``vectors.json``.
+
+    Raises
+    ------
+    InputError
+        There is none, or it is malformed.
+    """
+    path = folder / LISTING
+    if not path.is_file():
+        if (folder / UNFINISHED).is_dir():
+            message = (
+                "its vectors were not finished: run the same `wordpiece-bert embed` again, which goes on with them"
+            )
+        else:
+            message = f"has no {LISTING}: it is not a folder of vectors that `wordpiece-bert embed` wrote"
+        raise InputError(f"{folder}: {message}")
+    content = read_object(path, InputError, max_bytes=_LARGEST_LISTING)
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{path}: has the version {quoted(content.get('version'))}, not {VERSION}: it was written by another "
+            "version of wordpiece-bert"
+        )
+    try:
+        parts = tuple(Part(**part) for part in content["parts"])
+        ranges = content["ranges"]
+        _check_ranges(path, ranges)
+        layout = content["layout"]
+    except (KeyError, TypeError) as cause:
+        raise InputError(f"{path}: is malformed: {cause}") from cause
+    for part in parts:
+        if part_number(str(part.file)) is None or type(part.rows) is not int or type(part.bytes) is not int:
+            raise InputError(f"{path}: is malformed: {quoted(part)} is no part")
+    found = Listing(Layout.from_json(layout, str(path)), ranges, parts)
+    has_small = "int8" in found.layout.precisions
+    if (ranges is None and has_small and parts) or (ranges is not None and not has_small):
+        raise InputError(f"{path}: is malformed: there are ranges without 8-bit numbers, or these without ranges")
+    if ranges is not None and len(ranges[0]) != found.layout.dimension:
+        raise InputError(
+            f"{path}: is malformed: there are {len(ranges[0])} ranges for {found.layout.dimension} numbers"
+        )
+    return found
+
+
+def _check_ranges(path: Path, ranges: Any) -> None:
+    """Raise an `InputError` unless ranges are None or two lists of as many numbers."""
+    is_pair = isinstance(ranges, list) and len(ranges) == 2 and all(isinstance(one, list) for one in ranges)
+    if ranges is not None and not (
+        is_pair and len(ranges[0]) == len(ranges[1]) and {type(x) for one in ranges for x in one} <= {int, float}
+    ):
+        raise InputError(f"{path}: is malformed: {quoted(ranges)} are no ranges")
+
+
+def write_listing(folder: Path, listing: Listing) -> None:
+    """Replace ``vectors.json`` in one step; afterwards the parts that it lists are the folder's."""
+    content = {
+        "version": VERSION,
+        "rows": listing.rows,
+        "layout": listing.layout.to_json(),
+        "ranges": listing.ranges,
+        "parts": [asdict(part) for part in listing.parts],
+    }
+    write_text(folder / LISTING, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    sync_folder(folder)
+
+
+def record_of(layout: Layout, ranges: Sequence[Sequence[float]] | None) -> str:
+    """Return what a part has in its metadata."""
+    return json.dumps({"layout": layout.to_json(), "ranges": ranges}, ensure_ascii=False)
+
+
+def parse_record(record: bytes, where: str) -> tuple[Layout, list[list[float]] | None]:
+    """Read what a part has in its metadata; an `InputError` if it is malformed."""
+    content = parse_json(record, where, InputError)
+    if not isinstance(content, dict) or "layout" not in content:
+        raise InputError(f"{where}: its metadata are not those of a part of vectors")
+    return Layout.from_json(content["layout"], where), content.get("ranges")
