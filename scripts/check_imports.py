@@ -1,9 +1,9 @@
-"""Check that the modules of the Python package import each other in one direction, without cycles.
+"""Check that the modules of the Python package import each other without cycles, and no room one on a floor above it.
 
 All imports count: those at the top, those within functions, those for types only (``if TYPE_CHECKING``), and those by
 name: where a module calls ``importlib.import_module`` or ``lazy_names``, each of its strings that names a module of the
 package, in full or relative to the package that it gives, is an import. So is what the extension imports, in Rust and
-in its stub. import-linter checks the layers, and does not count imports by name.
+in its stub. The floors are in import-linter's table in ``pyproject.toml``; it checks them too, for statements alone.
 
 Usage: ``check_imports.py``, in the root of the repository.
 """
@@ -13,8 +13,9 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,6 +81,29 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(groups, key=len, reverse=True)
 
 
+def upwards(graph: dict[str, set[str]], contract: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the imports of a room from a floor above it, or beside it, that a contract of import-linter forbids."""
+    floors = {room: floor for floor in contract["layers"] for room in re.split(r"[ |:]+", floor)}
+    allowed = [line.split(" -> ") for line in contract.get("ignore_imports", ())]
+
+    def forbidden(module: str, used: str) -> bool:
+        above, below = (floors.get(f"{name}.".split(".")[1]) for name in (module, used))
+        if not above or not below or module.split(".")[1] == used.split(".")[1]:
+            return False
+        order = contract["layers"].index(below) - contract["layers"].index(above)
+        if order > 0 or (order == 0 and ":" in above):
+            return False
+        return not any(_fits(module, first) and _fits(used, second) for first, second in allowed)
+
+    return [(module, used) for module in sorted(graph) for used in sorted(graph[module]) if forbidden(module, used)]
+
+
+def _fits(module: str, pattern: str) -> bool:
+    """Return whether a name is meant by a pattern of import-linter: `*` is one part of it, `**` any number."""
+    expression = re.escape(pattern).replace(r"\*\*", r".+").replace(r"\*", r"[^.]+")
+    return re.fullmatch(expression, module) is not None
+
+
 def _statements(module: str, file: Path, tree: ast.AST, known: set[str]) -> Iterator[str]:
     package = module if file.stem == "__init__" else module.rpartition(".")[0]
     for node in ast.walk(tree):
@@ -141,7 +165,7 @@ def _last_name(function: ast.expr) -> str:
 
 
 def main() -> None:
-    """Print the cycles, and exit with status 1 if there are any."""
+    """Print the cycles and the imports upwards, and exit with status 1 if there are any."""
     files = modules(PACKAGE)
     graph = {module: imported(module, file, files) for module, file in files.items()}
     groups = cycles(graph)
@@ -151,7 +175,11 @@ def main() -> None:
             print(f"    {module} imports {', '.join(sorted(graph[module] & set(group)))}")
     if not groups:
         print(f"no cycles among {len(graph)} modules")
-    sys.exit(bool(groups))
+    contracts = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    wrong = [pair for contract in contracts if "layers" in contract for pair in upwards(graph, contract)]
+    for module, used in wrong:
+        print(f"{module} imports {used}, which is on a floor above it or beside it")
+    sys.exit(bool(groups or wrong))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The lint of the package's imports: it finds cycles of every kind of import."""
+"""The lint of the package's imports: it finds cycles of every kind of import, and imports of floors above."""
 
 import importlib.util
 import subprocess
@@ -62,6 +62,27 @@ def test_what_is_no_import_does_not_count(second: str, tmp_path: Path) -> None:
 def test_cycles_of_several_modules_are_one_group() -> None:
     graph = {"a": {"b"}, "b": {"c", "e"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": {"e"}}
     assert check_imports().cycles(graph) == [["a", "b", "c"], ["e", "f"]]
+
+
+@pytest.mark.parametrize(
+    ("module", "used", "right"),
+    [
+        ("toy.roof.x", "toy.left.y", True),
+        ("toy.left.y", "toy.roof.x", False),
+        ("toy.left.y", "toy.right", False),
+        ("toy.cellar", "toy.well.z", True),
+        ("toy.well.z", "toy.cellar", True),
+        ("toy.left", "toy.roof.named", True),
+        ("toy.left", "toy.roof.named.within", False),
+        ("toy.left.y", "toy.roof.named", False),
+        ("toy.left.y", "toy.left.z", True),
+        ("toy", "toy.roof", True),
+        ("toy._core", "toy.roof", True),
+    ],
+)
+def test_a_room_imports_what_is_below_it(module: str, used: str, right: bool) -> None:
+    contract = {"layers": ["roof", "left | right", "cellar : well"], "ignore_imports": ["toy.left -> toy.roof.*"]}
+    assert check_imports().upwards({module: {used}}, contract) == ([] if right else [(module, used)])
 
 
 def test_the_package_has_no_cycles() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import wordpiece_bert as wb
 from small_corpus import write_corpus
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.progress import Progress, line_interval
 from wordpiece_bert.bert import (
     BertConfig,
@@ -30,7 +31,6 @@ from wordpiece_bert.bert import (
     ModernBertForMaskedLM,
     RobertaConfig,
 )
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune import (

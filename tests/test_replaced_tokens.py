@@ -14,8 +14,8 @@ import tiny_models
 import wordpiece_bert as wb
 from random_models import LossOnly
 from small_corpus import write_corpus
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert import AutoModel, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 from wordpiece_bert.finetune import PretrainingRows, PretrainingTrainer, TrainingArguments, metrics

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from test_replaced_tokens import batch_of, config, without_dropout
-from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.finetune import PretrainingTrainer, TrainingArguments
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import RustTraining

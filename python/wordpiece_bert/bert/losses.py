@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
+
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
 
 __all__ = [
-    "IGNORED",
     "binary_cross_entropy",
     "cross_entropy",
     "log_softmax",
     "mean_squared_error",
     "soft_cross_entropy",
 ]
-
-#: The label that is ignored, as in torch.
-IGNORED = -100
 
 
 def log_softmax(x: Array) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from wordpiece_bert import _core
-from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.labels import check_row
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.checks import checked_strings, refuse_str
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import (
     class_labels,

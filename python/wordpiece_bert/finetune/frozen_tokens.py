@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.bert.heads.kinds import TokenClassification
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, pad_collate, row_blocks
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression

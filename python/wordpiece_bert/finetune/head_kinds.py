@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert.families.deberta_v2 import DebertaV2ForSequenceClassification
 from wordpiece_bert.bert.families.electra import ElectraForPreTraining
 from wordpiece_bert.bert.heads.bert import MASKED_LM, BertForNextSentencePrediction, BertForPreTraining
@@ -18,7 +19,7 @@ from wordpiece_bert.bert.heads.kinds import (
 )
 from wordpiece_bert.bert.heads.parts import masked_lm_names, score_layers
 from wordpiece_bert.bert.inputs import as_array
-from wordpiece_bert.bert.losses import IGNORED, cross_entropy
+from wordpiece_bert.bert.losses import cross_entropy
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.heads import HeadLoss, HeadTraining, first_column
 from wordpiece_bert.finetune.sequence_heads import (

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert import functional, gradients
-from wordpiece_bert.bert.losses import IGNORED, log_softmax
+from wordpiece_bert.bert.losses import log_softmax
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:

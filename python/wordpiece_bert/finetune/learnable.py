@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.warn import warn
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.batches import batches_of_epoch, label_column, row_blocks
 from wordpiece_bert.finetune.losses import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert.bert.losses import IGNORED
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert.plan.parts import Mlp
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, rows_of

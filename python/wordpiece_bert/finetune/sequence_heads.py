@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert import functional, gradients
 from wordpiece_bert.bert.heads.bert import NEXT_SENTENCE
 from wordpiece_bert.bert.heads.kinds import MultipleChoice, ScoreLayers, SequenceClassification, problem_type
 from wordpiece_bert.bert.heads.parts import score_layers
 from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.head_losses import (
     binary_cross_entropy,

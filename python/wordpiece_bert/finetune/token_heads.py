@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert import functional, gradients
 from wordpiece_bert.bert.families.electra import DETECTOR_DENSE, DETECTOR_SCORES
 from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.head_losses import binary_cross_entropy, cross_entropy
 from wordpiece_bert.finetune.heads import HeadLoss, HeadTraining, ScoreHead

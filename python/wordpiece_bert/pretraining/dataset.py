@@ -12,8 +12,8 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_flag, whole_number
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.notebook import table_html
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.index import (
     INDEX,

@@ -14,8 +14,8 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_probability, whole_number
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining.masking import Masking, Seed, seed_of
 from wordpiece_bert.pretraining.parameters import ROWS

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
         TruncationSettings,
     )
 
+__all__ = [
+    "LONGEST_PADDING",
+    "OFFSET_UNITS",
+    "PADDINGS",
+    "SIDES",
+    "STRATEGIES",
+    "resolve",
+    "without_unknown_maximum",
+]
+
 
 SIDES: tuple[Side, ...] = ("right", "left")
 STRATEGIES: tuple[Strategy, ...] = ("longest_first", "only_first", "only_second")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.tokenizer_base import Ids
 
+__all__ = ["DecodingCalls"]
+
 
 class DecodingCalls(TokenizerBase):
     """The methods that convert ids and tokens to text."""

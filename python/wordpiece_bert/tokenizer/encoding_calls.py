@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.option_types import OffsetUnit, Side, Strategy
     from wordpiece_bert.tokenizer.tokenizer_base import Batch, Text
 
+__all__ = ["EncodingCalls", "warn_many_windows"]
+
 
 # A text with more windows than this is reported.
 _MANY_WINDOWS = 10_000

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.padding import Encoded
     from wordpiece_bert.tokenizer.tokenizer_base import Batch, Ids, Text
 
+__all__ = ["ModelInputCalls"]
+
 
 _INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.tokenizer_base import StrPath, TokenizerBase
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
+__all__ = ["SavingCalls", "restored"]
+
 
 AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
 
+__all__ = ["Batch", "Ids", "Item", "StrPath", "Text", "TokenizerBase", "requested"]
+
 
 StrPath = str | os.PathLike[str]
 #: A text, or with ``is_split_into_words=True`` the words of one.

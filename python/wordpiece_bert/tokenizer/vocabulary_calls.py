@@ -16,6 +16,8 @@ from wordpiece_bert.tokenizer.word_splitter import word_core
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+__all__ = ["VocabularyCalls"]
+
 
 class VocabularyCalls(TokenizerBase):
     """The methods and attributes for the vocabulary."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,16 +13,17 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.parts import plain_core, with_core
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training.vocab import Vocab
 
 __all__ = ["extend_embeddings", "extend_model"]
 
 Float = TypeVar("Float", bound="np.floating[Any]")
-AnyModel = TypeVar("AnyModel", bound="Model | Extendable")
+AnyModel = TypeVar("AnyModel", bound="Weighted | Extendable")
 
 # Parameters with one row per token, by the ends of their names in BERT and its variants: the word embeddings, and the
 # output layers of heads that predict tokens.
@@ -30,6 +31,15 @@ _BY_TOKEN = re.compile(
     r"(^|\.)(word_embeddings\.weight|predictions\.decoder\.weight|predictions\.bias|vocab_projector\.(weight|bias)"
     r"|\w*lm_head\.(decoder\.)?(weight|bias))$"
 )
+
+
+class Weighted(Protocol):
+    """A model of `wordpiece_bert.bert`, as far as its class is known here: it has a configuration and weights."""
+
+    @property
+    def config(self) -> Any: ...
+
+    def named_parameters(self) -> Iterable[tuple[str, Any]]: ...
 
 
 def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert.config import LARGEST_SIZE, SIZES, BertConfig, refuse
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.bert import MASKED_LM
@@ -23,7 +24,7 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
-from wordpiece_bert.bert.losses import IGNORED, cross_entropy, soft_cross_entropy
+from wordpiece_bert.bert.losses import cross_entropy, soft_cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import attention, layer_name, mlp, norm_last, tables
 from wordpiece_bert.bert.plan.parts import Convolution, Dense, Embeddings, Norm, Plan, Relative, Residual, Table

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
 from wordpiece_bert.bert.heads.head_model import HeadModel, HeadWeights, LabelledModel, pooler_output
@@ -23,7 +24,7 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.inputs import check_labels
-from wordpiece_bert.bert.losses import IGNORED, cross_entropy
+from wordpiece_bert.bert.losses import cross_entropy
 from wordpiece_bert.bert.outputs import BertOutput, PreTrainingOutput
 from wordpiece_bert.bert.parameters import INPUTS
 

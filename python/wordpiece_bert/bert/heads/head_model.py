@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved
 from wordpiece_bert.bert.engines.packing import quantized_table
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.inputs import check_labels
-from wordpiece_bert.bert.losses import IGNORED, cross_entropy
+from wordpiece_bert.bert.losses import cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
 from wordpiece_bert.bert.parameters import INPUTS

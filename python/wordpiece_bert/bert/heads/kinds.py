@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.engines.engine_interface import HeadLayers
@@ -16,7 +17,7 @@ from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.head_model import HeadWeights, LabelledModel, LogitsModel, pooler_output
 from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
-from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy, cross_entropy, mean_squared_error
+from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, QuestionAnsweringOutput
 from wordpiece_bert.bert.parameters import INPUTS
 from wordpiece_bert.bert.poolings import first_token

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.texts import text_problem, texts_problem, words_problem
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune import metrics
 from wordpiece_bert.finetune.arguments import TrainingArguments

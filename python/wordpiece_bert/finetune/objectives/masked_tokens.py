@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.auto import read_config, read_config_file
 from wordpiece_bert.bert.config import BertConfig
@@ -19,7 +20,6 @@ from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.head_model import pooler_output
 from wordpiece_bert.bert.heads.parts import next_sentence_scores
 from wordpiece_bert.bert.inputs import as_array, check_labels
-from wordpiece_bert.bert.losses import IGNORED
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.objectives.examples import (
     ExamplesObjective,

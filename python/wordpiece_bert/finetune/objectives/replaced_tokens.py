@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert.bert.auto import read_config
@@ -22,7 +23,7 @@ from wordpiece_bert.bert.checkpoint.names import drawn_weights
 from wordpiece_bert.bert.families.electra import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 from wordpiece_bert.bert.heads.parts import masked_lm_names
 from wordpiece_bert.bert.inputs import check_labels
-from wordpiece_bert.bert.losses import IGNORED, binary_cross_entropy
+from wordpiece_bert.bert.losses import binary_cross_entropy
 from wordpiece_bert.bert.parts import layout_of
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.dropout import KeyedDropout
