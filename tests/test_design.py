@@ -13,6 +13,8 @@ from conftest import THOROUGH
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "rust" / "DESIGN.md", *sorted((ROOT / "rust").glob("*/DESIGN.md")), ROOT / "docs" / "design.md"]
+#: The pages of the rooms of the Python package.
+PAGES = sorted((ROOT / "python" / "wordpiece_bert").glob("*/README.md"))
 #: A table of the modules of a folder, which its first line names.
 TABLE = re.compile(r"^\| `([\w/]+/)` \| what it does \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 
@@ -34,7 +36,7 @@ def modules_of(folder: Path) -> set[str]:
 def tables() -> dict[str, list[str]]:
     """The modules that each table names in its first column, by the name of the folder."""
     found: dict[str, list[str]] = {}
-    for document in DOCUMENTS:
+    for document in [*DOCUMENTS, *PAGES]:
         for name, rows in TABLE.findall(document.read_text(encoding="utf-8")):
             cells = [row.split("|")[1] for row in rows.splitlines()]
             found.setdefault(name, []).extend(re.findall(r"`([^`]+)`", "".join(cells)))
@@ -69,9 +71,14 @@ def test_what_a_file_of_tests_imports_is_there_or_named_where_it_is_skipped(path
 def test_every_crate_and_package_has_a_table() -> None:
     crates = {f"{path.parent.name}/src/" for path in (ROOT / "rust").glob("*/src")}
     packages = {
-        f"wordpiece_bert/{name}/" for name in ("bert", "finetune", "inspect", "pretraining", "sentence", "serve")
+        f"wordpiece_bert/{path.parent.name}/" for path in (ROOT / "python").glob("wordpiece_bert/*/__init__.py")
     }
     assert crates | packages | {"wordpiece_bert/"} == set(TABLES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.parent.name)
+def test_a_room_has_one_page(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= 40
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -81,7 +88,7 @@ def test_a_table_names_the_modules_of_its_folder(name: str) -> None:
     assert set(named) == modules_of(folder_of(name))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("document", [*DOCUMENTS, *PAGES], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_paths_in_a_document_exist(document: Path) -> None:
     """Paths of files in the text, from the root of the repository, of the crates, a crate, the package or one within."""
     text = document.read_text(encoding="utf-8")
@@ -95,7 +102,7 @@ def test_paths_in_a_document_exist(document: Path) -> None:
         *(ROOT / "python" / "wordpiece_bert").glob("*"),
     ]
     paths = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:rs|py|md|js|toml))`", text))
-    assert paths
+    assert paths or document in PAGES
     assert not {path for path in paths if "NAME" not in path and not any((start / path).exists() for start in starts)}
 
 

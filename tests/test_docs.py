@@ -46,6 +46,7 @@ LINKED = [
     *PAGES,
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "rust/DESIGN.md", "rust/DROPPED.md")),
     *sorted((ROOT / "rust").glob("*/DESIGN.md")),
+    *sorted((ROOT / "python" / "wordpiece_bert").glob("*/README.md")),
     *(crate / "README.md" for crate in CRATES),
     ROOT / "benchmarks" / "README.md",
     ROOT / "benchmarks" / "records" / "README.md",
