@@ -35,7 +35,7 @@ class Encoded(Protocol):
     x: Array  # [M, H]
 
     def backward(self, dx: Array, gradient: Gradients) -> Array | None:
-        """Add the gradients of the encoder, as `encoder.EncoderPass.backward`."""
+        """Add the gradients of the encoder, as `encoder_pass.EncoderPass.backward`."""
 
 
 class TrainingEngine(Protocol):
@@ -51,7 +51,7 @@ class TrainingEngine(Protocol):
         tokens: Tokens,
         options: PassOptions,
     ) -> Encoded:
-        """Run the encoder; the arguments are as in `encoder.EncoderPass`."""
+        """Run the encoder; the arguments are as in `encoder_pass.EncoderPass`."""
 
     def linear(self, x: Array, weight: Array, bias: Array | None) -> Array:
         """Return x·Wᵀ + b: x [M, in], weight [out, in], bias [out] or None for none -> [M, out]."""

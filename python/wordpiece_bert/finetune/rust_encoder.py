@@ -95,7 +95,7 @@ class _Options(NamedTuple):
 
 @completed_by(EncoderPass)
 class RustEncoderPass:
-    """One forward pass over a batch, and its backward pass; as `encoder.EncoderPass`.
+    """One forward pass over a batch, and its backward pass; as `encoder_pass.EncoderPass`.
 
     The parameters are float32, stored row by row, and dropout is None or keyed.
 
@@ -171,7 +171,7 @@ class RustEncoderPass:
         return functional.distance_buckets(-np.arange(-longest, longest + 1))
 
     def backward(self, dx: Array, gradient: Gradients) -> Array | None:
-        """Add the gradients of all trained parameters of the encoder; as `encoder.EncoderPass.backward`."""
+        """Add the gradients of all trained parameters of the encoder; as `encoder_pass.EncoderPass.backward`."""
         self._weights.gradient = gradient
         trains_embeddings = self._trained_from is None
         trained = self._plan.trained(self._trained_from)

@@ -36,7 +36,7 @@ Group = tuple[int, "Callable[[str], Any]"]
 
 
 def nearest_in_groups(queries: Array, groups: Sequence[Group], metric: str, top_k: int, threads: int | None) -> Found:
-    """Return the rows of the float32 vectors nearest to queries [n, d], and their scores; as `search.nearest`."""
+    """Return the rows of the float32 vectors nearest to queries [n, d], and their scores; as `nearest_rows.nearest`."""
     check_queries(queries)
     if metric == "cosine":
         queries = normalized(queries)

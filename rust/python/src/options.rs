@@ -1,6 +1,6 @@
 //! Converts truncation, padding and the other options of a call between Python and the core.
 //!
-//! `options.py` resolves and checks what a call requests; here it only changes its representation. The dictionaries have
+//! `tokenizer/call_options.py` resolves and checks what a call requests; here it only changes its representation. The dictionaries have
 //! the keys and values of `tokenizers`.
 
 use pyo3::prelude::*;

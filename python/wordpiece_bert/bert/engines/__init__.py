@@ -1,6 +1,6 @@
 """The engines that run a model: NumPy, whose code follows the papers, and Rust, several times as fast.
 
-A model calls only the methods of `base.Encoder`, which both engines have. Both compute the formulas of
+A model calls only the methods of `engine_interface.Encoder`, which both engines have. Both compute the formulas of
 `wordpiece_bert.bert.functional`; their results agree to 1e-6, relative to the largest number.
 """
 

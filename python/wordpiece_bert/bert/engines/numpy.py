@@ -58,7 +58,7 @@ class NumpyEncoder:
         visible_only: bool = False,
         threads: int | None = None,
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """Run embeddings and all layers, as `base.Encoder.forward`; masked positions are computed in any case."""
+        """Run embeddings and all layers, as `Encoder.forward`; masked positions are computed in any case."""
         del visible_only, threads
         return self.run_layers(inputs, self.embedded(inputs), hidden_states=hidden_states, attentions=attentions)
 
@@ -100,7 +100,7 @@ class NumpyEncoder:
         Returns
         -------
         tuple of ndarray
-            As `base.Encoder.forward`: hidden states, of which the last is the output, and attention weights.
+            As `Encoder.forward`: hidden states, of which the last is the output, and attention weights.
         """
         interpreter = self._interpreter(inputs, attentions=attentions, replaced=replaced)
         end = len(self._plan.layers)
@@ -137,12 +137,12 @@ class NumpyEncoder:
             return functional.pooler(x, {"weight": widen(weight), "bias": widen(bias)})
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
-        """Pad the rows, run all layers and pool each row, as `base.Encoder.pooled`."""
+        """Pad the rows, run all layers and pool each row, as `Encoder.pooled`."""
         x, mask = self._padded_states(ids, ends, np.diff(ends), threads)  # [B, S, H], [B, S]
         return np.concatenate([functional.pool(x, mask, mode, skip) for mode in modes], axis=1)
 
     def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
-        """Pad the rows, run all layers and join the vectors of the tokens, as `base.Encoder.token_states`."""
+        """Pad the rows, run all layers and join the vectors of the tokens, as `Encoder.token_states`."""
         x, mask = self._padded_states(ids, ends, keys, threads)  # [B, S, H], [B, S]
         return x[mask]
 

@@ -135,7 +135,7 @@ class RustEncoder:
         visible_only: bool = False,
         threads: int | None = None,
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """Run embeddings and all layers, as `base.Encoder.forward`; `visible_only` does skip masked positions."""
+        """Run embeddings and all layers, as `Encoder.forward`; `visible_only` does skip masked positions."""
         batch, length = inputs.shape
         layout = _layout(inputs.mask, batch, length, visible_only=visible_only)
         rows = np.repeat(np.arange(batch), layout.lengths)  # [tokens]
@@ -174,13 +174,13 @@ class RustEncoder:
         return None if pooler is None else pooler.multiply(np.ascontiguousarray(x[:, 0]), "tanh")
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
-        """Run all layers over rows without padding and pool each row, as `base.Encoder.pooled`."""
+        """Run all layers over rows without padding and pool each row, as `Encoder.pooled`."""
         if have_kernels(modes):
             return self._kernels.pooled(row_columns(self._config, ids, ends), list(modes), skip, threads)
         return _pooled_rows(self.token_states(ids, ends, np.diff(ends), threads), ends, modes, skip)
 
     def token_states(self, ids: Ids, ends: Ids, keys: Ids, threads: int | None) -> Array:
-        """Run all layers over rows without padding, as `base.Encoder.token_states`."""
+        """Run all layers over rows without padding, as `Encoder.token_states`."""
         return _core.token_states(self._kernels, row_columns(self._config, ids, ends, keys), threads)
 
 

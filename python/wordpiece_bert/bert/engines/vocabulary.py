@@ -44,7 +44,7 @@ class NumpyVocabularyHead:
         max_values: int | None,
         threads: int | None,
     ) -> CsrArrays:
-        """[tokens, H] -> the values other than 0 of [B, V], as `base.VocabularyHead.encode`."""
+        """[tokens, H] -> the values other than 0 of [B, V], as `VocabularyHead.encode`."""
         del threads
         dense, activation, norm, eps, (weight, bias) = self._layers
         reduce = np.maximum.reduceat if pooling == "max" else np.add.reduceat
@@ -97,7 +97,7 @@ class RustVocabularyHead:
         max_values: int | None,
         threads: int | None,
     ) -> CsrArrays:
-        """[tokens, H] -> the values other than 0 of [B, V], as `base.VocabularyHead.encode`."""
+        """[tokens, H] -> the values other than 0 of [B, V], as `VocabularyHead.encode`."""
         offsets = ends.astype(np.int64, copy=False)
         return self._head.encode(np.ascontiguousarray(x), offsets, pooling, twice, max_values, threads)
 

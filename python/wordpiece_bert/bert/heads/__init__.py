@@ -1,7 +1,7 @@
 """BERT with a head for one task.
 
-`base` has what all heads share, `kinds` the heads for any encoder, `bert` the classes of BERT itself; the classes of
-its variants are in `wordpiece_bert.bert.families`.
+`head_model` has what all heads share, `kinds` the heads for any encoder, `bert` the classes of BERT itself; the
+classes of its variants are in `wordpiece_bert.bert.families`.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

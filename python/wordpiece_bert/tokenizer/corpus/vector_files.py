@@ -1,4 +1,4 @@
-"""Reads files of vectors, as `corpus.vectors` writes them: NumPy arrays memory-mapped, the others into memory."""
+"""Reads files of vectors, as `vector_writers` writes them: NumPy arrays memory-mapped, the others into memory."""
 
 from __future__ import annotations
 
