@@ -89,7 +89,8 @@ FOR_LINT = ("importlinter", "mypy", "ruff", "size")
 
 def git(*arguments: str) -> str:
     """Return what a command of git prints; raise CalledProcessError if it fails, OSError without git."""
-    return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout
+    command = ["git", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, errors="surrogateescape").stdout
 
 
 def changed() -> list[str] | None:
@@ -104,7 +105,7 @@ def changed() -> list[str] | None:
             Path("pyproject.toml").read_text(encoding="utf-8")
         ):
             paths.remove("pyproject.toml")
-    except (OSError, StopIteration, subprocess.CalledProcessError) as error:
+    except (OSError, StopIteration, ValueError, subprocess.CalledProcessError) as error:
         print(f"changed since the last full check: not known ({error}), so that all parts run", file=sys.stderr)
         return None
     return sorted(paths)
@@ -128,7 +129,7 @@ def called_by(path: str) -> list[str]:
 def thorough_tests(word: str) -> set[str]:
     """Return the files with thorough tests in which a word begins with this one; a path of a file stands for itself."""
     listed = set(re.findall(r'^ +"(\w+)",$', Path("tests/conftest.py").read_text("utf-8"), re.MULTILINE))
-    marks = re.compile(r"@given\(|thorough|kernel_paths")
+    marks = re.compile(r"@given\(|mark\.thorough|\bkernel_paths\b")
     found = set()
     for path in Path("tests").glob("test_*.py"):
         text = path.read_text("utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -137,6 +138,13 @@ def test_a_commit_that_is_not_known_calls_for_all(clone: Path, capsys: pytest.Ca
         assert changed_parts.parts_for(changed_parts.changed()) == ALL
         assert "all parts run" in capsys.readouterr().err
     last.unlink()
+    assert changed_parts.changed() is None
+
+
+def test_names_and_settings_that_cannot_be_read_end_nothing(clone: Path) -> None:
+    (clone / os.fsdecode(b"\xe9.md")).write_text("")
+    assert changed_parts.changed() == [".ci/last-full-check", os.fsdecode(b"\xe9.md")]
+    (clone / "pyproject.toml").write_text("[")
     assert changed_parts.changed() is None
 
 

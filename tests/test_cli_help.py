@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -94,9 +95,10 @@ def test_only_what_is_near_is_suggested(
 def test_a_model_that_is_not_found_is_told_what_is_here(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for folder in ("mine", "cache/models--org--name"):
+    for folder in ("mine", "cache/models--org--name/snapshots/0", "cache/models--org--empty/snapshots"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "mine" / "config.json").write_text("{}")
+    for folder in ("mine", "cache/models--org--name/snapshots/0"):
+        (tmp_path / folder / "config.json").write_text("{}")
     (tmp_path / "texts.txt").write_text("a\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -135,3 +137,26 @@ def test_a_narrow_line_of_progress_keeps_rate_and_time(monkeypatch: pytest.Monke
     assert "[###" in shown[120]
     assert "[" not in shown[80]
     assert "123.5 MB" in shown[80]
+
+
+@pytest.mark.parametrize("given", [["--mod", "x"], ["--m", "x"], ["-qm", "x"]])
+def test_a_model_by_an_abbreviated_option_is_refused_and_not_dropped(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["info", *given, "minilm"])
+    assert capsys.readouterr().err.endswith(
+        "write -m or --model by itself and in full (see wordpiece-bert info --help)\n"
+    )
+
+
+def test_an_option_without_its_model_is_an_error_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["info", "-m"])
+    assert capsys.readouterr().err.startswith("wordpiece-bert: error: argument -m/--model: expected one argument")
+
+
+@pytest.mark.model
+def test_a_text_that_begins_as_the_option_of_the_model_is_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["encode", "--tokens", "--text", "-my text here"]) == 0
+    assert json.loads(capsys.readouterr().out)["tokens"] == ["[CLS]", "-", "my", "text", "here", "[SEP]"]

@@ -553,6 +553,21 @@ def test_a_folder_remembers_how_its_encoder_was_loaded(models: Path, tmp_path: P
         write_vectors(table, folder, update=True, prompt="other: ")
 
 
+def test_an_update_keeps_the_prompts_of_queries(models: Path, tmp_path: Path) -> None:
+    """They are not in the fingerprint: the vectors of documents do not depend on them."""
+    prompts = {"query": "a query: ", "document": ""}
+    folder = written(documents(9), tmp_path / "v", SentenceEncoder(models / "sentences", prompts=prompts))
+    before = open_vectors(folder).search(QUERIES, 3)
+    plain = SentenceEncoder(models / "sentences")
+    assert open_vectors(folder).search(QUERIES, 3, encoder=plain) != before
+    for count in (9, 12):
+        write_vectors(documents(count), folder, plain, update=True)
+        assert open_vectors(folder).encoder.prompts == prompts
+    other = SentenceEncoder(models / "sentences", prompts={"query": "other: ", "document": ""})
+    with pytest.raises(InputError, match=r'prompts \(\{"query": "a query: ", .* in the folder, \{"query": "other: '):
+        write_vectors(documents(12), folder, other, update=True)
+
+
 @pytest.mark.parametrize("kind", ["splade", "colbert"])
 def test_folders_of_other_kinds_remember_it_too(kind: str, models: Path, tmp_path: Path) -> None:
     cls = {"splade": SparseEncoder, "colbert": MultiVectorEncoder}[kind]

@@ -163,7 +163,8 @@ def models_here() -> list[str]:
     folders = sorted(
         file.parent.name for pattern in ("config.json", "modules.json") for file in Path().glob(f"*/{pattern}")
     )
-    cached = sorted(folder.name.removeprefix("models--") for folder in hugging_face_cache().glob("models--*"))
+    snapshots = hugging_face_cache().glob("models--*/snapshots/*/*.json")
+    cached = sorted({file.parents[2].name.removeprefix("models--") for file in snapshots})
     return list(dict.fromkeys([*packaged, *folders, *(name.replace("--", "/", 1) for name in cached)]))
 
 

@@ -77,6 +77,11 @@ class Parser(argparse.ArgumentParser):
             message = f"invalid choice: {value!r} (choose from {', '.join(choices)}){closest(str(value), choices)}"
             raise argparse.ArgumentError(action, message)
 
+    def _get_option_tuples(self, option_string: str) -> Any:
+        # A text such as "-my name" is no model: with a space, argparse takes what is no option for a value.
+        is_text = option_string.startswith("-m") and " " in option_string.partition("=")[0]
+        return [] if is_text else super()._get_option_tuples(option_string)
+
     def check_options(self, arguments: Sequence[str]) -> None:
         """Refuse long options that do not exist, before argparse complains of what is missing instead of them."""
         for argument in arguments:
@@ -91,7 +96,7 @@ class Parser(argparse.ArgumentParser):
         """Return the arguments with the models of ``-m`` before the files, where the command takes models by place."""
         if not isinstance(self._option_string_actions.get("--model"), _ModelInPlace):
             return list(arguments)
-        models = argparse.ArgumentParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+        models = Parser(self.prog, add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
         models.add_argument("-m", "--model", action="append")
         given, rest = models.parse_known_args(arguments)
         return [*getattr(given, "model", []), *rest]
@@ -103,10 +108,11 @@ def add_model_option(parser: argparse.ArgumentParser, place: str) -> None:
 
 
 class _ModelInPlace(argparse.Action):
-    """Declares an option that `Parser.with_model_in_place` replaces."""
+    """Declares an option that `Parser.with_model_in_place` replaces where it is written in full."""
 
     def __call__(self, *_: object) -> None:
-        """Do nothing: the option was replaced before."""
+        """Refuse the option."""
+        raise argparse.ArgumentError(self, "write -m or --model by itself and in full")
 
 
 class _HelpAll(argparse.Action):

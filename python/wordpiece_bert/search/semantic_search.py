@@ -135,12 +135,12 @@ def semantic_search(
     """
     top_k = whole_number("top_k", top_k, 1)
     check_metric(metric)
-    if corpus_precision is None and (ranges is not None or rescore is not True or rescore_multiplier != 2):
+    if corpus_precision is None and (ranges is not None or not rescore or rescore_multiplier != 2):
         raise InputError("ranges, rescore and rescore_multiplier are for quantized vectors: pass corpus_precision too")
     if isinstance(corpus_embeddings, str | os.PathLike):
         scale_counts = metric != "cosine" or corpus_precision is not None
         corpus_embeddings = _read(corpus_embeddings, encoder, texts, scale_counts=scale_counts, allow_stale=allow_stale)
-    elif encoder is not None or texts is not None or allow_stale is not False:
+    elif encoder is not None or texts is not None or allow_stale:
         raise InputError(
             "encoder, texts and allow_stale are for the fingerprint of a file; corpus_embeddings is an array"
         )

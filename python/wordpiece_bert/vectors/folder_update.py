@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,6 +158,8 @@ def write_folder(
     """
     with only_writer(folder), ExitStack() as stack:
         listing = _listing_before(folder, layout, update=update)
+        if listing is not None:
+            layout = replace(layout, loading=listing.layout.loading)
         try:
             parts, finished = _parts(folder, listing, layout)
             ranges = _ranges(parts, listing)

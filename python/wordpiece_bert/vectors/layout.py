@@ -99,7 +99,8 @@ class Layout:
     #: Settings of the encoder that decide about vectors, besides those in the fingerprint.
     settings: dict[str, Any]
     fingerprint: Fingerprint
-    #: The arguments with which the encoder is loaded again; what they decide is in the fingerprint.
+    #: The arguments with which the encoder is loaded again. What they decide about vectors of documents is in the
+    #: fingerprint; what they decide about queries is not.
     loading: dict[str, Any] = field(default_factory=dict)
 
     def differences(self, now: Layout) -> list[str]:
@@ -108,6 +109,10 @@ class Layout:
         for name in ("kind", "id_column", "text_column", "keep", "precisions", "chunks", "settings"):
             before, after = getattr(self, name), getattr(now, name)
             if before != after:
+                found.append(f"{name} ({_shown(before)} in the folder, {_shown(after)} now)")
+        for name in ("prompts", "default_prompt_name", "similarity_fn_name"):
+            before, after = self.loading.get(name), now.loading.get(name)
+            if after not in (None, before):
                 found.append(f"{name} ({_shown(before)} in the folder, {_shown(after)} now)")
         return found + self.fingerprint.differences(now.fingerprint)
 
