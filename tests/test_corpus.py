@@ -560,6 +560,7 @@ def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkey
         line_interval.reset(token)
     monkeypatch.setattr("wordpiece_bert._internal.progress.BAR_INTERVAL", 0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "120")
     tokenizer().encode_files("texts.txt", "out.npy")
     assert "\r100% [########################], 2.6 kB" in capsys.readouterr().err
 

@@ -157,6 +157,46 @@ def test_any_exception_of_a_signal_handler_ends_a_call_and_a_handler_without_one
     assert lines == ["True", "stopped"]
 
 
+def test_no_exception_of_a_signal_handler_is_lost() -> None:
+    """A call may reach its end while it waits for threads: then what a handler raised meanwhile ends it all the same."""
+    lines = run("""
+        import subprocess, sys
+
+        spin = "import time\\nend = time.monotonic() + 20\\nwhile time.monotonic() < end: pass"
+        busy = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(os.cpu_count() + 1)]
+
+        class Stop(BaseException):
+            pass
+
+        def stop(number, frame):
+            global called
+            called += 1
+            raise Stop
+
+        called = stopped = 0
+        signal.signal(signal.SIGALRM, stop)
+        texts = [sentence * 40] * 30_000
+        start = time.perf_counter()
+        tok.encode_batch(texts, threads=2)
+        # Calls look for signals after 20 ms; these end about then.
+        count = int(len(texts) * 0.02 / (time.perf_counter() - start))
+        for trial in range(150):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                tok.encode_batch(texts[: count * (80 + trial % 50) // 100], threads=2)
+                time.sleep(0.01)
+            except Stop:
+                stopped += 1
+        for process in busy:
+            process.kill()
+        print(called, stopped, called == 150)
+    """)
+    (line,) = lines
+    called, stopped, enough = line.split()
+    assert called == stopped
+    assert enough == "True"
+
+
 def test_the_first_call_of_a_process_imports_nothing_from_numpy() -> None:
     """The numpy crate fetches NumPy's functions in the first call that needs them, where Ctrl-C would be a panic."""
     lines = run("""

@@ -440,9 +440,9 @@ PROGRAM = """
 import sys
 import wordpiece_bert as wb
 from wordpiece_bert.pretraining import Masking, build_examples
-from wordpiece_bert.pretraining.sinks import base, mds
+from wordpiece_bert.pretraining.sinks import mds, row_sink
 vocab, store, output = sys.argv[1:]
-base.CHECKPOINT_BYTES = mds.SHARD_BYTES = 100_000
+row_sink.CHECKPOINT_BYTES = mds.SHARD_BYTES = 100_000
 tokenizer = wb.Tokenizer.from_vocab(vocab)
 masking = Masking(tokenizer, max_predictions=20)
 build_examples(

@@ -270,7 +270,7 @@ def test_several_files_of_keys(folders: Path, tmp_path: Path) -> None:
 
 def test_the_help_names_the_options_of_models_and_how_keys_are_split(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["serve", "--help"])
+        main(["serve", "--help-all"])
     text = " ".join(capsys.readouterr().out.split())
     for part in (
         "NAME=MODEL,OPTION=VALUE",

@@ -75,7 +75,7 @@ def test_the_command_predicts(
 def test_the_name_of_a_classifier_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_head(tmp_path, "softmax", [2], ["a", "b"])
     looked_up = list[object]()
-    for module in ("text_classification", "loading"):  # only a name, not the folder that it stands for, is counted
+    for module in ("text_classification", "task_loading"):  # only a name, not the folder that it stands for, is counted
         monkeypatch.setattr(
             f"wordpiece_bert.tasks.{module}.find_model",
             lambda name: tmp_path if isinstance(name, PathLike) else looked_up.append(name) or tmp_path,

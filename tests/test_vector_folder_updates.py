@@ -202,10 +202,10 @@ from pathlib import Path
 import vector_folders
 from vector_folders import contents, expected, write
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.vectors import collecting, part_files, writing
+from wordpiece_bert.vectors import part_collector, part_files, folder_update
 from wordpiece_bert._internal import atomic_file
 
-collecting.PART_ROWS, collecting.GROUP_ROWS, part_files.GROUP_ROWS, writing.TEXTS = 8, 3, 3, 4
+part_collector.PART_ROWS, part_collector.GROUP_ROWS, part_files.GROUP_ROWS, folder_update.TEXTS = 8, 3, 3, 4
 home = Path(sys.argv[1])
 old = {f"d{i}": (f"text {i}", i) for i in range(20)}
 new = {f"d{i}": (f"text {i}" if i % 5 else f"new {i}", i if i % 7 else None) for i in range(3, 30)}

@@ -48,7 +48,8 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
         false
     };
     let done = py.detach(|| interruptible(interpreter_lives, &mut go_on, work));
-    done.map_err(|_| stopped.unwrap_or_else(forked))
+    // Also where the work had reached its end by then: the handler has run, and what it raised would be lost.
+    stopped.map_or_else(|| done.map_err(|_| forked()), Err)
 }
 
 /// Returns the exception for a process that a signal handler has forked during a call that other threads helped with.
