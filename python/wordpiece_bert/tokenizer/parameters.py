@@ -18,7 +18,7 @@ ENCODING = Parameters(
         Add the special tokens of the post-processor's template to each text.
     truncation : bool or {"longest_first", "only_first", "only_second", "do_not_truncate"}, optional
         Truncate texts: True means ``"longest_first"``. By default the setting of the tokenizer's file; if it has
-        none, texts are truncated if `max_length` is given and `padding` is not.
+        none, texts are truncated if `max_length` is given and ``padding`` is not.
     max_length : int, optional
         The maximum length of a row in tokens, special tokens included. By default the setting of the tokenizer's file,
         or else `Tokenizer.model_max_length`.

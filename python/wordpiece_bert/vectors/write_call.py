@@ -100,7 +100,7 @@ def write_vectors(
         The folder to write.
     encoder : str, PathLike or encoder, optional
         The model: dense, static, sparse or of many vectors for a text; with `update` by default the folder's. A model
-        that is named is then loaded as the folder's was: dtype, `truncate_dim`, prompts and so on.
+        that is named is then loaded as the folder's was: dtype, ``truncate_dim``, prompts and so on.
     text_column, id_column : str, optional
         The columns of the texts and the ids: texts or whole numbers, all different. With `update` by default, as the
         arguments down to `late_chunking`, the folder's.
