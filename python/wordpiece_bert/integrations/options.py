@@ -50,7 +50,7 @@ NAMED = Parameters(
     dtype : {"float32", "bfloat16", "int8", "auto"}, optional
         The numbers that a model multiplies that is given by its name, as for `SentenceEncoder`.
     encoder_options : dict, optional
-        Other arguments of `SentenceEncoder` for such a model, such as ``{"truncate_dim": 128}``, and ``max_seq_length``.
+        Other arguments of `SentenceEncoder` for such a model, as ``{"truncate_dim": 128}``, and ``max_seq_length``.
     """
 )
 
