@@ -16,7 +16,7 @@
 #                      the oldest versions
 #   make audit         check licenses and sources of the crates, and known weaknesses of crates and Python packages
 #   make test-browser  run the tests of the inspection pages and of the documentation in Chromium (apt-get install chromium),
-#                      and make test-firefox those of the pages in Firefox (apt-get install firefox-esr)
+#                      and make test-firefox the tests of the pages in Firefox (apt-get install firefox-esr)
 #   make test-integrations
 #                      run the tests with Spark (needs Java), datasets, LangChain, Chroma and other large packages
 #   make test-torch    run the tests with torch, transformers' Trainer, sentence-transformers, model2vec and txtai, in an

@@ -38,6 +38,7 @@ __all__ = [
     "add_output_control",
     "add_prompts",
     "add_threads",
+    "add_vocab",
     "calibration_texts",
     "common_options",
     "described",
@@ -136,6 +137,12 @@ def common_options() -> argparse.ArgumentParser:
 def add_files(parser: argparse.ArgumentParser) -> None:
     """Declare the files to read."""
     parser.add_argument("files", nargs="*", metavar="FILE", help=FILE_HELP)
+
+
+def add_vocab(parser: argparse.ArgumentParser, more: str, **options: Any) -> None:
+    """Declare ``--model``, also called ``--vocab``, for a command that needs no more of a model than its tokenizer."""
+    names = ("-m", "--model", "-v", "--vocab")
+    parser.add_argument(*names, dest="vocab", metavar="VOCAB|MODEL", help=f"{VOCAB_HELP} ({more})", **options)
 
 
 def reading_arguments(twice: str | None = None) -> argparse.ArgumentParser:

@@ -46,16 +46,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="FILE",
         help="write to this .npy, .arrow, .parquet or .jsonl file; it appears once it is complete; - prints JSON lines",
     )
-    parser.add_argument(
-        "-m",
-        "--model",
-        "-v",
-        "--vocab",
-        dest="vocab",
-        metavar="VOCAB|MODEL",
-        default="minilm",
-        help=f"{arguments.VOCAB_HELP} (default: minilm)",
-    )
+    arguments.add_vocab(parser, "default: minilm", default="minilm")
     parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
 
     rows = parser.add_argument_group("rows")

@@ -58,16 +58,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="the folder of the token store (default: OUT.tokens); of several stores, where to merge them. "
         "Without --output, only the store is made",
     )
-    parser.add_argument(
-        "-m",
-        "--model",
-        "-v",
-        "--vocab",
-        dest="vocab",
-        metavar="VOCAB|MODEL",
-        default="minilm",
-        help=f"{arguments.VOCAB_HELP} (default: minilm)",
-    )
+    arguments.add_vocab(parser, "default: minilm", default="minilm")
     parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
     _add_reading(parser.add_argument_group("documents"))
     _add_rows(parser.add_argument_group("rows"))

@@ -26,17 +26,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         description="Measure how well vocabularies fit texts, side by side.",
     )
     arguments.add_files(parser)
-    parser.add_argument(
-        "-m",
-        "--model",
-        "-v",
-        "--vocab",
-        dest="vocab",
-        action="append",
-        required=True,
-        metavar="VOCAB|MODEL",
-        help=f"{arguments.VOCAB_HELP}; may be repeated",
-    )
+    arguments.add_vocab(parser, "may be repeated", action="append", required=True)
     parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
     parser.add_argument(
         "--min-count",
