@@ -42,6 +42,7 @@ THOROUGH = frozenset(
         "accelerate",
         "against_peers",
         "benchmarks",
+        "cli_options",
         "corpus",
         "damaged_files",
         "dtypes_of_variants",

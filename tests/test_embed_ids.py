@@ -89,7 +89,7 @@ def test_lists_have_ids_too(models: Path, kind: str, model: str, columns: list[s
         (["texts.parquet", "--text-column", "text", "-o", "v.npy"], "a .npy has vectors alone, without ids"),
         (["texts.parquet", "-o", "v.parquet"], "--id-column needs the column of the texts as well"),
         (["-", "--text-column", "text", "-o", "v.parquet"], "--id-column reads files of tables"),
-        (["texts.parquet", "--text-column", "text", "--errors", "skip", "-o", "v.parquet"], "--errors skip is not for"),
+        (["texts.parquet", "--text-column", "text", "--errors", "skip", "-o", "v.parquet"], "--errors is not for"),
         (["texts.parquet", "--text-column", "none", "-o", "v.parquet"], "no column 'none'"),
     ],
 )

@@ -91,7 +91,7 @@ def test_a_refused_run_leaves_nothing_that_blocks_the_next(
     ("arguments", "message"),
     [
         ([CORPUS], "nothing to write"),
-        ([CORPUS, "-o", "rows", "--spans"], "are options of --mask"),
+        ([CORPUS, "-o", "rows", "--spans"], "is an option of --mask"),
         ([CORPUS, "-o", "rows", "--mask", "--spans", "--whole-words"], "not allowed with"),
         ([CORPUS, "-o", "rows", "--part", "1"], "is not I/N"),
         ([CORPUS, "-o", "rows", "--short-seq-prob", "2"], "is not a number from 0 to 1"),

@@ -17,7 +17,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.parameters import ENCODING, READING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wordpiece_bert._internal.parameters import Parameters
     from wordpiece_bert._internal.progress import ReadingProgress
@@ -53,6 +53,7 @@ __all__ = [
     "positive_or_all",
     "reading_arguments",
     "reading_options",
+    "refuse",
     "single_texts",
     "with_threads",
 ]
@@ -315,6 +316,36 @@ def add_output_control(parser: argparse.ArgumentParser) -> None:
     either.add_argument(
         "--verbose", action="store_true", help="print what is loaded, progress every second, and every warning in full"
     )
+
+
+# --- checks
+
+
+#: The options of `reading_arguments`.
+READING_OPTIONS = ("whole", "separator", "jsonl_field", "text_column", "errors")
+
+
+def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Refuse options that a call would ignore.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The options.
+    names : iterable of str
+        The names that they have in it.
+    why : str
+        What the message says after the option.
+
+    Raises
+    ------
+    InputError
+        One of them has another value than by default.
+    """
+    for name in names:
+        if getattr(options, name) != options.parser.get_default(name):
+            flags = next(action.option_strings for action in options.parser._actions if action.dest == name)
+            raise InputError(f"{next(flag for flag in flags if flag.startswith('--'))} {why}")
 
 
 # --- conversions

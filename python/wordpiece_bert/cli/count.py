@@ -82,6 +82,7 @@ def run(options: argparse.Namespace) -> None:
     options.files = arguments.input_files(options.files)
     one_file = options.output.suffix in (".parquet", ".arrow", ".feather", ".tsv")
     if one_file:
+        arguments.refuse(options, ["format"], "is for counts in a folder; a file has the format of its name")
         refuse_input_as_output([options.output], options.files)
     else:
         folder, suffix = options.output, options.format

@@ -98,10 +98,9 @@ def is_folder(options: argparse.Namespace) -> bool:
     path: Path = options.output
     if path.suffix == SUFFIX or (path.is_dir() and path.suffix.removeprefix(".") not in VECTOR_FORMATS):
         return True
-    for name in ("keep", "precision", "update", "prune", "chunk_tokens", "late_chunking"):
-        if getattr(options, name):
-            option = "--" + name.replace("_", "-")
-            raise InputError(f"{option} is for a folder of vectors: give an output that ends in {SUFFIX}")
+    chunks = ("chunk_tokens", "chunk_overlap", "chunk_by", "late_chunking")
+    why = f"is for a folder of vectors: give an output that ends in {SUFFIX}"
+    arguments.refuse(options, ("keep", "precision", "update", "prune", *chunks), why)
     return False
 
 
@@ -117,9 +116,8 @@ def run_folder(options: argparse.Namespace) -> None:
     from wordpiece_bert.vectors.write_call import write_vectors
 
     start = time.perf_counter()
-    if options.format or options.jsonl_field:
-        given = "--format" if options.format else "--jsonl-field"
-        raise InputError(f"{given} is not for folders of vectors, which are made of tables with --text-column")
+    others = ("format", "jsonl_field", "separator")
+    arguments.refuse(options, others, "is not for folders of vectors, which are made of tables with --text-column")
     if not options.files or arguments.STDIN in options.files:
         raise InputError(
             "a folder of vectors is made of files of tables: give .parquet, .csv, .tsv or .jsonl files, or files and "

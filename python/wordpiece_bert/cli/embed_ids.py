@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
+from wordpiece_bert.cli import arguments
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, strings_of
 from wordpiece_bert.vectors.documents import Documents
@@ -75,6 +76,5 @@ def texts_with_ids(options: argparse.Namespace, files: list[str], block_texts: i
         raise InputError("--id-column needs the column of the texts as well: give --text-column once")
     if "-" in files:
         raise InputError("--id-column reads files of tables: give .parquet, .csv, .tsv or .jsonl files")
-    if options.errors != "strict":
-        raise InputError(f"--errors {options.errors} is not for texts with ids: leave it out")
+    arguments.refuse(options, ("whole", "separator", "errors"), "is not for texts with ids: leave it out")
     return TextsWithIds(files, names[0], options.id_column, block_texts)

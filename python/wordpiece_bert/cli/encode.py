@@ -86,7 +86,9 @@ def run(options: argparse.Namespace) -> None:
     """Encode the texts or files, and report which were truncated or skipped."""
     if options.files and options.text:
         raise InputError("give either files or --text")
-    if not options.text:
+    if options.text:
+        arguments.refuse(options, arguments.READING_OPTIONS, "is about files, and --text has none")
+    else:
         options.files = arguments.input_files(options.files)
     if str(options.output) == arguments.STDIN:  # "-" is standard output here, where rows go without --output
         options.output = None
@@ -94,6 +96,8 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(
             "--output excludes --text and --tokens: print the rows, or redirect the printed rows into a file"
         )
+    if not options.output:
+        arguments.refuse(options, ["dtype"], "is for files: give --output")
     if options.padding and options.max_length is None:
         raise InputError("--padding fills rows up to --max-length: give that too")
     if options.output:

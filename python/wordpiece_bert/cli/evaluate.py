@@ -116,14 +116,14 @@ def _evaluator(options: argparse.Namespace) -> tuple[BaseEvaluator, list[str]]:
         raise InputError(f"{options.data}: --task {task} needs {needed}")
     shared: dict[str, Any] = {"show_progress_bar": not options.quiet, "truncate_dim": options.truncate_dim}
     if task == "retrieval":
-        if options.similarity:
-            raise InputError("--similarity is for tables: documents are compared as the model says")
-        if options.errors != "strict":
-            raise InputError("--errors skip is for tables: every file of a folder is needed as it is")
+        arguments.refuse(options, ["similarity"], "is for tables: documents are compared as the model says")
+        arguments.refuse(options, ["errors"], "is for tables: every file of a folder is needed as it is")
+        arguments.refuse(options, ("text", "pair", "label"), "names a column of a table, and a folder has none")
         from wordpiece_bert.evaluation import InformationRetrievalEvaluator, read_beir
 
         data = read_beir(options.data, options.split)
         return InformationRetrievalEvaluator(*data, **shared, ignore_identical_ids=not options.identical_ids), []
+    arguments.refuse(options, ("split", "identical_ids"), "is for a folder in the form of BEIR")
     from wordpiece_bert._internal.texts import text_problem
     from wordpiece_bert.evaluation import BinaryClassificationEvaluator, EmbeddingSimilarityEvaluator
     from wordpiece_bert.finetune.labels import number_problem

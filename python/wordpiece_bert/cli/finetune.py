@@ -125,12 +125,8 @@ def run(options: argparse.Namespace) -> None:
 def _refuse_columns_of_squad(options: argparse.Namespace, files: list[str]) -> None:
     """Refuse the names of columns where no file has columns: a file of SQuAD has its own names."""
     if options.task == "answers" and all(file.lower().endswith(".json") for file in files):
-        for name in ("text", "pair", "label", "answer_start"):
-            if getattr(options, name) is not None:
-                raise InputError(
-                    f"--{name.replace('_', '-')} names a column of a table; {files[0]} is a file of SQuAD, which has "
-                    "none: leave it out"
-                )
+        why = f"names a column of a table; {files[0]} is a file of SQuAD, which has none: leave it out"
+        arguments.refuse(options, ("text", "pair", "label", "answer_start"), why)
 
 
 def _refuse_steps(options: argparse.Namespace) -> None:

@@ -126,9 +126,7 @@ def _ranks(folder: Path, *, pairs: bool) -> bool:
 
 def _refuse(options: argparse.Namespace, names: tuple[str, ...], kind: str) -> None:
     """Refuse options for models of other kinds."""
-    for name in names:
-        if getattr(options, name) is not None:
-            raise InputError(f"--{name.replace('_', '-')} does not fit {options.model}, which is {kind}")
+    arguments.refuse(options, names, f"does not fit {options.model}, which is {kind}")
 
 
 def _classifier(

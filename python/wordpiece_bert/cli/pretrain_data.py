@@ -135,8 +135,12 @@ def run(options: argparse.Namespace) -> None:
     """Make the store unless stores are given, then the examples, and print the report."""
     if options.output is None and options.tokens is None:
         raise InputError("nothing to write: give --output for examples, or --tokens for a token store alone")
-    if (options.whole_words or options.spans or options.max_predictions) and not options.mask:
-        raise InputError("--whole-words, --spans and --max-predictions are options of --mask: give that too")
+    if not options.mask:
+        of_masking = ("whole_words", "spans", "mask_probability", "max_predictions")
+        arguments.refuse(options, of_masking, "is an option of --mask: give that too")
+    if options.output is None:
+        of_rows = [name for name in ROWS if name != "masking"]
+        arguments.refuse(options, [*of_rows, "mask", "format", "plot"], "is for examples: give --output too")
     tokenizer = arguments.load_tokenizer(options.vocab, cased=options.cased, download=options.download)
     print_verbose(options, f"{options.vocab}: {len(tokenizer):,} tokens")
     rows = None if options.output is None else _rows(tokenizer, options)
@@ -210,6 +214,8 @@ def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
     if any(folders) and not all(folders):
         name = options.files[folders.index(True)]
         raise InputError(f"{name}: is a folder, but others are files: give text files, or token stores")
+    if any(folders):
+        arguments.refuse(options, STORING, "is for text files; a token store is made already")
     if all(folders) and len(folders) == 1:
         return TokenStore(options.files[0])
     if all(folders):

@@ -162,8 +162,6 @@ def run(options: argparse.Namespace) -> None:
             )
     print_verbose(options, str(encoder.engine))
     if options.mode == "bm25":
-        if options.vectors is not None:
-            raise InputError("--vectors is not for --mode bm25, which compares no vectors")
         blocks = list(reader)
         warn_skipped(reader.skipped_count, reader.skipped)
         collection = _collection(blocks, None)
@@ -217,8 +215,16 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
         raise InputError("no query: texts are read from standard input, so give queries with --query or --queries FILE")
     if from_stdin and not options.interactive and options.queries is None and sys.stdin.isatty():
         raise InputError("no query: give --query TEXT, --queries FILE or --interactive, or pipe queries in")
+    if options.rerank is None and options.mode != "hybrid":
+        arguments.refuse(options, ["candidates"], "is for --rerank and --mode hybrid")
+    if options.mode == "bm25":
+        of_vectors = ["vectors", "prompt", "prompt_name", "document_prompt"]
+        of_models = ["dtype", "calibrate", "batch_size"] if options.rerank is None else []
+        arguments.refuse(options, of_vectors + of_models, "is not for --mode bm25, which compares no vectors")
     path: Path | None = options.vectors
     if path is None:
+        if files:
+            arguments.refuse(options, ["allow_stale"], "is for vectors that are read: give --vectors")
         return
     if path.suffix.removeprefix(".") not in VECTOR_FORMATS:
         raise InputError(f"{path}: --vectors ends in {', '.join('.' + kind for kind in VECTOR_FORMATS)}")

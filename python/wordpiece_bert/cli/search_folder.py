@@ -33,9 +33,7 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
 
 def check_no_folder_options(options: argparse.Namespace) -> None:
     """Raise an `InputError` if an option is given that only folders of vectors have."""
-    for name in ("precision", "fields"):
-        if getattr(options, name):
-            raise InputError(f"--{name} is for a folder of vectors, which 'embed' writes")
+    arguments.refuse(options, ["precision", "fields"], "is for a folder of vectors, which 'embed' writes")
 
 
 def folder_search(options: argparse.Namespace) -> tuple[Callable[[list[str]], list[Any]], str]:
@@ -53,9 +51,8 @@ def folder_search(options: argparse.Namespace) -> tuple[Callable[[list[str]], li
 
     if len(options.files) != 1:
         raise InputError("a folder of vectors is searched alone: give one folder, and no other files")
-    for name in ("vectors", "document_prompt", "jsonl_field", "text_column", "whole"):
-        if getattr(options, name):
-            raise InputError(f"--{name.replace('_', '-')} is for files of texts; a folder of vectors has its own")
+    of_texts = ("vectors", "document_prompt", *arguments.READING_OPTIONS)
+    arguments.refuse(options, of_texts, "is for files of texts; a folder of vectors has its own")
     vectors = open_vectors(options.files[0], allow_stale=options.allow_stale, threads=options.threads)
     loading = arguments.loading_options(options)
     layout = read_listing(Path(options.files[0])).layout

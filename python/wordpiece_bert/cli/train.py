@@ -108,8 +108,8 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def _load_counts(options: argparse.Namespace) -> WordCounts:
     """Load and add up files of counts, and check the normalizer options against theirs."""
-    if options.max_distinct_words is not None:
-        raise InputError("--max-distinct-words applies to counting, and with --counts the words are counted already")
+    counting = ("max_distinct_words", *arguments.READING_OPTIONS)
+    arguments.refuse(options, counting, "applies to counting, and with --counts the words are counted already")
     from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
     from wordpiece_bert.training import WordCounts
     from wordpiece_bert.training.options import settings_of

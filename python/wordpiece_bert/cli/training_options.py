@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.arguments import SCHEDULES, TrainingArguments
 from wordpiece_bert.finetune.parameters import ARGUMENTS
 
@@ -99,9 +98,7 @@ def refuse_choice_of_best(options: argparse.Namespace, needed: str) -> None:
     InputError
         One of them is given.
     """
-    for name in ("best", "metric", "patience"):
-        if getattr(options, name):
-            raise InputError(f"--{name} is for evaluations, which need {needed}")
+    arguments.refuse(options, ("best", "metric", "patience"), f"is for evaluations, which need {needed}")
 
 
 def add_training_run(group: argparse._ArgumentGroup) -> None:

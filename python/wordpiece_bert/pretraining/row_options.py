@@ -66,6 +66,7 @@ class RowOptions:
         max_length = whole_number("max_length", self.max_length, least, LONGEST_ROW, meaning=meaning)
         if self.masking is not None:
             check_instance("masking", self.masking, Masking)
+        self._refuse_unused()
         cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         missing = [token for token, number in (("[CLS]", cls_id), ("[SEP]", sep_id)) if number is None]
         if cls_id is None or sep_id is None:
@@ -93,6 +94,18 @@ class RowOptions:
             sep_id=sep_id,
             pad_id=tokenizer.pad_token_id or 0,
         )
+
+    def _refuse_unused(self) -> None:
+        pairs, packed = self.objective in PAIR_LABELS, self.packing not in (None, False)
+        for name, used, what in (
+            ("short_seq_prob", pairs, "pairs: objective nsp or sop"),
+            ("min_sentences", self.objective == "nsp", "pairs with a next-sentence label: objective nsp"),
+            ("packing_window", packed, "packing"),
+            ("max_sequences_per_row", packed, "packing"),
+        ):
+            value = getattr(self, name)
+            if not used and value != getattr(RowOptions, name):
+                raise InputError(f"{name}={value!r} is for {what}")
 
     @property
     def row_length(self) -> int:

@@ -91,6 +91,9 @@ class TextReader:
         fields, columns = _names("field", field), _names("column", column)
         if fields and columns:
             raise InputError("pass either field, for JSON lines, or column, for tables")
+        if separator != "\n" and (fields or columns):
+            given, holders = ("field", "JSON lines") if fields else ("column", "tables")
+            raise InputError(f"separator={separator!r} is for plain text: {given} reads {holders}, a text each")
         for name in self._files:
             _check_holder(name, given="field" if fields else "column" if columns else None)
         sizes = [_size(name) for name in self._files]
