@@ -1,53 +1,37 @@
 //! The Python binding of the crates `wordpiece` and `wordpiece_kernels`; no other code knows both languages.
 //!
-//! - Texts in: `text` checks each `str`; `convert` and `arrow`, with `location` for error messages; `files` reads them from
-//!   files.
-//! - Tokenizers: `tokenizer`, with `vocab` and `bert` for the arguments that make one, and `options` for the arguments
-//!   of a call.
-//! - Results out: `encoding` for one row, `batch` for arrays of rows.
-//! - Models and training: `plan` reads a model's layers; `kernels` runs them, with `packed_dense` and `stored_arrays` for
-//!   weights, `new_arrays` for results, `names` for arguments that name a kind, `encoder_training` for the backward pass,
-//!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, `search` and `training`; `pretraining` makes
-//!   and reads the data of pre-training.
-//! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
-//!   raises the exceptions of `wordpiece_bert.errors`; `panics` is for its tests.
+//! The rooms are the Python package's, in the order of its imports from the bottom up:
+//!
+//! - `arrow`: columns of texts in, arrays of rows out;
+//! - `tokenizer`: from texts and files to rows of ids;
+//! - `training`: from texts to vocabularies; `pretraining`: rows for pre-training;
+//! - `bert`: from rows to hidden states, and the backward pass;
+//! - `sentence`: vectors of texts; `search`: nearest rows among them.
+//!
+//! All of them use the modules beside them: `text` checks each `str`, `location` says where in an argument a value is, and
+//! `error` raises the exceptions of `wordpiece_bert.errors` (`panics` is for its tests); `offsets` and `new_arrays` are ends
+//! of rows and NumPy arrays for results; `threads` chooses the number of threads, `instruction_sets` finds a set by its name,
+//! and `interrupt` releases the interpreter and obeys Ctrl-C.
 //!
 //! The interpreter is released while a core crate works. The module does not rely on the GIL: its classes are immutable or
 //! synchronise themselves. Nothing here is public; the package `python/wordpiece_bert` is what users import.
 
 mod arrow;
-mod batch;
 mod bert;
-mod convert;
-mod encoder_training;
-mod encoding;
-mod engine;
 mod error;
-mod files;
 mod instruction_sets;
 mod interrupt;
-mod kernels;
 mod location;
-mod maxsim;
-mod names;
 mod new_arrays;
 mod offsets;
-mod options;
-mod packed_dense;
 mod panics;
-mod plan;
 mod pretraining;
 mod search;
-mod sparse;
-mod static_embeddings;
-mod stored_arrays;
+mod sentence;
 mod text;
 mod threads;
-mod token_states;
 mod tokenizer;
 mod training;
-mod training_arrays;
-mod vocab;
 
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
@@ -85,29 +69,12 @@ mod _core {
     #[pymodule_export]
     use super::arrow::{_arrow_array, _arrow_schema, _arrow_stream, _column_texts};
     #[pymodule_export]
-    use super::batch::Rows;
-    #[pymodule_export]
-    use super::bert::BertNormalizer;
-    #[pymodule_export]
-    use super::encoder_training::{EncoderTraining, adamw_step, cross_entropy, linear_backward, sums_of_squares};
-    #[pymodule_export]
-    use super::encoding::{_restore_encoding, Encoding};
-    #[pymodule_export]
-    use super::engine::{describe_products, kernel_instruction_sets, num_threads};
-    #[pymodule_export]
-    use super::files::{TextBlock, TextReader};
-    #[pymodule_export]
-    use super::kernels::{BertEncoder, dense};
-    #[pymodule_export]
-    use super::maxsim::{maxsim, maxsim_pairwise};
-    #[pymodule_export]
-    use super::options::{_same_objects, Options};
-    #[pymodule_export]
-    use super::packed_dense::{PackedDense, quantize};
+    use super::bert::{
+        BertEncoder, EncoderTraining, PackedDense, adamw_step, check_plan, cross_entropy, dense, describe_products,
+        kernel_instruction_sets, linear_backward, num_threads, quantize, sums_of_squares,
+    };
     #[pymodule_export]
     use super::panics::_panic;
-    #[pymodule_export]
-    use super::plan::check_plan;
     #[pymodule_export]
     use super::pretraining::{
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
@@ -116,15 +83,17 @@ mod _core {
     #[pymodule_export]
     use super::search::{search_floats, search_packed_bits, search_small_integers};
     #[pymodule_export]
-    use super::sparse::VocabularyHead;
-    #[pymodule_export]
-    use super::static_embeddings::StaticEmbeddings;
+    use super::sentence::{
+        StaticEmbeddings, VocabularyHead,
+        maxsim::{maxsim, maxsim_pairwise},
+        token_states::token_states,
+    };
     #[pymodule_export]
     use super::threads::{default_threads, set_num_threads};
     #[pymodule_export]
-    use super::token_states::token_states;
-    #[pymodule_export]
-    use super::tokenizer::Tokenizer;
+    use super::tokenizer::{
+        _restore_encoding, _same_objects, BertNormalizer, Encoding, Options, Rows, TextBlock, TextReader, Tokenizer,
+    };
     #[pymodule_export]
     use super::training::{Counted, ReportSums, Reporter, Trained, WordCounts};
 
@@ -136,5 +105,5 @@ mod _core {
     const UNICODE_VERSIONS: &str = wordpiece::unicode::VERSIONS;
 
     #[pymodule_export]
-    const SPECIAL_TOKEN_ROLES: [(&str, &str); 5] = super::bert::SPECIAL_TOKEN_ROLES;
+    const SPECIAL_TOKEN_ROLES: [(&str, &str); 5] = super::tokenizer::SPECIAL_TOKEN_ROLES;
 }

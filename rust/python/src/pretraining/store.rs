@@ -10,9 +10,9 @@ use wordpiece::pretraining::{DocumentRule, SentenceSplitter};
 
 use super::slot::Slot;
 use crate::error::{self, guarded};
-use crate::files::TextBlock;
 use crate::text::{Utf8, Utf8String};
 use crate::threads;
+use crate::tokenizer::TextBlock;
 use crate::tokenizer::Tokenizer;
 
 /// Ids from here on do not fit 16 bits.

@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use wordpiece::train;
 
-use crate::convert;
 use crate::error::{guarded, to_py};
 use crate::location::Location;
 use crate::threads;
 use crate::tokenizer::Tokenizer;
+use crate::tokenizer::convert;
 
 /// Collects the sums of texts under a tokenizer. Calls from several threads take turns.
 #[pyclass(frozen, module = "wordpiece_bert._core")]

@@ -10,8 +10,8 @@ use wordpiece::train::{BlockSource, ByteBlock, TrainingError};
 use wordpiece_arrow::Row;
 
 use crate::arrow::ColumnArgument;
-use crate::convert;
 use crate::location::Location;
+use crate::tokenizer::convert;
 
 /// The size of a block in bytes, which bounds how long the interpreter is held to fill it.
 const BLOCK_BYTES: usize = 1 << 20;

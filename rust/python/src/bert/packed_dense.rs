@@ -11,12 +11,12 @@ use pyo3::types::{PyTuple, PyType};
 use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight, linear_to_rows};
 use wordpiece_kernels::{Execution, Matrix, pad_to_panels, panels};
 
-use crate::engine::{kernels_for, products_for};
+use super::engine::{kernels_for, products_for};
+use super::names::activation_of;
+use super::stored_arrays::{BorrowedNumbers, DenseArrays, Int8Arrays, StoredArray, by_rows, int8_arrays, stored_array};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::names::activation_of;
 use crate::new_arrays::zeros;
-use crate::stored_arrays::{BorrowedNumbers, DenseArrays, Int8Arrays, StoredArray, by_rows, int8_arrays, stored_array};
 use crate::text::{self, Utf8, Utf8String};
 use crate::threads;
 

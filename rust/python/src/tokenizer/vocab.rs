@@ -5,7 +5,7 @@ use pyo3::types::{PyBytes, PyDict};
 use wordpiece::format::vocab_txt;
 use wordpiece::{Error, Vocab};
 
-use crate::convert;
+use super::convert;
 use crate::error::to_py;
 use crate::location::Location;
 use crate::text::CheckedStr;

@@ -8,7 +8,7 @@ use pyo3::types::PyList;
 use wordpiece::EncodeOptions;
 use wordpiece::inputs::{PadLength, Padding};
 
-use crate::convert::{HeldInput, position};
+use super::convert::{HeldInput, position};
 use crate::error::{self, guarded, to_py};
 
 /// An encoded text or pair of texts: one row of model input, with the origin of each token.

@@ -9,10 +9,10 @@ use wordpiece_kernels::search::Hit;
 use wordpiece_kernels::search::floats::Metric;
 use wordpiece_kernels::search::{bits, bytes, floats};
 
-use crate::engine::kernels_for;
+use crate::bert::by_rows;
+use crate::bert::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::stored_arrays::by_rows;
 use crate::text::Utf8;
 use crate::threads;
 

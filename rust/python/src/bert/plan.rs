@@ -12,8 +12,8 @@ use wordpiece_kernels::plan::{
     Residual, Step,
 };
 
+use super::names::activation_of;
 use crate::error::{self, guarded};
-use crate::names::activation_of;
 use crate::text::Utf8String;
 
 /// What queries and keys are rotated by: the size of a head, θ and a factor.

@@ -5,8 +5,8 @@ use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use wordpiece_kernels::encoder::Sequence;
 
+use crate::bert::{BertEncoder, Tokens};
 use crate::error::guarded;
-use crate::kernels::{BertEncoder, Tokens};
 use crate::new_arrays::zeros;
 
 /// Run an encoder over `tokens`: the last hidden state of every token, float32 [tokens, H].

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wordpiece::bert::{Role, SpecialTokens};
 
-use crate::convert;
+use super::convert;
 use crate::location::Location;
 
 /// The roles with their usual tokens, in the order in which transformers registers them.

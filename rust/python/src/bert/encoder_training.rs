@@ -1,7 +1,7 @@
 //! The backward pass and the optimizer of `wordpiece_kernels::training` over NumPy arrays, for `wordpiece_bert.finetune`.
 //!
 //! Parameters and gradients stay in their arrays and are borrowed while a call runs. Arrays are validated by the Python side,
-//! as for `kernels`.
+//! as for `encoder`.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ use wordpiece_kernels::training::{
     self, AdamW, AdamWParameter, Batch, Dropout, EncoderGradients, EncoderParameters, LinearGradients, PassOptions,
 };
 
-use crate::engine::{kernels_for, products_for};
+use super::engine::{kernels_for, products_for};
+use super::plan;
+use super::stored_arrays::by_rows;
+use super::training_arrays::{Array, ArrayMut, Borrower, Writer, slice, slice_mut};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::offsets;
-use crate::plan;
-use crate::stored_arrays::by_rows;
 use crate::text::{Utf8, Utf8String};
 use crate::threads;
-use crate::training_arrays::{Array, ArrayMut, Borrower, Writer, slice, slice_mut};
 
 /// An encoder that is trained, and what its last forward pass kept. One pass at a time.
 #[pyclass(module = "wordpiece_bert._core")]

@@ -13,16 +13,17 @@ use wordpiece::format::{tokenizer_json, vocab_txt};
 use wordpiece::normalize::Normalizer;
 use wordpiece::{AddedToken, BatchItem, Columns, Definition, InstructionSet, Number};
 
-use crate::batch::{self, Rows};
-use crate::bert::{self, BertNormalizer};
-use crate::convert::{self, BatchArgument, HeldInput, HeldTexts};
-use crate::encoding::{Encoding, WindowSource};
+use super::batch::{self, Rows};
+use super::bert_options::{self, BertNormalizer};
+use super::convert::{self, BatchArgument, HeldInput, HeldTexts};
+use super::encoding::{Encoding, WindowSource};
+use super::options::{Options, PaddingSettings, TruncationSettings};
+use super::vocab;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::location::Location;
-use crate::options::{Options, PaddingSettings, TruncationSettings};
 use crate::text::{self, Utf8, Utf8String};
-use crate::{instruction_sets, threads, vocab};
+use crate::{instruction_sets, threads};
 
 /// A single input of fewer bytes is encoded without releasing the interpreter. Getting it back may mean waiting for a
 /// thread that computes, a thousand times longer than the encoding of such a text takes.
@@ -146,7 +147,7 @@ impl Tokenizer {
     ) -> PyResult<(Tokenizer, Vec<String>)> {
         guarded(|| {
             let (vocab, warnings) = vocab::read(vocab, strict)?;
-            let special_tokens = bert::special_tokens(special_tokens)?;
+            let special_tokens = bert_options::special_tokens(special_tokens)?;
             let location = Location::argument("continuing_subword_prefix");
             let prefix = convert::string(continuing_subword_prefix, location, "expected a str")?;
             let options = BertOptions {
@@ -257,7 +258,7 @@ impl Tokenizer {
     /// `special_tokens` maps names of roles to the tokens that the folder states.
     fn bert_options(&self, special_tokens: &Bound<'_, PyDict>) -> PyResult<Option<BertNormalizer>> {
         guarded(|| {
-            let special_tokens = bert::special_tokens(special_tokens)?;
+            let special_tokens = bert_options::special_tokens(special_tokens)?;
             Ok(self.definition().bert_options(&special_tokens).map(|options| options.normalizer.into()))
         })
     }

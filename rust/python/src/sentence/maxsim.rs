@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use wordpiece_kernels::Execution;
 use wordpiece_kernels::maxsim as kernels;
 
-use crate::engine::kernels_for;
+use crate::bert::by_rows;
+use crate::bert::kernels_for;
 use crate::error::guarded;
 use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::offsets;
-use crate::stored_arrays::by_rows;
 use crate::text::Utf8;
 use crate::threads;
 

@@ -9,13 +9,13 @@ use wordpiece_kernels::arch::TileUnit;
 use wordpiece_kernels::sparse::{SparseOptions, SparseRows, TokenPooling, VocabularyHead as Core};
 use wordpiece_kernels::{Execution, InstructionSet};
 
-use crate::engine::kernels_for;
+use crate::bert::PackedDense;
+use crate::bert::activation_of;
+use crate::bert::kernels_for;
+use crate::bert::{NormWithEps, by_rows, norm_of};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::names::activation_of;
 use crate::offsets;
-use crate::packed_dense::PackedDense;
-use crate::stored_arrays::{NormWithEps, by_rows, norm_of};
 use crate::text::Utf8;
 use crate::threads;
 

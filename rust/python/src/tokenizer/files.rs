@@ -16,13 +16,13 @@ use wordpiece::files::{
 };
 use wordpiece::{Error, Input};
 
-use crate::batch::{self, Rows};
+use super::batch::{self, Rows};
+use super::core_tokenizer::Tokenizer;
+use super::options::Options;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
-use crate::options::Options;
 use crate::text::{self, Utf8, Utf8String};
 use crate::threads;
-use crate::tokenizer::Tokenizer;
 
 /// The interval between checks for signals while waiting: Ctrl-C must end a command that reads from a silent pipe.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);

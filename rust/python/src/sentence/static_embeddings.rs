@@ -15,18 +15,18 @@ use wordpiece::{Error, Input, Text};
 use wordpiece_kernels::InstructionSet;
 use wordpiece_kernels::static_embeddings::{MeanOptions, StaticEmbeddings as Core};
 
-use crate::convert::{self, BatchArgument};
-use crate::engine::kernels_for;
+use crate::bert::by_rows;
+use crate::bert::kernels_for;
 use crate::error::{guarded, to_py};
-use crate::files::TextBlock;
 use crate::interrupt::detached;
 use crate::location::Location;
 use crate::new_arrays::zeros;
-use crate::options::Options;
-use crate::stored_arrays::by_rows;
 use crate::text::Utf8;
 use crate::threads;
+use crate::tokenizer::Options;
+use crate::tokenizer::TextBlock;
 use crate::tokenizer::Tokenizer;
+use crate::tokenizer::convert::{self, BatchArgument};
 
 /// Vectors [n, d], which texts were cut [n], and the number of tokens of all texts.
 type Vectors<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<bool>>, usize);

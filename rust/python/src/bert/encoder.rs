@@ -25,15 +25,15 @@ use wordpiece_kernels::pooling::Pooling;
 use wordpiece_kernels::{Execution, InstructionSet, Matrix, PANEL, panels};
 use wordpiece_parallel::ScratchPool;
 
-use crate::engine::kernels_for;
+use super::engine::kernels_for;
+use super::names::{activation_of, pooling_of};
+use super::packed_dense::PackedDense;
+use super::plan;
+use super::stored_arrays::{BorrowedNumbers, by_rows};
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::names::{activation_of, pooling_of};
 use crate::new_arrays::zeros;
 use crate::offsets;
-use crate::packed_dense::PackedDense;
-use crate::plan;
-use crate::stored_arrays::{BorrowedNumbers, by_rows};
 use crate::text::{Utf8, Utf8String};
 use crate::threads;
 
