@@ -56,7 +56,7 @@ CALLS = (
     "predict ranker table.csv --text-column text --text-column other",
     "evaluate pairs.jsonl -m dense",
     "evaluate corpus -m dense",
-    "distill -m bert -o new",
+    "distill -m dense -o new",
     "train texts.txt -o new -n 300",
     "train texts.txt -o new -n 300 -a top_down",
     "train --counts old.parquet -o new -n 300",
@@ -67,7 +67,7 @@ CALLS = (
     "pretrain-data old.tokens -m bert -o new",
     "report texts.txt -m bert",
     "info bert",
-    "inspect cat -m bert -o new.html",
+    "inspect cat -m dense -o new.html",
 )
 VALUES = {
     **dict.fromkeys(("--jsonl-field", "--text-column", "--keep", "--fields", "--text", "--id-field"), "text"),
@@ -143,6 +143,8 @@ def test_every_option_is_read_or_refused(
     arguments, parse = call.split(), program._parse
     made: list[Watched] = []
     monkeypatch.setattr(program, "_parse", lambda argv: made.append(Watched(**vars(parse(argv)))) or made[-1])
+    _clear(files)
+    assert main(arguments) == 0, capsys.readouterr().err
     ignored = []
     for action in _subparsers(_parser(arguments[:1]))[arguments[0]]._actions:
         flag = next((flag for flag in action.option_strings if flag.startswith("--")), None)
@@ -150,8 +152,7 @@ def test_every_option_is_read_or_refused(
             continue
         other = next((choice for choice in action.choices or () if choice != action.default), "3")
         made.clear()
-        for path in files.glob("new*"):
-            _remove(path)
+        _clear(files)
         try:
             code = main([*arguments, flag, *([] if action.nargs == 0 else [VALUES.get(flag, str(other))])])
         except SystemExit as ended:
@@ -163,5 +164,32 @@ def test_every_option_is_read_or_refused(
     assert not ignored
 
 
-def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+def _clear(files: Path) -> None:
+    """Remove what a call has made."""
+    for path in files.glob("new*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("encode texts.txt -m bert --max-length 99999999999999999999", "'99999999999999999999' is not a whole number"),
+        ("embed texts.txt -m dense -o new.npy --batch-size 1099511627777", "of at most 2**40"),
+        ("embed texts.txt -m dense -o new.npy --threads 1025", "threads must be a whole number from 1 to 1024"),
+        ("distill -m dense -o new --threads 1099511627776", "threads must be a whole number from 1 to 1024"),
+        ("report texts.txt -m bert --errors=--", "argument --errors"),
+        ("encode texts.txt --output=-- -m bert", "argument -o/--output: expected one argument"),
+        ("encode table.csv -m bert --text-column text --separator |", "separator='|' is for plain text"),
+        ("pretrain-data old.tokens -m bert -o new --packing-window 3", "--packing-window 3 is for packing"),
+    ],
+)
+def test_values_that_cannot_be_are_errors(
+    call: str, message: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(files)
+    try:
+        code = main(call.split())
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert message in capsys.readouterr().err

@@ -52,6 +52,11 @@ def whole_number(
     return int(number)
 
 
+def thread_count(value: int | None) -> int | None:
+    """Check that an argument `threads` is a whole number from 1 to 1024, or None for the default."""
+    return value if value is None else whole_number("threads", value, 1, 1024, others="or None for the default")
+
+
 def finite_number(
     name: str, value: object, *, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
 ) -> float:

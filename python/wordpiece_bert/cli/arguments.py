@@ -64,6 +64,8 @@ VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hu
 STDIN = "-"
 #: The value of an option that means as many as there are.
 ALL = "all"
+#: The largest number that an option takes: products with it stay within 64 bits.
+LARGEST = 1 << 40
 # A progress bar is updated after this many texts that are read one by one.
 TEXTS_PER_UPDATE = 256
 
@@ -72,17 +74,17 @@ TEXTS_PER_UPDATE = 256
 
 
 def natural(value: str) -> int:
-    """Convert an argument to a whole number, 0 or above."""
-    if not (value.isascii() and value.isdigit()):
-        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number")
+    """Convert an argument to a whole number of 64 bits, 0 or above."""
+    if not (value.isascii() and value.isdigit() and len(value) <= 20 and int(value) < 1 << 64):
+        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 to 2**64 - 1")
     return int(value)
 
 
 def positive(value: str) -> int:
     """Convert an argument to a whole number above 0."""
-    number = int(value) if value.isascii() and value.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number above 0")
+    number = int(value) if value.isascii() and value.isdigit() and len(value) <= 20 else 0
+    if not 1 <= number <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{value!r} is not a whole number above 0, of at most 2**40")
     return number
 
 

@@ -77,6 +77,12 @@ class Parser(argparse.ArgumentParser):
             message = f"invalid choice: {value!r} (choose from {', '.join(choices)}){closest(str(value), choices)}"
             raise argparse.ArgumentError(action, message)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        value = super()._get_values(action, arg_strings)
+        if action.nargs is None and value == []:  # Python before 3.13 drops the value of --option=--
+            raise argparse.ArgumentError(action, "expected one argument")
+        return value
+
     def _get_option_tuples(self, option_string: str) -> Any:
         # A text such as "-my name" is no model: with a space, argparse takes what is no option for a value.
         is_text = option_string.startswith("-m") and " " in option_string.partition("=")[0]

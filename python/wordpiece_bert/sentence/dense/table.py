@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import thread_count, whole_number
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.progress import Progress, notify
 from wordpiece_bert._internal.texts import check_texts
@@ -86,7 +86,7 @@ class TableBody:
 
     def __init__(self, parts: StaticParts, threads: int | None, information: JsonObject | None = None) -> None:
         self.folder, self.tokenizer, self.embeddings = parts
-        self.threads = threads
+        self.threads = thread_count(threads)
         self._information = information or {}
         lengths = [len(token) for token in self.tokenizer.get_vocab()]
         #: The characters that model2vec reads of a text for each token that it keeps.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import thread_count, whole_number
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert.bert.auto import load_base
@@ -73,7 +73,7 @@ class TransformerBody:
         self.model = model
         self.tokenizer = tokenizer
         self.folder = folder
-        self.threads = threads
+        self.threads = thread_count(threads)
         engine = get_engine(model.backend, model.dtype)
         self._modules = [
             replace(module, linear=engine.linear) if isinstance(module, Dense) else module for module in folder.modules

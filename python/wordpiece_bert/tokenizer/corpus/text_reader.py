@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.column_blocks import column_blocks, suffix_of
@@ -88,6 +89,8 @@ class TextReader:
         self.files = tuple(self._files)
         if separator is not None and not isinstance(separator, str):
             raise InputError(f"separator must be a str, or None to read each file as one text, not {separator!r}")
+        if block_texts is not None:
+            block_texts = whole_number("block_texts", block_texts, 1, others="or None")
         fields, columns = _names("field", field), _names("column", column)
         if fields and columns:
             raise InputError("pass either field, for JSON lines, or column, for tables")
