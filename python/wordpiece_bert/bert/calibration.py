@@ -60,7 +60,7 @@ TEXTS = (
 )
 
 #: The longest row of tokens that is used of a text.
-_LONGEST = 256
+_LONGEST_ROW = 256
 
 
 def check_texts(texts: Sequence[str] | None, dtype: str) -> None:
@@ -121,9 +121,9 @@ def calibration_rows(
         if texts is not None:
             raise
         return random_rows(config)
-    longest = min(_LONGEST, config.usual_longest_row)
+    longest_row = min(_LONGEST_ROW, config.usual_longest_row)
     texts = TEXTS if texts is None else list(texts)
-    batch = tokenizer.encode_batch(texts, truncation=True, max_length=longest, padding=False)
+    batch = tokenizer.encode_batch(texts, truncation=True, max_length=longest_row, padding=False)
     rows = [np.asarray(row, np.int64) for row in np.split(batch.ids, batch.row_offsets[1:-1])]
     return [row for row in rows if len(row) and row.max() < config.vocab_size] or random_rows(config)
 

@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> None:
     output = output_of(encoder, path, kind, normalize=options.normalize, ids=ids)
     print_verbose(
         options,
-        f"{options.model}: {output.model}{encoder.dimension} dimensions{output.longest}, loaded in "
+        f"{options.model}: {output.model}{encoder.dimension} dimensions{output.at_most}, loaded in "
         f"{loaded - start:.2f} s",
     )
     print_verbose(options, str(encoder.engine))
@@ -159,7 +159,7 @@ def run(options: argparse.Namespace) -> None:
         is_dense = options.outputs == "dense"
         output.commit(prompt_text(encoder, prompt, as_documents=options.documents) if is_dense else "")
     warn_skipped(texts.skipped_count, texts.skipped)
-    cut = f" of {counted(texts.count, 'text')} truncated to the {output.limit}"
+    cut = f" of {counted(texts.count, 'text')} truncated to the {output.most}"
     warn_truncated(len(truncated), truncated, cut, every=options.verbose)
     seconds = time.perf_counter() - start
     written, fields = output.summary()

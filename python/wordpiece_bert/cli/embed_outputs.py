@@ -38,8 +38,8 @@ class Output(Protocol):
     digest: TextsDigest | None
     #: What the model is and how long texts may be, for messages.
     model: str
-    longest: str
-    limit: str
+    at_most: str
+    most: str
 
     def append(self, vectors: Any, ids: Any = None) -> None:
         """Write the vectors of some texts, with their ids if the output has a column of them."""
@@ -94,8 +94,8 @@ class _Dense:
         self.digest: TextsDigest | None = TextsDigest()
         self.model = "static embeddings, " if isinstance(body_of(encoder), TableBody) else ""
         most = encoder.max_seq_length
-        self.longest = "" if most == sys.maxsize else f", at most {most} tokens a text"
-        self.limit = f"model's {most} tokens"
+        self.at_most = "" if most == sys.maxsize else f", at most {most} tokens a text"
+        self.most = f"model's {most} tokens"
         self._encoder, self._normalize = encoder, normalize
 
     def append(self, vectors: npt.NDArray[np.float32], ids: Any = None) -> None:
@@ -113,7 +113,7 @@ class _Lists:
     """A list of numbers or of vectors for each text, of any length."""
 
     digest: TextsDigest | None = None
-    longest, limit = "", "longest row of the model"
+    at_most, most = "", "longest row of the model"
     #: The name of the model, and of what is counted.
     name, item = "", ""
 

@@ -140,7 +140,6 @@ def _static(home: Path) -> tuple[dict[str, object], Path]:
 
     parts = read_static_folder(home)
     folder, (rows, width, tokens) = parts.folder, parts.embeddings.shape
-    longest = folder.max_seq_length
     facts: dict[str, object] = {
         "layout": folder.layout,
         "tokens": tokens,
@@ -148,7 +147,7 @@ def _static(home: Path) -> tuple[dict[str, object], Path]:
         "row_width": width,
         "number_type": folder.dtype,
         "then": [type(module).__name__ for module in folder.modules],
-        "longest_text": None if longest == sys.maxsize else longest,
+        "longest_text": None if folder.max_seq_length == sys.maxsize else folder.max_seq_length,
         "vector_width": folder.dimension,
     }
     return facts, folder.transformer

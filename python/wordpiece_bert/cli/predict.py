@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> None:
             truncated, tokens = encode_blocks(texts, predict_block, show_progress=show)
             output.commit()
     warn_skipped(texts.skipped_count, texts.skipped)
-    cut = f" of {counted(texts.count, 'text')} truncated to the model's {predictor.longest} tokens"
+    cut = f" of {counted(texts.count, 'text')} truncated to the model's {predictor.longest_row} tokens"
     warn_truncated(len(truncated), truncated, cut, every=options.verbose)
     seconds = time.perf_counter() - start
     shown = "standard output" if path is None else str(path)

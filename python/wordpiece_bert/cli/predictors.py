@@ -61,7 +61,7 @@ class Predictor(NamedTuple):
 
     kind: str  # as the server calls it
     described: str
-    longest: int  # the longest row in tokens
+    longest_row: int  # in tokens
     predict: Callable[[list[Any]], Predictions]
 
 
@@ -99,7 +99,7 @@ def predictor_of(options: argparse.Namespace, *, pairs: bool) -> Predictor:
         raise InputError(f"{options.model} is a {kind.name}, which makes {kind.vectors}: use embed or search")
     loaded = load(folder, **loading)
     model = loaded.model
-    longest = longest_row(model, loaded.tokenizer)
+    most = longest_row(model, loaded.tokenizer)
     if isinstance(model, SequenceClassification):
         labels = list(map(model.config.label, range(model.config.num_labels)))
         if len(labels) == 1 and model.config.problem_type is None and not pairs:
@@ -107,9 +107,9 @@ def predictor_of(options: argparse.Namespace, *, pairs: bool) -> Predictor:
                 f"{options.model} has a single label, for one score of each text; if it ranks texts for queries, name "
                 "two columns, that of the queries first"
             )
-        return _classifier(options, loaded, labels, longest)
+        return _classifier(options, loaded, labels, most)
     if isinstance(model, TokenClassification):
-        return _tagger(options, loaded, longest, pairs=pairs)
+        return _tagger(options, loaded, most, pairs=pairs)
     raise InputError(
         f"{options.model} is a {type(model).__name__}: predict needs a classifier of texts or of tokens, or a ranker"
     )
@@ -130,7 +130,7 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], kind: str) -> N
 
 
 def _classifier(
-    options: argparse.Namespace, source: Loaded | FrozenClassifier | StaticClassifier, labels: list[str], longest: int
+    options: argparse.Namespace, source: Loaded | FrozenClassifier | StaticClassifier, labels: list[str], most: int
 ) -> Predictor:
     _refuse(options, ("aggregation_strategy", "stride"), "a classifier of texts")
     single = len(labels) == 1
@@ -156,10 +156,10 @@ def _classifier(
         return rows, np.array([answers.truncated for answers in found], np.bool_)
 
     described = "a model with a single label" if single else f"a classifier of {len(labels)} labels"
-    return Predictor("classifier", described, longest, predict)
+    return Predictor("classifier", described, most, predict)
 
 
-def _tagger(options: argparse.Namespace, loaded: Loaded, longest: int, *, pairs: bool) -> Predictor:
+def _tagger(options: argparse.Namespace, loaded: Loaded, most: int, *, pairs: bool) -> Predictor:
     _refuse(options, ("top_k", "function"), "a classifier of tokens")
     if pairs:
         raise InputError(f"{options.model} classifies tokens, of single texts: name one field or column")
@@ -174,7 +174,7 @@ def _tagger(options: argparse.Namespace, loaded: Loaded, longest: int, *, pairs:
         cut = np.array([entities.truncated for entities in found], np.bool_)
         return [{"entities": list(entities)} for entities in found], cut
 
-    return Predictor("token-classifier", "a classifier of tokens", longest, predict)
+    return Predictor("token-classifier", "a classifier of tokens", most, predict)
 
 
 def _ranker(options: argparse.Namespace, ranker: CrossEncoder, *, pairs: bool) -> Predictor:

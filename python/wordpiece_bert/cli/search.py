@@ -285,9 +285,8 @@ def _embedded(
     else:
         memory = _Memory(encoder.dimension)
         cut, _ = embed_texts(reader, encoder, memory.append, options, blocks=blocks, as_documents=True, prompt=prompt)
-    longest = encoder.max_seq_length
-    warn_truncated(len(cut), cut, f" of {counted(reader.count, 'text')} truncated to the model's {longest} tokens",
-                   every=options.verbose)  # fmt: skip
+    notes = f" of {counted(reader.count, 'text')} truncated to the model's {encoder.max_seq_length} tokens"
+    warn_truncated(len(cut), cut, notes, every=options.verbose)
     return None if memory is None else memory.vectors()
 
 
@@ -303,8 +302,8 @@ def _collect_lists(
     prompt = {"prompt": options.document_prompt}
     cut, _ = embed_texts(reader, encoder, parts.append, options, blocks=blocks, as_documents=True, prompt=prompt)
     warn_skipped(reader.skipped_count, reader.skipped)
-    longest = f" of {counted(reader.count, 'text')} truncated to the longest row of the model"
-    warn_truncated(len(cut), cut, longest, every=options.verbose)
+    notes = f" of {counted(reader.count, 'text')} truncated to the longest row of the model"
+    warn_truncated(len(cut), cut, notes, every=options.verbose)
     parts = parts or [encoder.encode_document([])]
     vectors: Any
     if isinstance(parts[0], MultiVectors):

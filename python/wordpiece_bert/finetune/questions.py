@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["QuestionWindows", "question_windows", "read_squad"]
 
 #: As in transformers' example and in ``run_squad.py``.
-LONGEST_WINDOW, STRIDE, LONGEST_QUESTION, LONGEST_ANSWER = 384, 128, 64, 30
+MAX_LENGTH, STRIDE, LONGEST_QUESTION, LONGEST_ANSWER = 384, 128, 64, 30
 #: Examples that are tokenized at once.
 _BLOCK = 1000
 
@@ -191,7 +191,7 @@ def question_windows(
     answers: Sequence[Any],
     starts: Sequence[Any] | None = None,
     *,
-    max_length: int = LONGEST_WINDOW,
+    max_length: int = MAX_LENGTH,
     doc_stride: int = STRIDE,
 ) -> QuestionWindows:
     """Make windows over contexts, each with the whole question.

@@ -40,7 +40,7 @@ class Sentences:
         if body.folder.layers is not None:
             raise InputError("an encoder that pools a weighted mean of layers cannot be explained here")
         self._folder = body.folder
-        self._longest = encoder.max_seq_length
+        self._longest_row = encoder.max_seq_length
         self._prefix = prompt_of(encoder)
         self.model: BertModel = body.model
         self.tokenizer: AnyTokenizer = body.tokenizer
@@ -54,8 +54,8 @@ class Sentences:
 
     def encode(self, text: str, max_length: int | None) -> AnyEncoding:
         """Encode a text with the default prompt, as `SentenceEncoder.encode` does."""
-        limit = self._longest if max_length is None else min(max_length, self._longest)
-        encoding = self.tokenizer.encode(self._prefix + text, truncation=True, max_length=limit, padding=False)
+        max_length = self._longest_row if max_length is None else min(max_length, self._longest_row)
+        encoding = self.tokenizer.encode(self._prefix + text, truncation=True, max_length=max_length, padding=False)
         if not len(encoding):
             raise InputError(f"the text has no token: {text[:80]!r}")
         return encoding
@@ -89,5 +89,5 @@ class Sentences:
     def _unpooled(self) -> int:
         if self._folder.pooling.include_prompt or not self._prefix:
             return 0
-        encoding = self.tokenizer.encode(self._prefix, truncation=True, max_length=self._longest, padding=False)
+        encoding = self.tokenizer.encode(self._prefix, truncation=True, max_length=self._longest_row, padding=False)
         return len(encoding) - int(sum(encoding.special_tokens_mask[-1:]))

@@ -139,10 +139,9 @@ def encode(model: Model, tokenizer: AnyTokenizer, text: str, pair: str | None, m
     InputError
         The text has no token, or `max_length` is not a whole number, or too small for the special tokens.
     """
-    limit = longest_row(model, tokenizer)
-    if max_length is not None:
-        limit = min(whole_number("max_length", max_length, 1), limit)
-    encoding = tokenizer.encode(text, pair, truncation=True, max_length=limit, padding=False)
+    most = longest_row(model, tokenizer)
+    max_length = most if max_length is None else min(whole_number("max_length", max_length, 1), most)
+    encoding = tokenizer.encode(text, pair, truncation=True, max_length=max_length, padding=False)
     if not len(encoding):
         raise InputError(f"the text has no token: {text[:80]!r}")
     return model_encodings(tokenizer, [encoding])[0]

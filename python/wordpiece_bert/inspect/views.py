@@ -34,17 +34,17 @@ def _scripts(*names: str) -> str:
 
 
 def _tokens(inspected: Inspected) -> View:
-    limit = inspected.max_length
+    max_length = inspected.max_length
     if inspected.loaded is not None:  # as the other views cut
-        longest = longest_row(*inspected.loaded)
-        limit = longest if limit is None else min(limit, longest)
+        most = longest_row(*inspected.loaded)
+        max_length = most if max_length is None else min(max_length, most)
     return tokens(
         inspected.tokenizer,
         inspected.text,
         inspected.pair,
         beside=inspected.beside,
         names=inspected.names,
-        max_length=limit,
+        max_length=max_length,
     )
 
 

@@ -28,7 +28,7 @@ from wordpiece_bert.pretraining.masking import Masking, checked_seed
 from wordpiece_bert.pretraining.parameters import OBJECTIVES, PAIR_LABELS
 from wordpiece_bert.pretraining.parts import lines_of, rules_of
 from wordpiece_bert.pretraining.report import ExamplesReport
-from wordpiece_bert.pretraining.row_options import LONGEST_ROW
+from wordpiece_bert.tokenizer.call_options import LONGEST_ROW
 
 if TYPE_CHECKING:
     import os

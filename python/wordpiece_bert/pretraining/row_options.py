@@ -13,6 +13,7 @@ from wordpiece_bert.pretraining.masking import Masking, checked_seed
 from wordpiece_bert.pretraining.parameters import OBJECTIVES, PAIR_LABELS
 from wordpiece_bert.pretraining.parts import options_of, rules_of
 from wordpiece_bert.pretraining.schema import RowSchema
+from wordpiece_bert.tokenizer.call_options import LONGEST_ROW
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.pretraining.store import StoreShard
 
-__all__ = ["LONGEST_ROW", "RowOptions"]
-
-#: The longest row; positions are stored in 32 bits.
-LONGEST_ROW = 1 << 24
+__all__ = ["RowOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +72,9 @@ class RowOptions:
                 f"the tokenizer has no {' and no '.join(missing)} token, with which rows begin and end: "
                 f"add BERT's with with_added_tokens({missing!r}, special=True)"
             )
-        limit = tokenizer.model_max_length
-        if limit is not None and max_length > limit:
-            warn(f"max_length={max_length} is more than the tokenizer's model_max_length, {limit}")
+        most = tokenizer.model_max_length
+        if most is not None and max_length > most:
+            warn(f"max_length={max_length} is more than the tokenizer's model_max_length, {most}")
         most = self.max_sequences_per_row
         return replace(
             self,

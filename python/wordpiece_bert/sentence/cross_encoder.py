@@ -169,10 +169,10 @@ class CrossEncoder(Encoder):
             )
         self._activation = activation_fn or self._folder.activation or (sigmoid if self._num_labels == 1 else identity)
         self._threads = threads
-        limit, longest = self._model.config.longest_row, self._folder.max_length
+        self._max_length = self._folder.max_length
         if max_length is not None:
-            longest = whole_number("max_length", max_length, 1, limit, meaning="the model's longest row")
-        self._max_length = longest
+            longest_row = self._model.config.longest_row
+            self._max_length = whole_number("max_length", max_length, 1, longest_row, meaning="the model's longest row")
         options = engine_options(loading) | {"activation_fn": activation_fn, "max_length": max_length}
         self._source = Source.of(model, folder, revision, **options, threads=threads, **settings.given())
 

@@ -95,7 +95,7 @@ def encode_in_thread(
         if wanted:
             return result, truncated
         # Here and not in the thread, so that the warning names the line that waits.
-        warn_truncated(np.atleast_1d(truncated), self._longest(options.get("max_length", "model")))
+        warn_truncated(np.atleast_1d(truncated), self._longest_row(options.get("max_length", "model")))
         return result
 
     aencode.__name__ = "aencode"

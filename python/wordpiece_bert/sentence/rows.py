@@ -55,7 +55,7 @@ def with_lowercase(tokenizer: AnyTokenizer) -> AnyTokenizer:
 
 
 def rows_of(
-    tokenizer: AnyTokenizer, texts: list[str], longest: int, threads: int | None, *, return_offsets: bool = False
+    tokenizer: AnyTokenizer, texts: list[str], longest_row: int, threads: int | None, *, return_offsets: bool = False
 ) -> RaggedBatch:
     """Tokenize texts, truncated to `longest` tokens; settings of the tokenizer's file do not apply.
 
@@ -68,7 +68,7 @@ def rows_of(
         texts,
         return_offsets=return_offsets,
         truncation=True,
-        max_length=longest,
+        max_length=longest_row,
         stride=0,
         padding=False,
         threads=threads,

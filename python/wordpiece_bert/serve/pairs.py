@@ -79,7 +79,7 @@ class PairEncoder:
 
     Attributes
     ----------
-    longest, budget, added : int
+    longest_row, budget, added : int
         The longest row, how many of its tokens are of texts at most, and how many are special.
 
     Raises
@@ -90,7 +90,7 @@ class PairEncoder:
 
     def __init__(self, tokenizer: AnyTokenizer, max_length: int) -> None:
         self._tokenizer = tokenizer
-        self.longest = max_length
+        self.longest_row = max_length
         self.added = tokenizer.num_special_tokens_to_add(pair=True)
         self.budget = max_length - self.added
         if self.budget < 1:
@@ -123,7 +123,7 @@ class PairEncoder:
             The tokenizer assigns a token type other than 0 to a single text.
         """
         check_token_types(self._tokenizer, "the model")
-        options: dict[str, Any] = {"truncation": True, "max_length": self.longest, "stride": 0, "padding": False}
+        options: dict[str, Any] = {"truncation": True, "max_length": self.longest_row, "stride": 0, "padding": False}
         rows = self._tokenizer.encode_batch(texts, threads=1, **options)
         return [PairRow(ids, np.zeros(len(ids), np.uint32)) for ids in rows], rows.truncated
 
@@ -140,13 +140,11 @@ class PairEncoder:
     def _texts(self, texts: list[str], most: int | None = None) -> list[_Text]:
         """Tokenize texts; of each the tokens that a row can have, and the number of all, at most `most`."""
         options: dict[str, Any] = {"add_special_tokens": False, "padding": False, "threads": 1}
-        limit = self.budget if most is None else min(most, self.budget)
+        room = self.budget if most is None else min(most, self.budget)
         if isinstance(self._tokenizer, SubwordTokenizer):
-            found = [
-                (self._kept(ids, limit).copy(), len(ids)) for ids in self._tokenizer.encode_batch(texts, **options)
-            ]
+            found = [(self._kept(ids, room).copy(), len(ids)) for ids in self._tokenizer.encode_batch(texts, **options)]
         else:
-            options |= {"truncation": True, "max_length": limit, "stride": 0, "return_n_tokens": True}
+            options |= {"truncation": True, "max_length": room, "stride": 0, "return_n_tokens": True}
             rows = self._tokenizer.encode_batch(texts, **options)
             assert rows.n_tokens is not None, "they are asked for"
             found = [(rows[i], tokens) for i, tokens in enumerate(rows.n_tokens.tolist())]

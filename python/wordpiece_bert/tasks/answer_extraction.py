@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["question_answering"]
 
 # Constants of the pipeline in transformers 4.
-_LONGEST_WINDOW = 384
+_MAX_LENGTH = 384
 _LARGEST_OVERLAP = 128
 _MASKED_LOGIT = np.float32(-10_000.0)
 
@@ -201,7 +201,7 @@ def _encode(
     tokenizer: AnyTokenizer, question: str, context: str, longest_row: int, max_length: int | None, overlap: int | None
 ) -> Sequence[AnyEncoding]:
     """Tokenize the pair as windows of at most `max_length` tokens, each with the entire question."""
-    max_length = min(_LONGEST_WINDOW, longest_row) if max_length is None else max_length
+    max_length = min(_MAX_LENGTH, longest_row) if max_length is None else max_length
     max_length = whole_number("max_seq_len", max_length, 1, longest_row, meaning="the model's longest row")
     asked = tokenizer.encode(question, add_special_tokens=False, truncation=False, padding=False)
     room = max_length - len(asked) - tokenizer.num_special_tokens_to_add(pair=True)

@@ -191,5 +191,5 @@ def has_frozen_head(folder: Path) -> bool:
 
 def longest_row(model: Model, tokenizer: AnyTokenizer) -> int:
     """Return the longest row in tokens that both the model and the tokenizer allow."""
-    limit = tokenizer.model_max_length
-    return model.config.usual_longest_row if limit is None else min(model.config.longest_row, limit)
+    most = tokenizer.model_max_length
+    return model.config.usual_longest_row if most is None else min(model.config.longest_row, most)

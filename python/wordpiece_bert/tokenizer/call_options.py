@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "LONGEST_PADDING",
+    "LONGEST_ROW",
     "OFFSET_UNITS",
     "PADDINGS",
     "SIDES",
@@ -44,7 +44,7 @@ OFFSET_UNITS: tuple[OffsetUnit, ...] = ("char", "byte", "utf16")
 
 # Far above the row length of any model. A larger value is a mistake, such as the 10**30 that means "no limit" in some
 # files, and would exhaust the memory.
-LONGEST_PADDING = 1 << 24
+LONGEST_ROW = 1 << 24
 
 T = TypeVar("T", bound=str)
 
@@ -172,7 +172,7 @@ def _padding(defaults: Defaults, given: CallOptions, truncation: TruncationSetti
     multiple, side = given.pad_to_multiple_of, given.padding_side
     strategy = _strategy_of("padding", given.padding, PADDINGS, "do_not_pad")
     if multiple is not None:
-        multiple = whole_number("pad_to_multiple_of", multiple, 1, LONGEST_PADDING)
+        multiple = whole_number("pad_to_multiple_of", multiple, 1, LONGEST_ROW)
     direction = defaults.padding_side if side is None else checked_choice("padding_side", side, SIDES)
     file_setting = defaults.padding
     if strategy is False or (strategy is None and file_setting is None):
@@ -194,7 +194,7 @@ def _padding(defaults: Defaults, given: CallOptions, truncation: TruncationSetti
                 "padding='max_length' needs a max_length: none is given, and the tokenizer has no model_max_length"
             )
     if length is not None:
-        whole_number("the length to pad to", length, 0, LONGEST_PADDING)
+        whole_number("the length to pad to", length, 0, LONGEST_ROW)
     if file_setting is not None:
         return {**file_setting, "length": length, "pad_to_multiple_of": multiple, "direction": direction}
     if defaults.pad_id is None:

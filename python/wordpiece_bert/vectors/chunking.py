@@ -118,10 +118,10 @@ def _sentences(text: str, tokens: Borders, size: int) -> Units:
     return np.array(units, np.int64).reshape(-1, 2)
 
 
-def check_room(chunking: Chunking, longest: int, taken: int) -> None:
+def check_room(chunking: Chunking, longest_row: int, taken: int) -> None:
     """Raise an `InputError` if chunks would not fit into rows of `longest` tokens, of which `taken` are not text's."""
-    if chunking.size > longest - taken:
+    if chunking.size > longest_row - taken:
         raise InputError(
-            f"chunks of {chunking.size} tokens do not fit: the model takes {longest} tokens, of which special tokens "
-            f"and the prompt are {taken}; make chunks of at most {longest - taken}"
+            f"chunks of {chunking.size} tokens do not fit: the model takes {longest_row} tokens, of which special "
+            f"tokens and the prompt are {taken}; make chunks of at most {longest_row - taken}"
         )

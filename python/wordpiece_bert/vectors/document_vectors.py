@@ -163,9 +163,9 @@ def embedding(
             return Encoded(vectors, truncated)
 
         return entire
-    longest = _longest(encoder)
-    room = _room(encoder, longest, options["prompt"])
-    check_room(chunking, longest, longest - room)
+    longest_row = _longest_row(encoder)
+    room = _room(encoder, longest_row, options["prompt"])
+    check_room(chunking, longest_row, longest_row - room)
 
     def divided(texts: list[str]) -> Encoded:
         threads = threads_of(encoder)
@@ -190,18 +190,18 @@ def embedding(
 
 def room_of(encoder: Encoder, prompt: str | None, prompt_name: str | None) -> int:
     """Return how many tokens of a document the model takes at most."""
-    return _room(encoder, _longest(encoder), document_text(encoder, prompt, prompt_name))
+    return _room(encoder, _longest_row(encoder), document_text(encoder, prompt, prompt_name))
 
 
-def _longest(encoder: Encoder) -> int:
+def _longest_row(encoder: Encoder) -> int:
     """Return the longest row of an encoder, or the greatest number if there is none."""
-    longest = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
-    return longest or sys.maxsize
+    longest_row = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
+    return longest_row or sys.maxsize
 
 
-def _room(encoder: Encoder, longest: int, prompt: str) -> int:
+def _room(encoder: Encoder, longest_row: int, prompt: str) -> int:
     """Return how many tokens of text fit into a row after special tokens and the prompt."""
     tokenizer = encoder.tokenizer
     before = tokenizer.encode(prompt, add_special_tokens=False, truncation=False, padding=False).ids if prompt else []
     markers = 1 if isinstance(encoder, MultiVectorEncoder) else 0
-    return longest - len(before) - markers - tokenizer.num_special_tokens_to_add()
+    return longest_row - len(before) - markers - tokenizer.num_special_tokens_to_add()

@@ -55,12 +55,12 @@ def best_passages(
     """
     threads = threads_of(encoder)
     borders, count = token_borders(encoder.tokenizer, texts, threads), token_counts(encoder.tokenizer, threads=threads)
-    longest = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
-    longest = sys.maxsize if entire or not longest else longest
+    longest_row = encoder.document_length if isinstance(encoder, MultiVectorEncoder) else encoder.max_seq_length
+    longest_row = sys.maxsize if entire or not longest_row else longest_row
     size = max(1, min(PASSAGE_TOKENS, room_of(encoder, None, None)))
     spans = []
     for tokens, found in zip(borders, spans_of(texts, borders, Chunking(size, 0, "sentences"), count), strict=True):
-        read = tokens[min(longest, len(tokens)) - 1, 1] if len(tokens) else 0
+        read = tokens[min(longest_row, len(tokens)) - 1, 1] if len(tokens) else 0
         spans.append(found[: max(1, min(_PASSAGES, int(np.searchsorted(found[:, 0], read))))])
     owners = np.repeat(np.arange(len(texts)), [len(one) for one in spans])
     is_choice = np.repeat([len(one) > 1 for one in spans], [len(one) for one in spans])

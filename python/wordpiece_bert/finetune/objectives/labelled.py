@@ -19,7 +19,7 @@ from wordpiece_bert.finetune.frozen_tokens import fit_token_head
 from wordpiece_bert.finetune.labels import class_problem, class_problem_among, number_problem, tags_problem
 from wordpiece_bert.finetune.losses import CoSENTLoss
 from wordpiece_bert.finetune.objectives.tables import FrozenFit, HeadObjective, TableObjective
-from wordpiece_bert.finetune.questions import LONGEST_WINDOW, QuestionWindows, question_windows, read_squad
+from wordpiece_bert.finetune.questions import MAX_LENGTH, QuestionWindows, question_windows, read_squad
 from wordpiece_bert.finetune.sentence_trainer import SentenceTrainer
 from wordpiece_bert.finetune.start import model_for
 from wordpiece_bert.finetune.trainer import Trainer
@@ -192,12 +192,12 @@ class Tokens(HeadObjective):
         names = self.label_names()
         start = model_for(model, "TokenClassification", labels=names, download=download)
         tokenizer = tokenizer_of(find_model(model, download=download))
-        longest = self.longest(start.config.usual_longest_row)
-        data = self.rows(self.tables.train, tokenizer, names, longest)
+        max_length = self.longest(start.config.usual_longest_row)
+        data = self.rows(self.tables.train, tokenizer, names, max_length)
         fitted = fit_token_head(start, data, C=C, show_progress_bar=show_progress_bar)
         found: dict[str, float] = {}
         if self.tables.eval:
-            rows = self.rows(self.tables.eval, tokenizer, names, longest)
+            rows = self.rows(self.tables.eval, tokenizer, names, max_length)
             args = TrainingArguments("", show_progress_bar=show_progress_bar)
             predicted = Trainer(fitted, args).predict(rows)
             found = {"loss": predicted.metrics["test_loss"]} | self.metrics(predicted, rows, names)
@@ -221,7 +221,7 @@ class Answers(HeadObjective):
     ) -> Dataset:
         """Return the windows of a table, or of a file in the format of SQuAD."""
         del names
-        length = max_length if self.tables.max_length else min(max_length, LONGEST_WINDOW)
+        length = max_length if self.tables.max_length else min(max_length, MAX_LENGTH)
         if str(file).lower().endswith(".json"):
             if self.tables.errors != "strict":
                 raise InputError(f"{file}: errors='skip' leaves out rows of tables; a file of SQuAD is read as a whole")

@@ -96,7 +96,7 @@ class Body(Protocol):
     def checked_length(self, name: str, value: object) -> int:
         """Check the longest text in tokens; `name` is the name of the argument."""
 
-    def longest(self, call: Call) -> int | None:
+    def longest_row(self, call: Call) -> int | None:
         """Return the longest text in tokens of a call; None for no limit."""
 
     def vectors(self, texts: Any, call: Call) -> tuple[Array, Mask]:

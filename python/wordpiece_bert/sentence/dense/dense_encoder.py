@@ -230,7 +230,7 @@ class DenseEncoder(VectorEncoder):
         if form.convert_to_tensor:
             result = tensors(result)
         if not return_truncated:
-            warn_truncated(truncated, self._longest(call.max_length))
+            warn_truncated(truncated, self._longest_row(call.max_length))
             return result
         return result, bool(truncated[0]) if single else truncated
 
@@ -261,9 +261,9 @@ class DenseEncoder(VectorEncoder):
             **options,
         )
 
-    def _longest(self, max_length: MaxLength) -> int:
+    def _longest_row(self, max_length: MaxLength) -> int:
         """Return the most tokens of a text in a call, for the message that texts were truncated."""
-        return self._body.longest(Call(max_seq_length=self._max_seq_length, max_length=max_length)) or 0
+        return self._body.longest_row(Call(max_seq_length=self._max_seq_length, max_length=max_length)) or 0
 
     def _width(self, truncate_dim: int | None) -> int:
         """Return how many numbers of each vector to keep."""

@@ -218,11 +218,11 @@ def _token_vectors(
 ) -> Array:
     """Run the encoder over each token: [n, H]."""
     lengths = np.array([len(token.row) for token in tokens], np.int64)
-    longest = model.config.longest_row
-    if lengths.max() > longest:
+    longest_row = model.config.longest_row
+    if lengths.max() > longest_row:
         text = tokens[int(lengths.argmax())].text
         raise InputError(
-            f"vocabulary has {text!r} with {lengths.max()} tokens, but the longest row of the model is {longest}"
+            f"vocabulary has {text!r} with {lengths.max()} tokens, but the longest row of the model is {longest_row}"
         )
     ids = np.array([token_id for token in tokens for token_id in token.row], np.uint32)
     offsets = np.concatenate([[0], np.cumsum(lengths)])

@@ -86,7 +86,7 @@ def _index(value: SupportsIndex) -> int:
 
 
 def tokens_of_texts(
-    tokenizer: AnyTokenizer, texts: Sequence[str], prompt: str, longest: int | None, threads: int | None
+    tokenizer: AnyTokenizer, texts: Sequence[str], prompt: str, longest_row: int | None, threads: int | None
 ) -> TextTokens:
     """Tokenize entire texts, each after the prompt.
 
@@ -102,10 +102,10 @@ def tokens_of_texts(
     for index, encoding in enumerate(encodings):
         if not len(encoding):
             raise InputError(f"texts[{index}] has no token, not even a special one: late chunking needs one")
-        if longest is not None and len(encoding) > longest:
+        if longest_row is not None and len(encoding) > longest_row:
             raise InputError(
                 f"texts[{index}] has {len(encoding)} tokens, but late chunking runs an entire text at once, here of 1 "
-                f"to {longest} tokens (max_seq_length): divide it into texts of this size at the bounds of chunks"
+                f"to {longest_row} tokens (max_seq_length): divide it into texts of this size at the bounds of chunks"
             )
         begin = np.array([start for start, _ in encoding.offsets], np.int64) - len(prompt)
         begin[(begin < 0) | np.array(encoding.special_tokens_mask, np.bool_)] = -1
@@ -119,7 +119,7 @@ def _rows(ids: list[npt.NDArray[np.uint32]]) -> RaggedBatch:
     return RaggedBatch(ids=flat, row_offsets=ends, truncated=np.zeros(len(ids), np.bool_))
 
 
-def sections_of(tokens: TextTokens, chunks: list[npt.NDArray[np.int64]], longest: int) -> Sections:
+def sections_of(tokens: TextTokens, chunks: list[npt.NDArray[np.int64]], longest_row: int) -> Sections:
     """Divide texts into rows of at most `longest` tokens: as many entire chunks as fit, and the tokens around texts.
 
     Raises
@@ -129,10 +129,10 @@ def sections_of(tokens: TextTokens, chunks: list[npt.NDArray[np.int64]], longest
     """
     ids, starts, spans, firsts = [], [], [], [0]
     for text, (row, begins, places) in enumerate(zip(tokens.rows, tokens.starts, chunks, strict=True)):
-        if len(row) <= longest:
+        if len(row) <= longest_row:
             parts = [(np.arange(len(row)), places)]
         else:
-            parts = list(_sections(begins, places, longest, text))
+            parts = list(_sections(begins, places, longest_row, text))
         for kept, own in parts:
             ids.append(row[kept])
             starts.append(begins[kept])
@@ -142,12 +142,12 @@ def sections_of(tokens: TextTokens, chunks: list[npt.NDArray[np.int64]], longest
 
 
 def _sections(
-    starts: npt.NDArray[np.int64], places: npt.NDArray[np.int64], longest: int, text: int
+    starts: npt.NDArray[np.int64], places: npt.NDArray[np.int64], longest_row: int, text: int
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Yield the tokens of each section of a text by their positions, and its chunks, which are in the text's order."""
     own = np.flatnonzero(starts >= 0)
     before, after = np.arange(own[0]), np.arange(own[-1] + 1, len(starts))
-    room = longest - len(before) - len(after)
+    room = longest_row - len(before) - len(after)
     begins, ends = np.searchsorted(starts[own], places.T)
     first = 0
     while first < len(places):
@@ -155,8 +155,8 @@ def _sections(
         last = int(np.searchsorted(ends, begin + room, side="right"))
         if last <= first:
             raise InputError(
-                f"texts[{text}]: a chunk of {ends[first] - begin} tokens does not fit into a row of {longest}, of "
-                f"which {longest - room} are special tokens and the prompt: make smaller chunks"
+                f"texts[{text}]: a chunk of {ends[first] - begin} tokens does not fit into a row of {longest_row}, of "
+                f"which {longest_row - room} are special tokens and the prompt: make smaller chunks"
             )
         yield np.concatenate([before, own[begin : int(ends[last - 1])], after]), places[first:last]
         first = last

@@ -106,7 +106,7 @@ class TableBody:
         """Check the longest text in tokens; `name` is the name of the argument."""
         return whole_number(name, cast("int", value), 1)
 
-    def longest(self, call: Call) -> int | None:
+    def longest_row(self, call: Call) -> int | None:
         """Return the longest text in tokens of a call; None for no limit."""
         if is_of_model(call.max_length):
             return None if call.max_seq_length == sys.maxsize else call.max_seq_length
@@ -122,7 +122,7 @@ class TableBody:
 
         def encode(part: Any) -> tuple[Array, Mask]:
             if core is None or options is None:
-                vectors, truncated, tokens = self._means(check_texts(part)[1], self.longest(call))
+                vectors, truncated, tokens = self._means(check_texts(part)[1], self.longest_row(call))
             else:
                 vectors, truncated, tokens = self.embeddings.encode(core, part, *options, self.threads, None)
             notify(len(vectors), tokens)
@@ -142,24 +142,24 @@ class TableBody:
         """Turn a block of texts from files into vectors; also return which were cut, and the number of tokens."""
         call = Call(max_seq_length=max_seq_length)
         if self._core is None:
-            vectors, truncated, tokens = self._means(block.texts(), self.longest(call))
+            vectors, truncated, tokens = self._means(block.texts(), self.longest_row(call))
         else:
             vectors, truncated, tokens = self.embeddings.encode_block(
                 self._core, block, *self.options(call, self._core), self.threads
             )
         return self._after_mean(vectors), truncated, tokens
 
-    def _means(self, texts: list[str], longest: int | None) -> tuple[Array, Mask, int]:
+    def _means(self, texts: list[str], longest_row: int | None) -> tuple[Array, Mask, int]:
         """Return the means of the tokens' vectors [n, width], which texts were cut, and the number of tokens.
 
         The tokenizer is one of the package ``tokenizers``, which takes most of a call's time.
         """
-        chars = self._chars(longest)
+        chars = self._chars(longest_row)
         rows = self.tokenizer.encode_batch(
             [text[:chars] for text in texts],
             add_special_tokens=False,
-            truncation=longest is not None,
-            max_length=longest,
+            truncation=longest_row is not None,
+            max_length=longest_row,
             padding=False,
             threads=self.threads,
         )
@@ -186,14 +186,14 @@ class TableBody:
     def token_vectors(self, texts: Any, call: Call) -> tuple[list[tuple[npt.NDArray[np.int64], Array]], Mask]:
         """Return the ids and vectors of each text's tokens, which only a `max_length` of the call cuts."""
         _refuse_windows(call)
-        longest = None if is_of_model(call.max_length) else self.longest(call)
-        chars = self._chars(longest)
+        longest_row = None if is_of_model(call.max_length) else self.longest_row(call)
+        chars = self._chars(longest_row)
         items = [call.prefix + text for text in check_texts(texts)[1]]
         rows = self.tokenizer.encode_batch(
             [text[:chars] for text in items],
             add_special_tokens=False,
-            truncation=longest is not None,
-            max_length=longest,
+            truncation=longest_row is not None,
+            max_length=longest_row,
             padding=False,
             threads=self.threads,
         )
@@ -246,31 +246,31 @@ class TableBody:
     def described(self, max_seq_length: int) -> str:
         """Describe the encoder."""
         dimension = self.folder.truncate_dim or self.folder.dimension
-        longest = "" if max_seq_length == sys.maxsize else f", at most {max_seq_length} tokens"
+        at_most = "" if max_seq_length == sys.maxsize else f", at most {max_seq_length} tokens"
         rows, width, tokens = self.embeddings.shape
-        return f"dimension {dimension}{longest}, {tokens} tokens, table {rows} × {width}"
+        return f"dimension {dimension}{at_most}, {tokens} tokens, table {rows} × {width}"
 
     def options(self, call: Call, core: _core.Tokenizer) -> tuple[_core.Options, int | None, int | None, float | None]:
         """Return the options of tokenizing, the most characters, the token left out, and the least length."""
-        longest = self.longest(call)
+        longest_row = self.longest_row(call)
         truncation = None
-        if longest is not None:
+        if longest_row is not None:
             settings = None if self._is_model2vec else core.truncation
             truncation = {
                 "stride": 0,
                 "strategy": "longest_first",
                 "direction": "right",
                 **(settings or {}),
-                "max_length": longest,
+                "max_length": longest_row,
             }
         options = core.options(False, truncation, None, "char", False)  # type: ignore[arg-type]
-        return options, self._chars(longest), self._dropped, self.folder.least_length
+        return options, self._chars(longest_row), self._dropped, self.folder.least_length
 
-    def _chars(self, longest: int | None) -> int | None:
+    def _chars(self, longest_row: int | None) -> int | None:
         """Return the most characters of a text that are read for so many tokens; None for all."""
-        if not longest or not self._is_model2vec:
+        if not longest_row or not self._is_model2vec:
             return None
-        return min(longest * self._chars_per_token, sys.maxsize)
+        return min(longest_row * self._chars_per_token, sys.maxsize)
 
     def _after_mean(self, vectors: Array) -> Array:
         for module in self.folder.modules:

@@ -86,10 +86,10 @@ class TransformerBody:
 
     def checked_length(self, name: str, value: object) -> int:
         """Check the longest text in tokens; `name` is the name of the argument."""
-        limit = self.model.config.longest_row
-        return whole_number(name, cast("int", value), 1, limit, meaning="the model's longest row")
+        longest_row = self.model.config.longest_row
+        return whole_number(name, cast("int", value), 1, longest_row, meaning="the model's longest row")
 
-    def longest(self, call: Call) -> int:
+    def longest_row(self, call: Call) -> int:
         """Return the longest row of a call in tokens."""
         if is_of_model(call.max_length):
             return call.max_seq_length
@@ -119,10 +119,10 @@ class TransformerBody:
 
     def named_tokens(self, texts: list[str], call: Call) -> list[TokenVectors]:
         """Run the model over texts: the vectors of their tokens, [CLS] and [SEP] among them, with their offsets."""
-        rows = rows_of(self.tokenizer, texts, self.longest(call), self.threads, return_offsets=True)
+        rows = rows_of(self.tokenizer, texts, self.longest_row(call), self.threads, return_offsets=True)
         assert rows.offsets is not None
         vectors = self.vectors_of_tokens(rows, call.batch_size)
-        warn_truncated(rows.truncated, self.longest(call))
+        warn_truncated(rows.truncated, self.longest_row(call))
         found = []
         for index, x in enumerate(vectors):
             start, end = rows.row_offsets[index : index + 2].tolist()
@@ -138,9 +138,9 @@ class TransformerBody:
         """
         spans = check_chunks(chunks, len(texts))
         self.check_pools_chunks()
-        longest = self.longest(call)
-        tokens = tokens_of_texts(self.tokenizer, texts, call.prefix, None if sections else longest, self.threads)
-        parts = sections_of(tokens, spans, longest)
+        longest_row = self.longest_row(call)
+        tokens = tokens_of_texts(self.tokenizer, texts, call.prefix, None if sections else longest_row, self.threads)
+        parts = sections_of(tokens, spans, longest_row)
         found: dict[int, Array] = {}
         for batch in self._batches(parts.rows, call.batch_size, progress=False):
             x, mask = self._token_states(parts.rows, batch)  # [B, S, H], [B, S]
@@ -176,23 +176,23 @@ class TransformerBody:
 
     def rows(self, texts: list[str], call: Call) -> RaggedBatch:
         """Tokenize all texts: one row for each, or one for each of its windows."""
-        longest = self.longest(call)
+        longest_row = self.longest_row(call)
         if call.windows is None:
             if call.stride != 0:
                 raise InputError(
                     f"stride={call.stride!r} is for windows, of which there are none: pass windows='mean' or 'max' too"
                 )
-            return rows_of(self.tokenizer, [call.prefix + text for text in texts], longest, self.threads)
+            return rows_of(self.tokenizer, [call.prefix + text for text in texts], longest_row, self.threads)
         if call.windows not in COMBINATIONS:
             raise InputError(f"windows must be None or one of {', '.join(COMBINATIONS)}, not {call.windows!r}")
-        return cut_into_windows(self.tokenizer, texts, call.prefix, longest, call.stride, self.threads)
+        return cut_into_windows(self.tokenizer, texts, call.prefix, longest_row, call.stride, self.threads)
 
     def skipped(self, call: Call) -> int:
         """Return how many tokens at the start of each row belong to the prompt and so are not pooled."""
         if self.folder.pooling.include_prompt or not call.prefix:
             return 0
-        longest = self.longest(call)
-        encoding = self.tokenizer.encode(call.prefix, truncation=True, max_length=longest, padding=False)
+        longest_row = self.longest_row(call)
+        encoding = self.tokenizer.encode(call.prefix, truncation=True, max_length=longest_row, padding=False)
         closing = encoding.special_tokens_mask[-1:]  # [SEP], which in a row follows the text, not the prompt
         return len(encoding.ids) - int(sum(closing))
 

@@ -27,7 +27,7 @@ COMBINATIONS: tuple[Combination, ...] = ("mean", "max")
 
 
 def cut_into_windows(
-    tokenizer: AnyTokenizer, texts: list[str], prompt: str, longest: int, stride: int, threads: int | None
+    tokenizer: AnyTokenizer, texts: list[str], prompt: str, longest_row: int, stride: int, threads: int | None
 ) -> RaggedBatch:
     """Tokenize texts into windows of at most `longest` tokens, each with the prompt's tokens after [CLS].
 
@@ -57,14 +57,16 @@ def cut_into_windows(
     inserted: list[int] = []
     if prompt:
         inserted = tokenizer.encode(prompt, add_special_tokens=False, truncation=False, padding=False).ids
-    room = longest - len(inserted) - tokenizer.num_special_tokens_to_add()
+    room = longest_row - len(inserted) - tokenizer.num_special_tokens_to_add()
     stride = whole_number("stride", stride, 0, max(room, 1) - 1, meaning="one less than the text tokens of a window")
     if room < 1:
-        raise InputError(f"windows of {longest} tokens leave no room for text after a prompt of {len(inserted)} tokens")
+        raise InputError(
+            f"windows of {longest_row} tokens leave no room for text after a prompt of {len(inserted)} tokens"
+        )
     rows = tokenizer.encode_batch(
         texts,
         truncation=True,
-        max_length=longest - len(inserted),
+        max_length=longest_row - len(inserted),
         stride=stride,
         padding=False,
         return_overflowing_tokens=True,

@@ -183,9 +183,12 @@ def read_folder(folder: Path) -> SentenceFolder:
     listing = folder / "modules.json"
     if not listing.is_file():
         config = read_config(folder)
-        longest = longest_row(folder, {}, config)
+        max_seq_length = longest_row(folder, {}, config)
         return SentenceFolder(
-            transformer=folder, dimension=config.hidden_size, max_seq_length=longest, prompts=dict(_USUAL_PROMPTS)
+            transformer=folder,
+            dimension=config.hidden_size,
+            max_seq_length=max_seq_length,
+            prompts=dict(_USUAL_PROMPTS),
         )
 
     modules = list_modules(listing, _MODULES)
@@ -244,20 +247,20 @@ def read_transformer_settings(
 
 def longest_row(transformer: Path, settings: JsonObject, config: BertConfig) -> int:
     """Return the longest row in tokens: max_seq_length, or the tokenizer's model_max_length, limited by the model's."""
-    longest: int | None = setting(settings, "max_seq_length", int, transformer)
+    max_seq_length: int | None = setting(settings, "max_seq_length", int, transformer)
     file = transformer / "tokenizer_config.json"
-    if longest is None and file.is_file():
+    if max_seq_length is None and file.is_file():
         # A tokenizer without a limit has 1e30 here, as an integer or as a float.
         value = read_object(file, ConfigError).get("model_max_length")
         if value is not None:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 refuse(file, f"model_max_length is {quoted(value)}, expected a number")
-            longest = int(value)
-    if longest is not None and longest < 1:
-        refuse(transformer, f"the longest row is {longest} tokens; it must be 1 or more")
-    if longest is None or longest > LARGEST_SIZE:
+            max_seq_length = int(value)
+    if max_seq_length is not None and max_seq_length < 1:
+        refuse(transformer, f"the longest row is {max_seq_length} tokens; it must be 1 or more")
+    if max_seq_length is None or max_seq_length > LARGEST_SIZE:
         return config.usual_longest_row
-    return min(longest, config.longest_row)
+    return min(max_seq_length, config.longest_row)
 
 
 def _weighted_layers(folder: Path, config: BertConfig) -> WeightedLayers:

@@ -260,18 +260,18 @@ def _lengths(
     options: JsonObject, transformer: Path, config: BertConfig, *, expansion: Expansion | None
 ) -> dict[str, Any]:
     """Return the lengths of rows, checked and limited to those that the encoder can run."""
-    longest = longest_row(transformer, options, config)
+    max_seq_length = longest_row(transformer, options, config)
     lengths = {name: _positive(options, name, transformer) for name in ("query_length", "document_length")}
     if expansion is not None:
         if expansion.length > config.longest_row:
-            limit = f"the model's longest row has {config.longest_row} tokens"
-            refuse(transformer, f"queries are expanded to {expansion.length} tokens, but {limit}")
+            most = f"the model's longest row has {config.longest_row} tokens"
+            refuse(transformer, f"queries are expanded to {expansion.length} tokens, but {most}")
         shortest = lengths["query_length"]
         if shortest is not None and shortest < expansion.length:
             refuse(transformer, f"query_length is {shortest}, less than the length of expanded queries")
     return {
         "expansion": expansion,
-        "max_seq_length": longest,
+        "max_seq_length": max_seq_length,
         "do_lower_case": setting(options, "do_lower_case", bool, transformer, default=False),
         **{name: None if n is None else min(n, config.longest_row) for name, n in lengths.items()},
     }

@@ -237,15 +237,15 @@ def _model2vec_settings(
     config = read_object(file, ConfigError) if file.is_file() else {}
     if not is_model2vec(config):
         refuse(file, f"model_type is {quoted(config.get('model_type'))}; a table named embeddings belongs to model2vec")
-    longest = _MAX_LENGTH
+    max_length = _MAX_LENGTH
     if "max_length" in config:
-        longest = setting(config, "max_length", int, file, default=sys.maxsize)
-        if longest < 1:
-            refuse(file, f"max_length is {longest}; expected 1 or more, or null")
+        max_length = setting(config, "max_length", int, file, default=sys.maxsize)
+        if max_length < 1:
+            refuse(file, f"max_length is {max_length}; expected 1 or more, or null")
     return StaticFolder(
         transformer=modules[0][1],
         dimension=width,
-        max_seq_length=longest,
+        max_seq_length=max_length,
         layout="model2vec",
         dtype=dtype,
         least_length=1e-32 if setting(config, "normalize", bool, file, default=False) else None,

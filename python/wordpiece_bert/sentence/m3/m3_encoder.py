@@ -120,14 +120,15 @@ class M3Encoder(Encoder):
         self._model = load_base(folder, loading)
         engine = get_engine(self._model.backend, self._model.dtype)
         self._heads = read_heads(folder, self._model.config.hidden_size, engine.linear)
-        limit = self._tokenizer.model_max_length
-        longest = self._model.config.usual_longest_row if limit is None else limit
-        longest = min(longest, self._model.config.longest_row)
-        self._longest = longest
-        if max_seq_length is not None:
+        longest_row = self._model.config.longest_row
+        if max_seq_length is None:
+            most = self._tokenizer.model_max_length
+            self._max_seq_length = self._model.config.usual_longest_row if most is None else min(most, longest_row)
+        else:
             least = self._tokenizer.num_special_tokens_to_add() + 1
-            most = self._model.config.longest_row
-            self._longest = whole_number("max_seq_length", max_seq_length, least, most, meaning="the longest row")
+            self._max_seq_length = whole_number(
+                "max_seq_length", max_seq_length, least, longest_row, meaning="the longest row"
+            )
         self._left_out = _without_weight(self._tokenizer)
         options = engine_options(loading) | {"max_seq_length": max_seq_length, "threads": threads}
         self._source = replace(Source.of(model, folder, revision, **options), heads=(SPARSE_FILE, VECTORS_FILE))
@@ -162,7 +163,7 @@ class M3Encoder(Encoder):
     @property
     def max_seq_length(self) -> int:
         """The longest row in tokens."""
-        return self._longest
+        return self._max_seq_length
 
     @completed_by(ENCODING)
     def encode(
@@ -205,7 +206,7 @@ class M3Encoder(Encoder):
         """
         single, items = check_texts(texts)
         size = whole_number("batch_size", batch_size, 1)
-        rows = rows_of(self._tokenizer, items, self._longest, self._threads)
+        rows = rows_of(self._tokenizer, items, self._max_seq_length, self._threads)
         parts = passes(self._model, rows, size, _TOKENS_PER_CALL)
         found = []
         for part in with_progress(parts, show=bool(show_progress_bar), lengths=rows.lengths):
@@ -217,7 +218,7 @@ class M3Encoder(Encoder):
         if single:
             vectors = M3Vectors(vectors.dense[0], vectors.sparse[0], vectors.colbert[0])
         if not return_truncated:
-            warn_truncated(rows.truncated, self._longest)
+            warn_truncated(rows.truncated, self._max_seq_length)
             return vectors
         return vectors, bool(rows.truncated[0]) if single else rows.truncated
 
@@ -409,13 +410,13 @@ class M3Encoder(Encoder):
             pooling=Pooling(("cls",)),
             modules=(Normalize(),),
             dimension=self.dimension,
-            max_seq_length=self._longest,
+            max_seq_length=self._max_seq_length,
         )
         with written_folder(folder) as output:
             write_files(self._model, output)
             write_files(self._tokenizer, output)
             write_heads(output, self._heads)
-            write_modules(output, settings, hidden_size=self.dimension, max_seq_length=self._longest)
+            write_modules(output, settings, hidden_size=self.dimension, max_seq_length=self._max_seq_length)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder, as `save_pretrained`.
@@ -439,7 +440,7 @@ class M3Encoder(Encoder):
         if not isinstance(given, M3Vectors):
             single, items = check_texts(given)
             found, truncated = self.encode(items, **options, return_truncated=True)
-            warn_truncated(truncated, self._longest)
+            warn_truncated(truncated, self._max_seq_length)
             return single, M3Rows(*found), truncated
         widths = (self.dimension, self.vocabulary_size, self.token_dimension)
         single, rows = rows_of_vectors(name, given, widths)

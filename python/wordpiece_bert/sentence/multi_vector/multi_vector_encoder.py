@@ -153,12 +153,12 @@ class MultiVectorEncoder(VectorEncoder):
     @property
     def query_length(self) -> int:
         """The longest query in tokens, with special tokens and prompt; fixed for models that expand queries to it."""
-        return self._longest("query")
+        return self._longest_row("query")
 
     @property
     def document_length(self) -> int:
         """The longest document in tokens, with special tokens and prompt."""
-        return self._longest("document")
+        return self._longest_row("document")
 
     @completed_by(maxsim)
     def similarity(self, a: Any, b: Any) -> Array:
@@ -337,7 +337,7 @@ class MultiVectorEncoder(VectorEncoder):
             vectors = MultiVectors(normalize(vectors.vectors), vectors.offsets)
         result = vectors[0] if single else vectors
         if not return_truncated:
-            warn_truncated(rows.truncated, self._longest(task))
+            warn_truncated(rows.truncated, self._longest_row(task))
             return result
         return result, bool(rows.truncated[0]) if single else rows.truncated
 
@@ -348,23 +348,25 @@ class MultiVectorEncoder(VectorEncoder):
         lengths = f"queries of {self.query_length}, documents of at most {self.document_length} tokens"
         return f"MultiVectorEncoder(dimension {self.dimension}, {lengths}, {self._model!r})"
 
-    def _longest(self, task: str | None) -> int:
+    def _longest_row(self, task: str | None) -> int:
         """Return the longest row of a task in tokens, before it is filled up."""
         folder = self._folder
         if task == "document":
             return folder.document_length or folder.max_seq_length
         if task != "query":
             return folder.max_seq_length
-        longest = folder.query_length or folder.max_seq_length
+        longest_row = folder.query_length or folder.max_seq_length
         if folder.expansion is None:
-            return longest
+            return longest_row
         return (
-            folder.expansion.length if folder.expansion.strategy == "fixed" else max(longest, folder.expansion.length)
+            folder.expansion.length
+            if folder.expansion.strategy == "fixed"
+            else max(longest_row, folder.expansion.length)
         )
 
     def _rows(self, texts: list[str], task: str | None) -> _Rows:
         """Tokenize texts, and fill queries up."""
-        rows = rows_of(self._tokenizer, texts, self._longest(task), self._threads)
+        rows = rows_of(self._tokenizer, texts, self._longest_row(task), self._threads)
         expansion = self._folder.expansion
         if task != "query" or expansion is None:
             return _Rows(rows, rows.lengths, rows.truncated)

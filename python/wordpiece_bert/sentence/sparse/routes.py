@@ -136,12 +136,11 @@ class StaticRoute(NamedTuple):
         self, texts: list[str], batch_size: int, most: int | None, *, progress: bool
     ) -> tuple[SparseVectors, npt.NDArray[np.bool_]]:
         del batch_size, progress
-        longest = self.max_seq_length
         rows = self.tokenizer.encode_batch(
             texts,
             add_special_tokens=False,
-            truncation=longest is not None,
-            max_length=longest,
+            truncation=self.max_seq_length is not None,
+            max_length=self.max_seq_length,
             stride=0,
             padding=False,
             threads=self.threads,

@@ -178,7 +178,7 @@ async def _embed(service: Service, fields: dict[str, Any], version: str, *, by_t
     model = service.models.of_kind(MakesVectors, fields["model"])
     options = options_of(service, fields, _ROLES.get(fields["input_type"]))
     if fields.get("max_tokens") is not None:
-        options = options._replace(max_length=min(fields["max_tokens"], model.longest))
+        options = options._replace(max_length=min(fields["max_tokens"], model.longest_row))
     answer = await model.embed(fields["texts"], options, dimensions=fields.get("output_dimension"))
     forms = list(dict.fromkeys(fields["embedding_types"] or ["float"]))
     vectors = {form: packed(answer.values, form) for form in forms}

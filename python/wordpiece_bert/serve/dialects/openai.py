@@ -130,7 +130,7 @@ def _described(service: Service, model: Any) -> dict[str, Any]:
         "object": "model",
         "created": service.started,
         "owned_by": "wordpiece-bert",
-        "max_model_len": model.longest,
+        "max_model_len": model.longest_row,
         **model.described(),
     }
 

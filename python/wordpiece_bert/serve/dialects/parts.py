@@ -99,14 +99,14 @@ def object_of(**properties: Any) -> dict[str, Any]:
 def options_of(service: Service, fields: dict[str, Any], role: str | None = None) -> Options:
     """Return how the texts of a request are read: the fields of these names that its dialect has."""
     truncate = fields.get("truncate")
-    longest = fields.get("truncate_prompt_tokens")
-    if longest == 0:
+    max_length = fields.get("truncate_prompt_tokens")
+    if max_length == 0:
         raise RequestError(400, "truncate_prompt_tokens must be -1, or 1 or more", param="truncate_prompt_tokens")
     return Options(
         truncate=service.settings.truncation == "report" if truncate is None else truncate,
         prompt_name=fields.get("prompt_name"),
         role=role,
-        max_length=None if longest is None or longest < 0 else longest,
+        max_length=None if max_length is None or max_length < 0 else max_length,
     )
 
 

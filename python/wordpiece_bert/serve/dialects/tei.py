@@ -195,7 +195,7 @@ def _info(service: Service, _: str) -> str:
         "model_dtype": first.engine.dtype,
         "model_type": _model_type(first),
         "max_concurrent_requests": settings.queue_requests,
-        "max_input_length": first.longest,
+        "max_input_length": first.longest_row,
         "max_batch_tokens": settings.batch_tokens,
         "max_batch_requests": None,
         "max_client_batch_size": settings.max_items,

@@ -56,7 +56,7 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         prefix_of(encoder, settings)  # a prompt that the model does not have is found at the start
 
     @property
-    def longest(self) -> int:
+    def longest_row(self) -> int:
         """The longest row in tokens."""
         return self.encoder.max_seq_length
 
@@ -102,12 +102,14 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         body.check_pools_chunks()
         text = " ".join(chunks)
         rows, _ = await self._rows([text], options._replace(truncate=True))
-        longest = self._longest_of(options)
+        longest_row = self._longest_row_of(options)
         if rows.truncated.any():
-            message = f"with late_chunking all texts are one row, and have more than {longest} tokens: send fewer"
+            message = f"with late_chunking all texts are one row, and have more than {longest_row} tokens: send fewer"
             raise RequestError(400, message, param="late_chunking", code="text_too_long")
         prefix = prefix_of(self.encoder, self.settings, options)
-        tokens = await self.tokenized(lambda: tokens_of_texts(self.tokenizer, [text], prefix, longest, 1), len(text))
+        tokens = await self.tokenized(
+            lambda: tokens_of_texts(self.tokenizer, [text], prefix, longest_row, 1), len(text)
+        )
         [states] = await self.batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
         ends = np.cumsum([len(chunk) + 1 for chunk in chunks], dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
@@ -117,27 +119,27 @@ class DenseModel(MakesVectors, MakesTokenVectors):
 
     async def _rows(self, texts: list[str] | TokenRows, options: Options) -> tuple[RaggedBatch, int]:
         """Return the rows of texts, and how many tokens at the start of each are not pooled."""
-        longest = self._longest_of(options)
+        longest_row = self._longest_row_of(options)
         if isinstance(texts, TokenRows):
-            return self._given(texts, longest, options), 0
+            return self._given(texts, longest_row, options), 0
         prefix = prefix_of(self.encoder, self.settings, options)
-        body, call = transformer_of(self.encoder), Call(prefix=prefix, max_seq_length=longest)
+        body, call = transformer_of(self.encoder), Call(prefix=prefix, max_seq_length=longest_row)
         self.check_characters(texts)
         rows: RaggedBatch = await self.tokenized(lambda: body.rows(texts, call), sum(map(len, texts)))
         check_tokens(len(rows.ids), self.settings.max_tokens)
-        check_truncated(rows.truncated, truncate=options.truncate, longest=longest)
+        check_truncated(rows.truncated, truncate=options.truncate, longest_row=longest_row)
         return rows, body.skipped(call)
 
-    def _longest_of(self, options: Options) -> int:
+    def _longest_row_of(self, options: Options) -> int:
         if options.max_length is None:
-            return self.longest
+            return self.longest_row
         added = self.tokenizer.num_special_tokens_to_add()
-        if not added < options.max_length <= self.longest:
-            message = f"a row of the model {self.name!r} has from {added + 1} to {self.longest} tokens"
+        if not added < options.max_length <= self.longest_row:
+            message = f"a row of the model {self.name!r} has from {added + 1} to {self.longest_row} tokens"
             raise RequestError(400, f"{message}, not {options.max_length}")
         return options.max_length
 
-    def _given(self, given: TokenRows, longest: int, options: Options) -> RaggedBatch:
+    def _given(self, given: TokenRows, longest_row: int, options: Options) -> RaggedBatch:
         """Return rows whose ids are given, special tokens and a prompt's included."""
         if options.prompt_name is not None:
             raise RequestError(400, "a prompt is put before texts, not before token ids", param="prompt_name")
@@ -149,8 +151,8 @@ class DenseModel(MakesVectors, MakesTokenVectors):
             raise RequestError(400, message, param="input_type", code="not_served")
         size = transformer_of(self.encoder).model.config.vocab_size
         for index, row in enumerate(given):
-            if not row or len(row) > longest:
-                message = f"row {index} has {len(row)} token ids; a row of the model has from 1 to {longest}"
+            if not row or len(row) > longest_row:
+                message = f"row {index} has {len(row)} token ids; a row of the model has from 1 to {longest_row}"
                 raise RequestError(400, message, code="text_too_long")
             if not 0 <= min(row) <= max(row) < size:
                 message = f"row {index} has token ids outside of the model's vocabulary, 0 to {size - 1}"
@@ -184,10 +186,10 @@ class StaticModel(DenseModel):
             rows = tokenizer.encode_batch(
                 [prefix + text for text in plain], add_special_tokens=False, truncation=False, padding=False, threads=1
             )
-            tokens = int(np.minimum(rows.lengths, self.longest).sum())
+            tokens = int(np.minimum(rows.lengths, self.longest_row).sum())
             check_tokens(tokens, self.settings.max_tokens)
             vectors, truncated = self.encoder.encode(plain, prompt=prefix, return_truncated=True)
-            check_truncated(truncated, truncate=options.truncate, longest=self.longest)
+            check_truncated(truncated, truncate=options.truncate, longest_row=self.longest_row)
             return Answer(self.shortened(vectors, dimensions), truncated, tokens)
 
         return await asyncio.to_thread(encode)

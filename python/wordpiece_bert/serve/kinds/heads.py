@@ -75,9 +75,9 @@ class HeadModel(Classifies):
         self.labels = head.labels
 
     @property
-    def longest(self) -> int:
+    def longest_row(self) -> int:
         """The longest row in tokens."""
-        return self._dense.longest
+        return self._dense.longest_row
 
     @property
     def engine(self) -> EngineInfo:

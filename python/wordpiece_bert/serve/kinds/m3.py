@@ -47,7 +47,7 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
         prefix_of(encoder, settings)
 
     @property
-    def longest(self) -> int:
+    def longest_row(self) -> int:
         """The longest row in tokens."""
         return self.encoder.max_seq_length
 
@@ -79,8 +79,8 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
         plain = self.texts_of(texts, "a batch may also have its sparse vectors, which are of texts")
         prefix = prefix_of(self.encoder, self.settings, options)
         given = [prefix + text for text in plain]
-        rows = await self._counted(given, self.longest)
-        check_truncated(rows.truncated, truncate=options.truncate, longest=self.longest)
+        rows = await self._counted(given, self.longest_row)
+        check_truncated(rows.truncated, truncate=options.truncate, longest_row=self.longest_row)
         return given, rows
 
     async def _answer(self, texts: list[str], rows: RaggedBatch, output: _Output) -> Answer:

@@ -64,7 +64,7 @@ class SequenceModel(Classifies):
         return len(self.labels) == 1
 
     @property
-    def longest(self) -> int:
+    def longest_row(self) -> int:
         """The longest row in tokens."""
         return self.ranker.max_length
 
@@ -108,7 +108,7 @@ class SequenceModel(Classifies):
         )
         tokens = int(rows.lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
-        check_truncated(rows.truncated, truncate=options.truncate, longest=encoder.longest)
+        check_truncated(rows.truncated, truncate=options.truncate, longest_row=encoder.longest_row)
         logits = await self.batcher.submit(rows, rows.lengths)
         scores = logits if raw_scores else scores_of(self.ranker, logits)
         return Answer(scores[:, 0], rows.truncated, tokens)
@@ -132,14 +132,14 @@ class SequenceModel(Classifies):
         )
         tokens = int(lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
-        check_truncated(truncated, truncate=options.truncate, longest=encoder.longest)
+        check_truncated(truncated, truncate=options.truncate, longest_row=encoder.longest_row)
         return Answer(await self.batcher.submit(rows, lengths), truncated, tokens)
 
     def _pair_encoder(self, options: Options) -> PairEncoder:
         """Return what makes rows of at most as many tokens as a request allows."""
-        wanted = self.longest if options.max_length is None else options.max_length
-        if wanted > self.longest:
-            message = f"a row of the model {self.name!r} has at most {self.longest} tokens, not {wanted}"
+        wanted = self.longest_row if options.max_length is None else options.max_length
+        if wanted > self.longest_row:
+            message = f"a row of the model {self.name!r} has at most {self.longest_row} tokens, not {wanted}"
             raise RequestError(400, message)
         found = self._pairs.get(wanted)
         if found is None:

@@ -112,7 +112,7 @@ class Served:
         raise NotImplementedError
 
     @property
-    def longest(self) -> int | None:
+    def longest_row(self) -> int | None:
         """The longest row in tokens; None for no limit."""
         raise NotImplementedError
 
@@ -126,21 +126,21 @@ class Served:
         return {
             "kind": self.kind,
             "dtype": self.engine.dtype,
-            "max_input_length": None if self.longest == sys.maxsize else self.longest,
+            "max_input_length": None if self.longest_row == sys.maxsize else self.longest_row,
             "max_batch_tokens": self.settings.batch_tokens,
             "max_request_tokens": self.settings.max_tokens,
             "max_client_batch_size": self.settings.max_items,
         }
 
-    async def _counted(self, texts: Sequence[str], longest: int | None) -> RaggedBatch:
+    async def _counted(self, texts: Sequence[str], longest_row: int | None) -> RaggedBatch:
         """Return the tokens of texts, truncated; refuse too many in all."""
         self.check_characters(texts)
         most = self.settings.max_tokens
         # Of a longer text than the limit no more tokens are made.
-        limit = most + 1 if longest is None else longest
+        max_length = most + 1 if longest_row is None else longest_row
         rows: RaggedBatch = await self.tokenized(
             lambda: self.tokenizer.encode_batch(
-                texts, truncation=True, max_length=limit, stride=0, padding=False, threads=1
+                texts, truncation=True, max_length=max_length, stride=0, padding=False, threads=1
             ),
             sum(map(len, texts)),
         )
@@ -180,7 +180,7 @@ class Served:
             # The field is one of two; of those who send Cohere's, none reads `param`.
             message = (
                 "truncate_prompt_tokens (or max_tokens) is not served: the length of rows is that of the model "
-                f"{self.name!r}, {self.longest} tokens"
+                f"{self.name!r}, {self.longest_row} tokens"
             )
             raise RequestError(400, message, param="truncate_prompt_tokens", code="not_served")
 
@@ -219,12 +219,12 @@ def check_tokens(tokens: int, most: int) -> None:
         raise RequestError(400, message, code="too_many_tokens")
 
 
-def check_truncated(truncated: npt.NDArray[np.bool_], *, truncate: bool, longest: int | None) -> None:
+def check_truncated(truncated: npt.NDArray[np.bool_], *, truncate: bool, longest_row: int | None) -> None:
     """Refuse truncated texts unless truncation is allowed."""
     if not truncate and truncated.any():
         first = int(truncated.argmax())
         message = (
-            f"text {first} has more than the model's {longest} tokens ({int(truncated.sum())} such texts); shorten "
+            f"text {first} has more than the model's {longest_row} tokens ({int(truncated.sum())} such texts); shorten "
             'it, or allow truncation with "truncate": true'
         )
         raise RequestError(400, message, code="text_too_long")

@@ -35,7 +35,7 @@ class _TaskModel(Served):
         self.loaded = loaded
 
     @property
-    def longest(self) -> int:
+    def longest_row(self) -> int:
         """The longest row in tokens."""
         return longest_row(self.loaded.model, self.tokenizer)
 
@@ -47,8 +47,8 @@ class _TaskModel(Served):
     async def _tokens(self, texts: list[str], options: Options) -> RaggedBatch:
         """Return the tokens of texts, which are counted before the work."""
         self.refuse_max_length(options)
-        rows = await self._counted(texts, self.longest)
-        check_truncated(rows.truncated, truncate=options.truncate, longest=self.longest)
+        rows = await self._counted(texts, self.longest_row)
+        check_truncated(rows.truncated, truncate=options.truncate, longest_row=self.longest_row)
         return rows
 
     async def _answers(self, texts: list[str], rows: RaggedBatch, key: NamedTuple) -> Answer:
@@ -107,12 +107,14 @@ class MaskModel(_TaskModel):
         rows = await self._tokens(texts, options)
         masks = [int(np.count_nonzero(ids == self.tokenizer.mask_token_id)) for ids in rows]
         if 0 in masks:
-            message = f"text {masks.index(0)} has no {self.tokenizer.mask_token} among its first {self.longest} tokens"
+            message = (
+                f"text {masks.index(0)} has no {self.tokenizer.mask_token} among its first {self.longest_row} tokens"
+            )
             raise RequestError(400, message, code="no_mask")
         for index, target in enumerate(targets or ()):
             if target_id(self.tokenizer, target) is None:
                 raise RequestError(400, f"targets[{index}] is no token of the model {self.name!r}", param="targets")
-        self.check_numbers(sum(masks) * top_k * self.longest)
+        self.check_numbers(sum(masks) * top_k * self.longest_row)
         return await self._answers(texts, rows, _Masks(top_k, None if targets is None else tuple(targets)))
 
     def _answer(self, texts: list[str], key: _Masks) -> list[Any]:

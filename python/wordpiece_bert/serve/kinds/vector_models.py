@@ -35,7 +35,7 @@ class _VectorModel(Prompted):
     encoder: SparseEncoder | MultiVectorEncoder
 
     @property
-    def longest(self) -> int | None:
+    def longest_row(self) -> int | None:
         """The longest row in tokens."""
         return self.encoder.max_seq_length
 
@@ -58,10 +58,10 @@ class _VectorModel(Prompted):
         plain = self.texts_of(given, "its rows of queries and of documents differ")
         prefix = prefix_of(self.encoder, self.settings, options)
         texts = [prefix + text for text in plain]
-        counted = await self._counted(texts, self.longest)
+        counted = await self._counted(texts, self.longest_row)
         results = await self.batcher.submit(texts, counted.lengths, options.task)
         truncated = np.array([cut for _, cut in results], np.bool_)
-        check_truncated(truncated, truncate=options.truncate, longest=self.longest)
+        check_truncated(truncated, truncate=options.truncate, longest_row=self.longest_row)
         rows = [row for row, _ in results]
         self.check_numbers(sum(map(_numbers, rows)))
         return Answer(rows, truncated, len(counted.ids))
