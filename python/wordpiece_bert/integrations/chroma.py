@@ -10,13 +10,13 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.named_models import (
     check_contents,
     checked_options,
+    contents_of,
     encoder_of,
     given_model,
     import_package,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.sentence.source import lasting_name
 
@@ -108,7 +108,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         else:
             name, options = self._name, self._options
         stored = {name: value for name, value in options.items() if value is not None}
-        return {"model": name, "contents": model_digests(self._encoder), "encoder_options": stored}
+        return {"model": name, "contents": contents_of(self._encoder), "encoder_options": stored}
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> WordPieceEmbeddingFunction:
@@ -126,7 +126,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         """
         function = WordPieceEmbeddingFunction(config["model"], encoder_options=config.get("encoder_options"))
         if (contents := config.get("contents")) is not None:
-            check_contents(config["model"], model_digests(function._encoder), contents)
+            check_contents(config["model"], contents_of(function._encoder), contents)
         return function
 
 

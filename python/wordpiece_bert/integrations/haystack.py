@@ -15,6 +15,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.named_models import (
     check_contents,
     checked_options,
+    contents_of,
     encoder_of,
     given_model,
     import_package,
@@ -22,7 +23,6 @@ from wordpiece_bert.integrations.named_models import (
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.source import lasting_name
 
@@ -58,7 +58,7 @@ class _Embedder:
         if self._encoder is None:
             encoder = encoder_of(self._name or self.model, encoder_options=self.encoder_options)
             if self.contents is not None:
-                check_contents(self._name, model_digests(encoder), self.contents)
+                check_contents(self._name, contents_of(encoder), self.contents)
             self._encoder = encoder
         return self._encoder
 

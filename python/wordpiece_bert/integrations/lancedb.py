@@ -15,13 +15,13 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.named_models import (
     check_contents,
     checked_options,
+    contents_of,
     encoder_of,
     given_model,
     import_package,
     stored_model,
 )
 from wordpiece_bert.integrations.options import NAMED
-from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.source import lasting_name
 
 _embeddings = import_package("lancedb.embeddings", "lancedb")
@@ -82,7 +82,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
         if self._encoder is None:
             encoder = encoder_of(self.name, encoder_options=self.encoder_options)
             if self.contents is not None:
-                check_contents(self.name, model_digests(encoder), self.contents)
+                check_contents(self.name, contents_of(encoder), self.contents)
             object.__setattr__(self, "_encoder", encoder)
         found: SentenceEncoder = self._encoder
         return found

@@ -12,13 +12,13 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.named_models import (
     check_contents,
     checked_options,
+    contents_of,
     encoder_of,
     given_model,
     import_package,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.source import lasting_name
 
 _loading = import_package("llama_index.core.embeddings.loading", "llama-index")
@@ -77,7 +77,7 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         name = _UNNAMED
         if not isinstance(given, DenseEncoder):
             name = lasting_name(given)
-            contents = model_digests(encoder)
+            contents = contents_of(encoder)
             check_contents(name, contents, contents if model_contents is None else model_contents)
             model_contents = contents
         fields = {

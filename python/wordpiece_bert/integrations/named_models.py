@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.numerics import versions
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, MissingPackageError, WordPieceError
 from wordpiece_bert.hub import find_model
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_contents",
     "checked_options",
+    "contents_of",
     "encoder_of",
     "given_model",
     "import_package",
@@ -171,6 +173,17 @@ def encoder_of(
     return found
 
 
+def contents_of(encoder: DenseEncoder) -> dict[str, str]:
+    """Return what another program stores of an encoder: the digests of its contents, and the versions of its vectors.
+
+    Parameters
+    ----------
+    encoder : SentenceEncoder
+        The encoder.
+    """
+    return model_digests(encoder) | versions(encoder.engine.dtype)
+
+
 def stored_model(model: str | os.PathLike[str]) -> tuple[str, dict[str, str] | None]:
     """Return what another program stores of a named model.
 
@@ -185,7 +198,7 @@ def stored_model(model: str | os.PathLike[str]) -> tuple[str, dict[str, str] | N
         A name that lasts, and the digests of the contents; None for these if the model is not on this machine.
     """
     try:
-        return lasting_name(model), model_digests(encoder_of(model))
+        return lasting_name(model), contents_of(encoder_of(model))
     except WordPieceError:
         return lasting_name(model), None
 
@@ -205,7 +218,15 @@ def check_contents(model: str, now: Mapping[str, str], stored: Mapping[str, str]
     InputError
         Its contents differ.
     """
-    if different := [part for part, digest in stored.items() if now.get(part) != digest]:
+    # What was stored without versions has the first ones.
+    then = {name: "1" for name in ("numerics", "ids") if name in now} | dict(stored)
+    if different := [part for part, digest in then.items() if now.get(part) != digest]:
+        if changed := [part for part in different if part in ("numerics", "ids")]:
+            raise InputError(
+                f"{model}: this version of wordpiece-bert computes other vectors than are stored "
+                f"({', '.join(f'{name} {then[name]}, now {now.get(name)}' for name in changed)}): make the vectors "
+                "again, or install the version that made them"
+            )
         raise InputError(
             f"{model}: is not the model with which the stored vectors were made: another {', '.join(different)}; "
             "restore its files, or make the vectors again with the new model"

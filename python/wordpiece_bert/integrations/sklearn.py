@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.numerics import versions
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, WordPieceError
-from wordpiece_bert.integrations.named_models import check_contents, encoder_of, import_package, tokenizer_of
+from wordpiece_bert.integrations.named_models import (
+    check_contents,
+    contents_of,
+    encoder_of,
+    import_package,
+    tokenizer_of,
+)
 from wordpiece_bert.integrations.options import NAMED
-from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.tokenizer.parameters import ENCODING
@@ -166,7 +172,7 @@ class WordPieceVectorizer(_TextTransformer):
         return found
 
     def _digests(self, loaded: Any) -> dict[str, str]:
-        return {"tokenizer": loaded.fingerprint}
+        return {"tokenizer": loaded.fingerprint} | versions()
 
     def transform(self, X: Any) -> Any:
         """Count the tokens of texts.
@@ -271,7 +277,7 @@ class SentenceEmbedder(_TextTransformer):
         return found
 
     def _digests(self, loaded: Any) -> dict[str, str]:
-        return model_digests(loaded)
+        return contents_of(loaded)
 
     @completed_by(WordPieceVectorizer.transform)
     def transform(self, X: Any) -> npt.NDArray[Any]:

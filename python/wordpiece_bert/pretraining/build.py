@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert._internal.file_locks import only_writer
+from wordpiece_bert._internal.numerics import versioned
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert._internal.signals import telling
@@ -41,7 +42,7 @@ __all__ = ["build_token_store", "fingerprint_of"]
 
 def fingerprint_of(tokenizer: Tokenizer) -> str:
     """Return the SHA-256 of all that determines the ids of a text: vocabulary, added tokens, normalizer and so on."""
-    return hashlib.sha256(plain_core(tokenizer, "a token store").identity().encode()).hexdigest()
+    return hashlib.sha256(versioned(plain_core(tokenizer, "a token store").identity()).encode()).hexdigest()
 
 
 @completed_by(STORING, RUN, READING)

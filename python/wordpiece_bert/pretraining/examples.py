@@ -135,7 +135,8 @@ def _check_store(store: TokenStore, options: RowOptions, tokenizer: Tokenizer, p
     fingerprint = fingerprint_of(tokenizer)
     if store.fingerprint != fingerprint:
         raise InputError(
-            f"{store.path}: was made with another tokenizer (fingerprint {store.fingerprint[:12]}…, that of this "
+            f"{store.path}: was made with another tokenizer, or by a version of wordpiece-bert with other ids "
+            f"(fingerprint {store.fingerprint[:12]}…, that of this "
             f"tokenizer is {fingerprint[:12]}…); pass the same, or make the store again"
         )
     masking = options.masking

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.numerics import versioned
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES, write_folder
@@ -130,6 +131,8 @@ class SavingCalls(VocabularyCalls):
     def fingerprint(self) -> str:
         """SHA-256 of the tokenizer's definition, in hex. It is the same in every process: a key for cached results.
 
+        A version of the package that computes other ids gives another one.
+
         A tokenizer with a ``word_splitter`` has none, because a function has none: reading it is an InputError.
         """
         if self._fingerprint is None:
@@ -153,7 +156,7 @@ class SavingCalls(VocabularyCalls):
             content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
             import hashlib
 
-            self._fingerprint = hashlib.sha256(content.encode()).hexdigest()
+            self._fingerprint = hashlib.sha256(versioned(content).encode()).hexdigest()
         return self._fingerprint
 
     def _unusual_special_tokens(self) -> dict[str, list[str]]:

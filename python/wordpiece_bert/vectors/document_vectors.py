@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.numerics import IDS, VECTORS
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.encoder_fingerprint import document_prompt, fingerprint_of
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
@@ -121,6 +122,8 @@ def contents_of(encoder: Encoder, prompt: str, *, normalize: bool | None) -> Fin
         dimension=encoder.dimension,
         texts=None,
         count=None,
+        numerics=VECTORS[encoder.engine.dtype],
+        ids=IDS,
     )
 
 

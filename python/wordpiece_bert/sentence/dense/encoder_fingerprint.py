@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.numerics import IDS, VECTORS
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.arguments import role_prompt_name
 from wordpiece_bert.sentence.dense.model_contents import model_digests
@@ -54,6 +55,8 @@ def fingerprint_of(
         dimension=encoder.dimension,
         texts=None if texts is None else texts.hexdigest(),
         count=None if texts is None else texts.count,
+        numerics=VECTORS[dtype],
+        ids=IDS,
     )
 
 

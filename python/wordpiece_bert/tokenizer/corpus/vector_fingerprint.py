@@ -43,6 +43,7 @@ _PARTS = {
     "modules": "the modules after the encoder, such as the pooling",
     "tokenizer": "the tokenizer",
 }
+_VERSIONS = {"numerics": "vectors in {}", "ids": "the tokenizer's ids"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,9 @@ class Fingerprint:
     vectors: str = ""
     #: The version of this package, which is not compared.
     library: str = _core.__version__
+    #: The versions of the vectors of this dtype, and of the tokenizer's ids; a record without them has the first.
+    numerics: int = 1
+    ids: int = 1
 
     def to_json(self) -> str:
         """Return the record that is stored."""
@@ -103,7 +107,7 @@ class Fingerprint:
             refuse(f"has the version {version}, not {VERSION}: it was written by another version of wordpiece-bert")
         found: dict[str, Any] = {}
         for field in fields(cls):
-            value = content.get(field.name)
+            value = content.get(field.name, 1 if field.name in _VERSIONS else None)
             kinds = _KINDS[str(field.type)]
             if type(value) not in kinds or (isinstance(value, dict) and not set(map(type, value.values())) <= {str}):
                 refuse(f"is malformed: {field.name} is {quoted(value)}")
@@ -122,6 +126,13 @@ class Fingerprint:
             if before != after and after is not None:
                 called = "truncate_dim, the dimension" if name == "dimension" else name
                 found.append(f"{called} ({_shown(before)} in the file, {_shown(after)} now)")
+        for name, called in _VERSIONS.items():
+            before, after = getattr(self, name), getattr(now, name)
+            if before != after and (name == "ids" or self.dtype == now.dtype):
+                found.append(
+                    f"{name}, how wordpiece-bert computes {called.format(self.dtype)} (version {before} in the file, "
+                    f"written by {self.library}; {after} now)"
+                )
         if self.calibration != now.calibration:
             found.append("calibrate, the texts of the int8 calibration")
         if now.texts is not None and (self.texts, self.count) != (now.texts, now.count):
