@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert.tokenizer.corpus.part_records import PartRecord
     from wordpiece_bert.vectors.documents import Documents
     from wordpiece_bert.vectors.known_rows import Comparison
 
@@ -123,6 +124,8 @@ def write_folder(
     prune: bool,
     planned: Callable[[UpdatePlan], object],
     done: Callable[[int, list[Any]], object],
+    part: PartRecord | None = None,
+    first_texts: Callable[[], list[str]] | None = None,
 ) -> Listing:
     """Write the vectors of documents into a folder.
 
@@ -142,6 +145,10 @@ def write_folder(
         Called once with the `UpdatePlan`, before anything is computed.
     done : callable
         Called with the number of documents embedded so far, and the ids of those truncated among the last.
+    part : PartRecord, optional
+        Which part of which call the folder is.
+    first_texts : callable, optional
+        Returns the texts from which the ranges of 8-bit numbers come, if these are not the first of `documents`.
 
     Returns
     -------
@@ -166,6 +173,8 @@ def write_folder(
             compared = compare(documents, layout, parts, finished, prune=prune)
             counts = {name: getattr(compared, name) for name in UpdatePlan.__dataclass_fields__ if name != "prune"}
             planned(UpdatePlan(**counts, prune=prune))
+            if ranges is None and first_texts is not None and compared.embed.any():
+                ranges = ranges_of(embed(first_texts()).vectors).tolist()
             (folder / UNFINISHED).mkdir(exist_ok=True)
             run = _Run(folder, documents, layout, ranges, parts, compared)
             stack.callback(run.close)
@@ -176,7 +185,7 @@ def write_folder(
             with suppress(OSError):  # it has parts, which the next run takes
                 (folder / UNFINISHED).rmdir()
             raise
-        return _commit(folder, layout, run.ranges, final)
+        return _commit(folder, layout, run.ranges, final, part)
 
 
 def _listing_before(folder: Path, layout: Layout, *, update: bool) -> Listing | None:
@@ -423,9 +432,16 @@ class _Run:
                 self._collected().append(changed)
 
 
-def _commit(folder: Path, layout: Layout, ranges: list[list[float]] | None, parts: list[MappedPart]) -> Listing:
+def _commit(
+    folder: Path,
+    layout: Layout,
+    ranges: list[list[float]] | None,
+    parts: list[MappedPart],
+    part_of: PartRecord | None,
+) -> Listing:
     """Put the parts in their places, replace the list, and remove what it no longer has."""
-    listing = Listing(layout, ranges, tuple(Part(part.path.name, part.rows, part.size, part.footer) for part in parts))
+    listed = tuple(Part(part.path.name, part.rows, part.size, part.footer) for part in parts)
+    listing = Listing(layout, ranges, listed, part_of)
     sync_folder(folder / UNFINISHED)
     with uninterrupted():
         for part in parts:

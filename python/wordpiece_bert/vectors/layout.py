@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.atomic_file import sync_folder, write_text
 from wordpiece_bert._internal.safe_json import parse_json, quoted, read_object
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.part_records import PartRecord
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 from wordpiece_bert.vectors.reloading import LOADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from wordpiece_bert.vectors.part_files import MappedPart
 
 __all__ = [
     "BINARY",
@@ -172,6 +175,11 @@ class Part:
     #: The SHA-256 of the end of the file, which says where everything is: damage there could end the process.
     footer: str
 
+    def check(self, found: MappedPart) -> None:
+        """Raise an `InputError` if a file is not the part."""
+        if (found.rows, found.size, found.footer) != (self.rows, self.bytes, self.footer):
+            raise InputError(f"{found.path}: another program has changed it: make the folder again")
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -181,6 +189,8 @@ class Listing:
     #: The lowest and the highest value of each dimension, with which 8-bit numbers were made; None without such.
     ranges: list[list[float]] | None
     parts: tuple[Part, ...]
+    #: Which part of which call the folder is; None if it is whole.
+    part: PartRecord | None = None
 
     @property
     def rows(self) -> int:
@@ -232,7 +242,9 @@ def read_listing(folder: Path) -> Listing:
     for part in parts:
         if part_number(str(part.file)) is None or type(part.rows) is not int or type(part.bytes) is not int:
             raise InputError(f"{path}: is malformed: {quoted(part)} is no part")
-    found = Listing(Layout.from_json(layout, str(path)), ranges, parts)
+    record = content.get("part")
+    part = None if record is None else PartRecord.from_json(record, str(path))
+    found = Listing(Layout.from_json(layout, str(path)), ranges, parts, part)
     has_small = "int8" in found.layout.precisions
     if (ranges is None and has_small and parts) or (ranges is not None and not has_small):
         raise InputError(f"{path}: is malformed: there are ranges without 8-bit numbers, or these without ranges")
@@ -260,6 +272,7 @@ def write_listing(folder: Path, listing: Listing) -> None:
         "layout": listing.layout.to_json(),
         "ranges": listing.ranges,
         "parts": [asdict(part) for part in listing.parts],
+        **({} if listing.part is None else {"part": listing.part.to_json()}),
     }
     write_text(folder / LISTING, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     sync_folder(folder)

@@ -21,6 +21,7 @@ from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
+from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
 from wordpiece_bert.vectors.document_vectors import contents_of
 from wordpiece_bert.vectors.fields import Fields
 from wordpiece_bert.vectors.folder_search import (
@@ -32,6 +33,7 @@ from wordpiece_bert.vectors.folder_search import (
 )
 from wordpiece_bert.vectors.forms import form_of
 from wordpiece_bert.vectors.layout import CHUNK, DENSE, END, HASH, PRECISIONS, START, read_listing
+from wordpiece_bert.vectors.merging import joined_listing
 from wordpiece_bert.vectors.part_files import MappedPart
 from wordpiece_bert.vectors.reloading import load_again
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.sentence.nearest_rows import Found
     from wordpiece_bert.vectors.folder_search import Group
+    from wordpiece_bert.vectors.layout import Listing
 
 __all__ = ["MODES", "VectorFolder", "open_vectors"]
 
@@ -65,8 +68,8 @@ class VectorFolder:
 
     Parameters
     ----------
-    folder : str or os.PathLike
-        The folder.
+    folder : str, os.PathLike or sequence of these
+        The folder; or all folders that are parts of one, as ``write_vectors(part=...)`` writes them.
     allow_stale : bool, default False
         Whether queries may be encoded by another model than the vectors, with a warning.
     threads : int, optional
@@ -75,7 +78,7 @@ class VectorFolder:
     Attributes
     ----------
     path : Path
-        The folder.
+        The folder, or the first of several.
     model : str
         The name of the model that made the vectors.
     kind : {"dense", "sparse", "multi_vector"}
@@ -107,25 +110,30 @@ class VectorFolder:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, allow_stale: bool = False, threads: int | None = None
+        self,
+        folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        allow_stale: bool = False,
+        threads: int | None = None,
     ) -> None:
-        self.path = Path(folder)
+        folders = [Path(name) for name in listed_files(folder)]
+        self.path = folders[0]
         self._allow_stale = checked_flag("allow_stale", allow_stale)
         self._threads = threads
-        if not self.path.is_dir():
-            raise InputError(f"{self.path}: is not a folder of vectors")
+        for one in folders:
+            if not one.is_dir():
+                raise InputError(f"{one}: is not a folder of vectors")
         for attempt in range(_ATTEMPTS):
-            listing = read_listing(self.path)
+            listing, files = _listed(folders)
             try:
-                self._parts = [MappedPart(self.path / part.file) for part in listing.parts]
+                self._parts = [MappedPart(path) for path in files]
                 break
             except FileNotFoundError as cause:
                 # A writer has replaced the list, and removed parts that the old one has.
-                if attempt == _ATTEMPTS - 1 or read_listing(self.path) == listing:
+                if attempt == _ATTEMPTS - 1 or _listed(folders)[0] == listing:
                     raise InputError(f"{cause.filename}: is missing; restore it, or make the folder again") from cause
         for part, expected in zip(self._parts, listing.parts, strict=True):
-            if (part.rows, part.size, part.footer) != (expected.rows, expected.bytes, expected.footer):
-                raise InputError(f"{part.path}: another program has changed it: make the folder again")
+            expected.check(part)
         own = listing.layout
         positions = (CHUNK, START, END) if own.chunks else ()
         stored = {*form_of(own).plain, own.id_column, *positions, *own.keep, HASH}
@@ -491,6 +499,14 @@ class VectorFolder:
             raise InputError(f"{self.path}: is damaged: {cause}; make the folder again") from cause
 
 
+def _listed(folders: Sequence[Path]) -> tuple[Listing, list[Path]]:
+    """Return the list of a folder, or the list of what several folders are parts of, and where the files are."""
+    if len(folders) > 1:
+        return joined_listing(folders)
+    listing = read_listing(folders[0])
+    return listing, [folders[0] / part.file for part in listing.parts]
+
+
 def _in_steps(queries: Any, search: Callable[[Any], Found]) -> Found:
     """Search for some queries at a time, whose scores with a row group are all in memory."""
     found = [search(queries[start : start + _QUERIES]) for start in range(0, len(queries), _QUERIES)]
@@ -499,7 +515,10 @@ def _in_steps(queries: Any, search: Callable[[Any], Found]) -> Found:
 
 @completed_by(VectorFolder)
 def open_vectors(
-    folder: str | os.PathLike[str], *, allow_stale: bool = False, threads: int | None = None
+    folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    allow_stale: bool = False,
+    threads: int | None = None,
 ) -> VectorFolder:
     """Open a folder of vectors that ``wordpiece-bert embed`` or `write_vectors` wrote, for search.
 
