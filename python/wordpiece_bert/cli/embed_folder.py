@@ -60,6 +60,12 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
         help="with --update: drop documents whose id is not in the files (default: keep)",
     )
     group.add_argument(
+        "--compact",
+        action="store_true",
+        help="with --update: write the files without rows that were replaced or deleted, for other programs that read "
+        "them (default: once these are a fifth of the folder)",
+    )
+    group.add_argument(
         "--chunk-tokens",
         type=_tokens_or_all,
         metavar="N",
@@ -101,7 +107,7 @@ def is_folder(options: argparse.Namespace) -> bool:
     path: Path = options.output
     if path.suffix == SUFFIX or (path.is_dir() and path.suffix.removeprefix(".") not in VECTOR_FORMATS):
         return True
-    for name in ("keep", "precision", "update", "prune", "chunk_tokens", "late_chunking"):
+    for name in ("keep", "precision", "update", "prune", "compact", "chunk_tokens", "late_chunking"):
         if getattr(options, name):
             option = "--" + name.replace("_", "-")
             raise InputError(f"{option} is for a folder of vectors: give an output that ends in {SUFFIX}")
@@ -147,6 +153,7 @@ def run_folder(options: argparse.Namespace) -> None:
                 errors=options.errors,
                 update=options.update,
                 prune=options.prune,
+                compact=options.compact,
                 part=options.part,
                 model=None if updates and options.model is None else name,
                 normalize_embeddings=True if options.normalize else None,

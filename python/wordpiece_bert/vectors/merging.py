@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wordpiece_bert._internal.atomic_file import in_real_folder, part_name, part_pattern, sync_folder
 from wordpiece_bert._internal.file_locks import hold, remove_abandoned
 from wordpiece_bert.errors import InputError
@@ -22,12 +24,16 @@ from wordpiece_bert.vectors.part_files import MappedPart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy.typing as npt
+
     from wordpiece_bert.vectors.layout import Listing, Part
 
 __all__ = ["joined_listing", "merge_parts"]
 
 
-def merge_parts(parts: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]) -> int:
+def merge_parts(
+    parts: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]
+) -> int:
     """Put together what was written in parts, by ``--part`` of the commands or ``part=`` of `write_vectors`.
 
     Files have the bytes that one run writes. Of folders of vectors the files are linked, not copied, where the file
@@ -73,7 +79,8 @@ def merge_parts(parts: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
     if not any(are_folders):
         return merge_files(paths, Path(output))
     if not all(are_folders):
-        raise InputError(f"{paths[are_folders.index(False)]}: is no folder, but {paths[are_folders.index(True)]} is one")
+        file, folder = paths[are_folders.index(False)], paths[are_folders.index(True)]
+        raise InputError(f"{file}: is no folder, but {folder} is one")
     return _merge_folders(paths, Path(output))
 
 
@@ -81,8 +88,8 @@ def _merge_folders(folders: Sequence[Path], output: Path) -> int:
     """Make a folder of vectors of folders that are its parts."""
     if output.exists():
         raise InputError(f"{output}: exists: choose another folder, or remove it")
-    listing, files = joined_listing(folders)
-    _check_ids(files, listing.parts, listing.layout.id_column, chunked=listing.layout.chunks is not None)
+    listing, files, replaced = joined_listing(folders)
+    _check_ids(files, listing, replaced)
     target = in_real_folder(output)
     if not target.parent.is_dir():
         raise InputError(f"{output}: the folder {target.parent} does not exist; create it first")
@@ -96,14 +103,15 @@ def _merge_folders(folders: Sequence[Path], output: Path) -> int:
         hold(descriptor, temporary)
         for path, part in zip(files, listing.parts, strict=True):
             _link(path, temporary / part.file)
+        listing = replace(listing, replaced=layout.write_replaced(temporary, replaced, listing.parts, None))
         layout.write_listing(temporary, listing)
         temporary.rename(target)
         sync_folder(target.parent)
     return listing.rows
 
 
-def joined_listing(folders: Sequence[Path]) -> tuple[Listing, list[Path]]:
-    """Return the list of the folder that parts make, and where its files are.
+def joined_listing(folders: Sequence[Path]) -> tuple[Listing, list[Path], list[npt.NDArray[np.int64]]]:
+    """Return the list of the folder that parts make, where its files are, and which of their rows do not count.
 
     Raises
     ------
@@ -122,23 +130,31 @@ def joined_listing(folders: Sequence[Path]) -> tuple[Listing, list[Path]]:
         raise InputError(f"{folders[0]}: the parts have other ranges of 8-bit numbers: make them again")
     found: list[Part] = []
     files: list[Path] = []
+    replaced: list[npt.NDArray[np.int64]] = []
     for i in order:
+        replaced += listings[i].replaced_rows(folders[i])
         for part in listings[i].parts:
             found.append(replace(part, file=layout.part_name(len(found))))
             files.append(folders[i] / part.file)
     first = listings[order[0]]
-    return replace(first, ranges=ranges[0] if ranges else None, parts=tuple(found), part=None), files
+    count = sum(map(len, replaced))
+    own = layout.Replaced("", count, "") if count else None
+    listing = replace(first, ranges=ranges[0] if ranges else None, parts=tuple(found), part=None, replaced=own)
+    return listing, files, replaced
 
 
-def _check_ids(files: Sequence[Path], parts: Sequence[Part], column: str, *, chunked: bool) -> None:
+def _check_ids(files: Sequence[Path], listing: Listing, replaced: Sequence[npt.NDArray[np.int64]]) -> None:
     """Check that files are as they were written, and that no id is in two documents."""
     pyarrow = import_pyarrow("merging folders of vectors")
+    column, is_chunked = listing.layout.id_column, listing.layout.chunks is not None
     ids = []
-    for path, expected in zip(files, parts, strict=True):
+    for path, expected, rows in zip(files, listing.parts, replaced, strict=True):
         part = MappedPart(path)
         expected.check(part)
-        table = part.table([column, *([layout.CHUNK] if chunked else [])])
-        if chunked:
+        table = part.table([column, *([layout.CHUNK] if is_chunked else [])])
+        if len(rows):
+            table = table.take(pyarrow.array(np.delete(np.arange(len(table)), rows)))
+        if is_chunked:
             table = table.filter(pyarrow.compute.equal(table.column(layout.CHUNK), 0))
         ids += table.column(column).chunks
     if ids:

@@ -22,9 +22,11 @@ from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 from wordpiece_bert.vectors.document_vectors import contents_of
 from wordpiece_bert.vectors.fields import Fields
 from wordpiece_bert.vectors.folder_search import (
+    Group,
     check_queries_fit,
     nearest_bits,
     nearest_in_groups,
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.sentence.nearest_rows import Found
-    from wordpiece_bert.vectors.folder_search import Group
     from wordpiece_bert.vectors.layout import Listing
 
 __all__ = ["MODES", "VectorFolder", "open_vectors"]
@@ -124,13 +125,13 @@ class VectorFolder:
             if not one.is_dir():
                 raise InputError(f"{one}: is not a folder of vectors")
         for attempt in range(_ATTEMPTS):
-            listing, files = _listed(folders)
             try:
+                listing, files, self._replaced = _listed(folders)
                 self._parts = [MappedPart(path) for path in files]
                 break
             except FileNotFoundError as cause:
                 # A writer has replaced the list, and removed parts that the old one has.
-                if attempt == _ATTEMPTS - 1 or _listed(folders)[0] == listing:
+                if attempt == _ATTEMPTS - 1:
                     raise InputError(f"{cause.filename}: is missing; restore it, or make the folder again") from cause
         for part, expected in zip(self._parts, listing.parts, strict=True):
             expected.check(part)
@@ -156,7 +157,19 @@ class VectorFolder:
 
     @property
     def files(self) -> list[str]:
-        """The Parquet files, as other programs take them: ``duckdb.read_parquet(folder.files)``."""
+        """The Parquet files, as other programs take them: ``duckdb.read_parquet(folder.files)``.
+
+        Raises
+        ------
+        InputError
+            They have rows that an update has replaced or deleted.
+        """
+        if self._listing.replaced is not None:
+            raise InputError(
+                f"the files of {self.path} have {self._listing.replaced.rows:,} rows that updates have replaced or "
+                "deleted: read batches(), which leaves them out, or update the folder with compact=True, which writes "
+                "its files without them"
+            )
         return [str(part.path) for part in self._parts]
 
     def __len__(self) -> int:
@@ -269,7 +282,9 @@ class VectorFolder:
                 rows, scores = self._nearest(vectors, wanted, precision, rescore_multiplier, used)
                 found = [list(zip(*one, strict=True)) for one in zip(rows.tolist(), scores.tolist(), strict=True)]
             if mode != "vectors":
-                words = self._keywords(used).ranked(asked, most if mode == "hybrid" else count)
+                ranked = self._keywords(used).ranked(asked, most if mode == "hybrid" else count)
+                numbers = self._counted_rows()
+                words = [[(int(numbers[row]), score) for row, score in one] for one in ranked]
                 found = words if mode == "bm25" else [one[:count] for one in fused_rows(found, words)]
         results = self._hits(found, names)
         if reranker is not None:
@@ -348,15 +363,29 @@ class VectorFolder:
         """Return the row groups of all parts."""
         found: list[Group] = []
         before = 0
-        for part in self._parts:
+        for index, part in enumerate(self._parts):
             for number in range(part.groups):
 
                 def read(column: str, part: MappedPart = part, number: int = number) -> Any:
                     return self._form.read(part, number, column)
 
-                found.append((before + int(part.starts[number]), read))
+                own = self._replaced_in(index, number)
+                found.append(Group(before + int(part.starts[number]), read, own))
             before += part.rows
         return found
+
+    def _replaced_in(self, index: int, number: int) -> npt.NDArray[np.int64]:
+        """Return the numbers of the rows of a row group of a part that do not count."""
+        rows, starts = self._replaced[index], self._parts[index].starts
+        first, last = np.searchsorted(rows, starts[[number, number + 1]])
+        return rows[first:last] - starts[number]
+
+    def _counted_rows(self) -> npt.NDArray[np.int64]:
+        """Return the numbers of the rows that count, through all parts."""
+        flags = [np.ones(part.rows, np.bool_) for part in self._parts]
+        for own, rows in zip(flags, self._replaced, strict=True):
+            own[rows] = False
+        return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *flags]))
 
     def _chosen(self, fields: Sequence[str] | None) -> list[str]:
         """Check names of fields."""
@@ -421,7 +450,9 @@ class VectorFolder:
         return sorted_results
 
     def blocks(self, precision: str = "float32") -> Iterator[npt.NDArray[Any]]:
-        """Yield the vectors in order, in blocks of some thousand rows [n, d] that are mapped from the files.
+        """Yield the vectors in order, in blocks of some thousand rows [n, d].
+
+        They are mapped from the files, except blocks with rows that an update has replaced.
 
         Parameters
         ----------
@@ -442,8 +473,10 @@ class VectorFolder:
             raise InputError(
                 f"{self.path} has no vectors in {precision!r}; it has {', '.join(self.precisions) or 'others'}"
             )
-        for _, read in self._groups():
-            values = read(PRECISIONS[precision])
+        for group in self._groups():
+            values = group.read(PRECISIONS[precision])
+            if len(group.replaced):
+                values = np.delete(values, group.replaced, axis=0)
             yield values.view(np.int8) if precision == "int8" else values
 
     def vectors(self) -> npt.NDArray[np.float32]:
@@ -476,10 +509,14 @@ class VectorFolder:
         pyarrow.RecordBatch
             The next rows.
         """
+        pyarrow = import_pyarrow("reading a folder of vectors")
         chosen = None if columns is None else checked_strings("columns", columns)
-        for part in self._parts:
+        for index, part in enumerate(self._parts):
             for number in range(part.groups):
-                yield from part.group(number, chosen).to_batches()
+                table = part.group(number, chosen)
+                if len(rows := self._replaced_in(index, number)):
+                    table = table.take(pyarrow.array(np.delete(np.arange(len(table)), rows)))
+                yield from table.to_batches()
 
     def ids(self) -> list[Any]:
         """Return the ids of all rows, in order.
@@ -499,12 +536,15 @@ class VectorFolder:
             raise InputError(f"{self.path}: is damaged: {cause}; make the folder again") from cause
 
 
-def _listed(folders: Sequence[Path]) -> tuple[Listing, list[Path]]:
-    """Return the list of a folder, or the list of what several folders are parts of, and where the files are."""
+def _listed(folders: Sequence[Path]) -> tuple[Listing, list[Path], list[npt.NDArray[np.int64]]]:
+    """Return the list of a folder, or of what several are parts of; where the files are; and their rows that do not count.
+
+    A writer may exchange the list meanwhile, and remove files that the old one has: then a FileNotFoundError.
+    """
     if len(folders) > 1:
         return joined_listing(folders)
     listing = read_listing(folders[0])
-    return listing, [folders[0] / part.file for part in listing.parts]
+    return listing, [folders[0] / part.file for part in listing.parts], listing.replaced_rows(folders[0])
 
 
 def _in_steps(queries: Any, search: Callable[[Any], Found]) -> Found:

@@ -82,6 +82,7 @@ def write_vectors(
     errors: str = "strict",
     update: bool = False,
     prune: bool = False,
+    compact: bool = False,
     part: tuple[int, int] | None = None,
     model: str | None = None,
     normalize_embeddings: bool | None = None,
@@ -133,6 +134,9 @@ def write_vectors(
         Whether the folder may have vectors.
     prune : bool, default False
         With `update`: whether rows go whose id is not among the documents.
+    compact : bool, default False
+        With `update`: whether files are written again that have replaced rows, so that other programs can read them.
+        By default such rows stay in their files, and are not counted, until they are a fifth of the folder.
     part : (int, int), optional
         Write one part of the files only, ``(0, 8)`` to ``(7, 8)``, for several processes or machines, each into a
         folder of its own. `merge_parts` puts the folders together. Parquet files are divided at row groups. A part that
@@ -188,9 +192,11 @@ def write_vectors(
     home = Path(folder)
     checked_flag("update", update)
     checked_flag("prune", prune)
+    checked_flag("compact", compact)
     batch_size = whole_number("batch_size", batch_size, 1)
-    if prune and not update:
-        raise InputError("prune is for an update: pass update=True")
+    for name, value in (("prune", prune), ("compact", compact)):
+        if value and not update:
+            raise InputError(f"{name} is for an update: pass update=True")
     if part is not None and update:
         raise InputError("part is for a new folder: leave out update")
     before: Layout | None = read_listing(home).layout if update and (home / LISTING).exists() else None
@@ -240,7 +246,7 @@ def write_vectors(
 
     listing = write_folder(
         home, table, layout, embed, update=update, prune=prune, planned=plan, done=done, part=record,
-        first_texts=first_texts,
+        first_texts=first_texts, compact=compact,
     )  # fmt: skip
     if truncated:
         warn(f"{len(truncated):,} of {plans[0].to_embed:,} texts truncated, first {truncated[0]!r}", TruncationWarning)
@@ -293,7 +299,8 @@ class _Source:
             raise InputError("part divides files: pass the paths of tables, or divide the table yourself")
         files = self.given if self.errors is None else TextFiles(self.given, self.errors).paths
         decides = {name: value for name, value in layout.to_json().items() if name != "model"}
-        return PartRecord(number, count, call_of(files, command="embed", format="vectors", errors=self.errors, **decides))
+        call = call_of(files, command="embed", format="vectors", errors=self.errors, **decides)
+        return PartRecord(number, count, call)
 
     def first_texts(self, keep: Sequence[str]) -> list[str]:
         """Return the first texts of all documents, from which the ranges of 8-bit numbers come."""
