@@ -20,6 +20,7 @@ from wordpiece_bert.sentence import open_vectors
 from wordpiece_bert.vectors import folder_update as writing
 from wordpiece_bert.vectors import part_collector as collecting
 from wordpiece_bert.vectors import part_files
+from wordpiece_bert.vectors.layout import read_listing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,12 @@ def test_a_folder_is_what_a_dict_would_be(
         assert (plan.unchanged, plan.gone) == (len(rows) - len(new) - len(changed) - len(others), len(gone))
         model = rows if prune else model | rows
         assert contents(folder) == expected(model)
-        assert files(folder) == {"vectors.json", *(Path(name).name for name in open_vectors(folder).files)}
+        listing = read_listing(folder)
+        others = [listing.replaced.file] if listing.replaced else []
+        assert files(folder) == {"vectors.json", *(part.file for part in listing.parts), *others}
+        assert (listing.rows, len(open_vectors(folder))) == (len(model), len(model))
+        if listing.replaced:
+            assert listing.replaced.rows * 5 <= sum(part.rows for part in listing.parts)
 
 
 def test_few_rows_change_few_parts(tmp_path: Path) -> None:
@@ -78,8 +84,8 @@ def test_few_rows_change_few_parts(tmp_path: Path) -> None:
     assert embedded == ["another"]
     assert plan == writing.UpdatePlan(0, 1, 0, 71, 0, prune=False)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "v").glob("*.parquet")}
-    assert len(before.keys() - after.keys()) == 1  # seven files are the same
-    assert all(after[name] == before[name] for name in before.keys() & after.keys())
+    assert after.items() > before.items()  # all files are the same, and there is a new one
+    assert len(after) == len(before) + 1
 
 
 def test_an_open_folder_stays_as_it_was(tmp_path: Path) -> None:
@@ -260,7 +266,9 @@ def check(name, before, after, options):
         assert code == 0
         assert contents(folder) == expected(after), kill_at
         names = {path.name for path in folder.iterdir()}
-        assert names == {"vectors.json", *(path.name for path in folder.glob("part-*.parquet"))}, names
+        replaced = [path.name for path in folder.glob("replaced-*.npy")]
+        assert len(replaced) < 2
+        assert names - {path.name for path in folder.glob("part-*.parquet")} in ({"vectors.json"}, {"vectors.json", *replaced}), names
         again.append(said[0])
         kill_at += 1
     print(name, kill_at - 1, again[0], again[-1], flush=True)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence import SentenceEncoder as SentenceEncoder
     from wordpiece_bert.sentence import SparseEncoder as SparseEncoder
     from wordpiece_bert.sentence import distill_static as distill_static
+    from wordpiece_bert.sentence import merge_parts as merge_parts
     from wordpiece_bert.sentence import open_vectors as open_vectors
     from wordpiece_bert.sentence import write_vectors as write_vectors
     from wordpiece_bert.tokenizer.added_token import AddedToken as AddedToken
@@ -73,6 +74,7 @@ _MODULES = {
     "WordPieceError": "errors",
     "__version__": "_core",
     "distill_static": "sentence.dense.distill",
+    "merge_parts": "vectors.merging",
     "open_vectors": "vectors.vector_folder",
     "set_num_threads": "_core",
     "train_vocab": "training.train",

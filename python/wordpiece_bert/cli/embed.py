@@ -12,12 +12,13 @@ from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.blocks import encode_blocks
 from wordpiece_bert.cli.embed_folder import add_folder_options, is_folder, run_folder
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
+from wordpiece_bert.cli.parts import add_part, files_of_part, finish_part, is_complete, record_of_part
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -33,6 +34,8 @@ __all__ = ["add_parser", "block_texts", "embed_texts", "prompt_text"]
 # Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off. Progress is shown
 # after each pass of the model within them.
 BATCHES_PER_GROUP = 16
+# Inputs of so many bytes take minutes, or hours.
+LONG_RUN_BYTES = 20_000_000
 
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
@@ -46,8 +49,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy. Files of dense "
         "vectors have a fingerprint of the texts and the model, which 'search' compares; that of FILE.npy and "
         "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. With --id-column the output "
-        "has the ids of a table too, except .npy. An output that ends in .vectors is a folder of Parquet files that "
-        "'search' reads, with the ids and fields of a table, or of files with --whole, in chunks.",
+        "has the ids of a table too, except .npy. A file is written at once: after a kill its run begins again. An output that ends in .vectors is a folder of Parquet files that "
+        "'search' reads, with the ids and fields of a table, or of files with --whole, in chunks; a run that is killed is "
+        "resumed by the same command.",
     )
     arguments.add_files(parser)
     parser.add_argument(
@@ -89,6 +93,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     arguments.add_prompts(parser, "each text")
     arguments.add_dtype(parser, of_folders=True)
+    add_part(parser)
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)
@@ -106,9 +111,7 @@ def run(options: argparse.Namespace) -> None:
     options.model = options.model or "minilm"
     from wordpiece_bert.cli.embed_outputs import check_normalize, output_of
     from wordpiece_bert.hub import find_model
-    from wordpiece_bert.sentence.encoder_loading import encoder_class
     from wordpiece_bert.sentence.folders.kinds import kind_of
-    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
     from wordpiece_bert.tokenizer.corpus.vector_fingerprint import sidecar_of
 
     start = time.perf_counter()
@@ -118,33 +121,26 @@ def run(options: argparse.Namespace) -> None:
         refuse_input_as_output([path, sidecar_of(path)], [*files, *arguments.files_of(options.model)])
     folder = find_model(options.model, download=options.download)
     block = block_texts(folder, options.batch_size)
-    texts: TextReader | TextsWithIds
-    if options.id_column is None:
-        texts = TextReader(files, block_texts=block, **arguments.reading_options(options))
-        ids = None
-    else:
-        from wordpiece_bert.cli.embed_ids import texts_with_ids
-
-        texts = texts_with_ids(options, files, block)
-        ids = texts.field
+    texts = _texts(options, files_of_part(options, files), block)
     check_normalize(kind_of(folder), normalize=options.normalize, outputs=options.outputs)
-    encoder: Any
-    if options.outputs == "dense":
-        encoder = encoder_class(folder).from_pretrained(folder, **arguments.loading_options(options))
-    else:
-        from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
-        from wordpiece_bert.sentence.m3.one_output import OneOutput
-
-        encoder = OneOutput(M3Encoder(folder, **arguments.loading_options(options)), options.outputs)
+    encoder = _encoder(options, folder)
+    prompt = {"prompt": options.prompt, "prompt_name": options.prompt_name}
+    is_dense = options.outputs == "dense"
+    before = prompt_text(encoder, prompt, as_documents=options.documents) if is_dense else ""
     loaded = time.perf_counter()
-    output = output_of(encoder, path, kind, normalize=options.normalize, ids=ids)
+    output = output_of(encoder, path, kind, normalize=options.normalize, ids=getattr(texts, "field", None))
+    record = record_of_part(options, files, command="embed", format=kind, id_column=options.id_column,
+                            outputs=options.outputs, prompt=before, vectors=output.contents(folder, before))  # fmt: skip
+    if is_complete(options, record):
+        return
     print_verbose(
         options,
         f"{options.model}: {output.model}{encoder.dimension} dimensions{output.at_most}, loaded in "
         f"{loaded - start:.2f} s",
     )
     print_verbose(options, str(encoder.engine))
-    prompt = {"prompt": options.prompt, "prompt_name": options.prompt_name}
+    if path is not None and not options.quiet and not options.json:
+        _say_what_resumes(texts.size)
     with output.writer:
         output.writer.begin()
         truncated, tokens = embed_texts(
@@ -156,8 +152,11 @@ def run(options: argparse.Namespace) -> None:
             prompt=prompt,
             digest=output.digest,
         )
-        is_dense = options.outputs == "dense"
-        output.commit(prompt_text(encoder, prompt, as_documents=options.documents) if is_dense else "")
+        output.commit(before)
+    if path is not None:
+        is_last = record is not None and record.number == record.count - 1 and output.digest is not None
+        of_all = _digest(_texts(options, files, block)) if is_last else None
+        finish_part(record, path, [path], output.writer.rows, of_all)
     warn_skipped(texts.skipped_count, texts.skipped)
     cut = f" of {counted(texts.count, 'text')} truncated to the {output.most}"
     warn_truncated(len(truncated), truncated, cut, every=options.verbose)
@@ -177,6 +176,50 @@ def run(options: argparse.Namespace) -> None:
             "seconds": seconds,
         },
     )
+
+
+def _texts(options: argparse.Namespace, files: Sequence[Any], block: int | None) -> TextReader | TextsWithIds:
+    """Return what reads the texts of files."""
+    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+
+    if options.id_column is None:
+        return TextReader(files, block_texts=block, **arguments.reading_options(options))
+    from wordpiece_bert.cli.embed_ids import texts_with_ids
+
+    return texts_with_ids(options, files, block)
+
+
+def _encoder(options: argparse.Namespace, folder: Path) -> Any:
+    """Load the encoder, or the output of BGE-M3, that the options name."""
+    loading = arguments.loading_options(options)
+    if options.outputs == "dense":
+        from wordpiece_bert.sentence.encoder_loading import encoder_class
+
+        return encoder_class(folder).from_pretrained(folder, **loading)
+    from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
+    from wordpiece_bert.sentence.m3.one_output import OneOutput
+
+    return OneOutput(M3Encoder(folder, **loading), options.outputs)
+
+
+def _digest(texts: TextReader | TextsWithIds) -> tuple[str, int]:
+    """Return the digest of texts, and how many there are."""
+    from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
+
+    digest = TextsDigest()
+    for block in texts:
+        digest.add_utf8(*block.utf8())
+    return digest.hexdigest(), digest.count
+
+
+def _say_what_resumes(size: int | None) -> None:
+    """Say before a long run that a file is not resumed."""
+    if size is None or size >= LONG_RUN_BYTES:
+        print(
+            "a run that is killed begins again, because a file is written at once; a .vectors folder is resumed, and "
+            "--part I/N makes smaller files",
+            file=sys.stderr,
+        )
 
 
 def _output(options: argparse.Namespace) -> tuple[Path | None, str]:

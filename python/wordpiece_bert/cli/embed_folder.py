@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
+    from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.vectors.folder_update import UpdatePlan
+    from wordpiece_bert.vectors.layout import Layout
+    from wordpiece_bert.vectors.write_call import WrittenVectors
 
 __all__ = ["add_folder_options", "is_folder", "run_folder"]
 
@@ -55,6 +58,12 @@ def add_folder_options(parser: argparse.ArgumentParser) -> None:
         "--prune",
         action="store_true",
         help="with --update: drop documents whose id is not in the files (default: keep)",
+    )
+    group.add_argument(
+        "--compact",
+        action="store_true",
+        help="with --update: write the files without rows that were replaced or deleted, for other programs that read "
+        "them (default: once these are a fifth of the folder)",
     )
     group.add_argument(
         "--chunk-tokens",
@@ -100,7 +109,7 @@ def is_folder(options: argparse.Namespace) -> bool:
         return True
     chunks = ("chunk_tokens", "chunk_overlap", "chunk_by", "late_chunking")
     why = f"is for a folder of vectors: give an output that ends in {SUFFIX}"
-    arguments.refuse(options, ("keep", "precision", "update", "prune", *chunks), why)
+    arguments.refuse(options, ("keep", "precision", "update", "prune", "compact", *chunks), why)
     return False
 
 
@@ -110,50 +119,19 @@ def run_folder(options: argparse.Namespace) -> None:
 
     from wordpiece_bert._internal.progress import shown_progress
     from wordpiece_bert.errors import TruncationWarning
-    from wordpiece_bert.vectors.document_vectors import room_of
     from wordpiece_bert.vectors.layout import LISTING, read_listing
-    from wordpiece_bert.vectors.reloading import load_again
     from wordpiece_bert.vectors.write_call import write_vectors
 
     start = time.perf_counter()
-    others = ("format", "jsonl_field", "separator")
-    arguments.refuse(options, others, "is not for folders of vectors, which are made of tables with --text-column")
-    if not options.files or arguments.STDIN in options.files:
-        raise InputError(
-            "a folder of vectors is made of files of tables: give .parquet, .csv, .tsv or .jsonl files, or files and "
-            "folders with --whole"
-        )
-    if len(options.text_column) > 1:
-        raise InputError("--text-column is given several times: a vector belongs to one text")
     updates = options.update and (options.output / LISTING).exists()
-    if options.whole:
-        if options.text_column or options.id_column:
-            raise InputError("--whole has paths as ids and files as texts: leave out --text-column and --id-column")
-    else:
-        _check_tables(options.files)
-    if not updates and not options.whole:
-        for option in ("text_column", "id_column"):
-            if not getattr(options, option):
-                raise InputError(
-                    f"--{option.replace('_', '-')} is missing: a folder of vectors has an id for each text"
-                )
+    _check_inputs(options, updates=updates)
     before = read_listing(options.output).layout if updates else None
     name = options.model or (before.model if before else "minilm")
-    loading = arguments.loading_options(options) | {"dtype": options.dtype}
-    encoder = load_again(name, before.loading if before else {}, download=options.download, **loading)
-    chunk_size, chunk_by, keep = options.chunk_tokens or None, options.chunk_by, _names(options.keep)
-    if options.whole and not updates:
-        keep = ["text"] if keep is None else keep
-        if options.chunk_tokens is None:
-            chunk_size = min(CHUNK_TOKENS, room_of(encoder, options.prompt, options.prompt_name))
-        if chunk_size is not None:
-            chunk_by = chunk_by or "sentences"
+    encoder = _loaded(options, name, before)
     print_verbose(options, f"{encoder.engine}")
-    plans: list[UpdatePlan] = []
     with shown_progress(None, "text", not options.quiet) as bar:
 
         def planned(plan: UpdatePlan) -> None:
-            plans.append(plan)
             bar.total = plan.to_embed
             if not options.quiet and not options.json:
                 print_plan(plan)
@@ -166,16 +144,16 @@ def run_folder(options: argparse.Namespace) -> None:
                 encoder,
                 text_column=options.text_column[0] if options.text_column else None,
                 id_column=options.id_column,
-                keep=keep,
                 precision=_names(options.precision),
-                chunk_size=chunk_size,
+                **_rows_of(options, encoder, updates=updates),
                 chunk_overlap=options.chunk_overlap,
-                chunk_by=chunk_by or "tokens",
                 late_chunking=options.late_chunking,
                 whole=options.whole,
                 errors=options.errors,
                 update=options.update,
                 prune=options.prune,
+                compact=options.compact,
+                part=options.part,
                 model=None if updates and options.model is None else name,
                 normalize_embeddings=True if options.normalize else None,
                 prompt=options.prompt,
@@ -184,11 +162,58 @@ def run_folder(options: argparse.Namespace) -> None:
                 planned=planned,
                 progress=lambda count, _: bar.update(count),
             )
-    warn_skipped(len(written.skipped), list(written.skipped.values()))
-    cut = f" of {counted(written.plan.to_embed, 'text')} truncated to the model's longest row"
-    warn_truncated(len(written.truncated), [str(one) for one in written.truncated], cut, every=options.verbose)
-    seconds = time.perf_counter() - start
+    _report(options, written, time.perf_counter() - start)
+
+
+def _check_inputs(options: argparse.Namespace, *, updates: bool) -> None:
+    """Refuse options and files of which no folder can be made."""
+    others = ("format", "jsonl_field", "separator")
+    arguments.refuse(options, others, "is not for folders of vectors, which are made of tables with --text-column")
+    if not options.files or arguments.STDIN in options.files:
+        raise InputError(
+            "a folder of vectors is made of files of tables: give .parquet, .csv, .tsv or .jsonl files, or files and "
+            "folders with --whole"
+        )
+    if len(options.text_column) > 1:
+        raise InputError("--text-column is given several times: a vector belongs to one text")
+    if options.whole:
+        if options.text_column or options.id_column:
+            raise InputError("--whole has paths as ids and files as texts: leave out --text-column and --id-column")
+        return
+    _check_tables(options.files)
+    for option in () if updates else ("text_column", "id_column"):
+        if not getattr(options, option):
+            raise InputError(f"--{option.replace('_', '-')} is missing: a folder of vectors has an id for each text")
+
+
+def _loaded(options: argparse.Namespace, name: str, before: Layout | None) -> Encoder:
+    """Load the encoder: of a folder that is brought up to date as it was loaded for it."""
+    from wordpiece_bert.vectors.reloading import load_again
+
+    loading = arguments.loading_options(options) | {"dtype": options.dtype}
+    return load_again(name, before.loading if before else {}, download=options.download, **loading)
+
+
+def _rows_of(options: argparse.Namespace, encoder: Encoder, *, updates: bool) -> dict[str, Any]:
+    """Return which columns and chunks the rows have: with ``--whole`` entire sentences and their texts by default."""
+    from wordpiece_bert.vectors.document_vectors import room_of
+
+    size, by, keep = options.chunk_tokens or None, options.chunk_by, _names(options.keep)
+    if options.whole and not updates:
+        keep = ["text"] if keep is None else keep
+        if options.chunk_tokens is None:
+            size = min(CHUNK_TOKENS, room_of(encoder, options.prompt, options.prompt_name))
+        if size is not None:
+            by = by or "sentences"
+    return {"keep": keep, "chunk_size": size, "chunk_by": by or "tokens"}
+
+
+def _report(options: argparse.Namespace, written: WrittenVectors, seconds: float) -> None:
+    """Report what was written, skipped and truncated."""
     plan = written.plan
+    warn_skipped(len(written.skipped), list(written.skipped.values()))
+    cut = f" of {counted(plan.to_embed, 'text')} truncated to the model's longest row"
+    warn_truncated(len(written.truncated), [str(one) for one in written.truncated], cut, every=options.verbose)
     facts: dict[str, Any] = {
         "output": str(options.output),
         "rows": written.rows,

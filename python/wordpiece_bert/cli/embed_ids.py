@@ -13,7 +13,9 @@ from wordpiece_bert.vectors.documents import Documents
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from wordpiece_bert.tokenizer.corpus.text_reader import StrPath
 
 __all__ = ["TextsWithIds", "texts_with_ids"]
 
@@ -23,7 +25,7 @@ class TextsWithIds:
 
     Parameters
     ----------
-    files : list of str
+    files : sequence of path
         Parquet, .csv, .tsv or .jsonl files.
     text_column, id_column : str
         The columns.
@@ -38,7 +40,7 @@ class TextsWithIds:
         The ids of the block that was yielded last.
     """
 
-    def __init__(self, files: list[str], text_column: str, id_column: str, block_texts: int | None) -> None:
+    def __init__(self, files: Sequence[StrPath], text_column: str, id_column: str, block_texts: int | None) -> None:
         self._pyarrow = import_pyarrow("reading texts with their ids")
         self._documents = Documents(files, text_column, id_column, ())
         self._block_texts = block_texts
@@ -63,7 +65,7 @@ class TextsWithIds:
                 yield block
 
 
-def texts_with_ids(options: argparse.Namespace, files: list[str], block_texts: int | None) -> TextsWithIds:
+def texts_with_ids(options: argparse.Namespace, files: Sequence[StrPath], block_texts: int | None) -> TextsWithIds:
     """Return the reader of what the options of a command name.
 
     Raises

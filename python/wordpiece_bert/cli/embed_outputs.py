@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wordpiece_bert.cli.messages import counted
@@ -16,6 +17,7 @@ from wordpiece_bert.sentence.m3.one_output import OneOutput
 from wordpiece_bert.tokenizer.corpus.list_writers import ListColumn, list_writer
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 from wordpiece_bert.tokenizer.corpus.vector_writers import vector_writer
+from wordpiece_bert.vectors.document_vectors import folder_digests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +45,9 @@ class Output(Protocol):
 
     def append(self, vectors: Any, ids: Any = None) -> None:
         """Write the vectors of some texts, with their ids if the output has a column of them."""
+
+    def contents(self, folder: Path, prompt: str) -> dict[str, Any]:
+        """Return what decides about the vectors besides the texts, for the record of a part."""
 
     def commit(self, prompt: str) -> None:
         """Complete the file; `prompt` is what was put before each text."""
@@ -101,6 +106,11 @@ class _Dense:
     def append(self, vectors: npt.NDArray[np.float32], ids: Any = None) -> None:
         self.writer.append(vectors, ids)
 
+    def contents(self, folder: Path, prompt: str) -> dict[str, Any]:
+        del folder
+        found = asdict(fingerprint_of(self._encoder, None, prompt=prompt, normalize=self._normalize))
+        return {"dense": True, **found}
+
     def commit(self, prompt: str) -> None:
         self.writer.commit(fingerprint_of(self._encoder, self.digest, prompt=prompt, normalize=self._normalize))
 
@@ -120,11 +130,16 @@ class _Lists:
     def __init__(self, encoder: Encoder | OneOutput, path: Path | None, kind: str, ids: Any) -> None:
         self.writer = list_writer(path, self.columns(encoder.dimension), kind, ids)
         self.model = f"{self.name}, "
-        self._dimension = encoder.dimension
+        self._encoder, self._dimension = encoder, encoder.dimension
 
     def columns(self, dimension: int) -> list[ListColumn]:
         """Return the columns of the file."""
         raise NotImplementedError
+
+    def contents(self, folder: Path, prompt: str) -> dict[str, Any]:
+        """Return what decides about the vectors besides the texts."""
+        del prompt  # of its own
+        return {"dense": False, "model": folder_digests(folder), "dtype": str(self._encoder.engine.dtype)}
 
     def commit(self, prompt: str) -> None:
         del prompt

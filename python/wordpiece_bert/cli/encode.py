@@ -10,6 +10,7 @@ from wordpiece_bert._internal.progress import reading_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
+from wordpiece_bert.cli.parts import add_part, files_of_part, finish_part, is_complete, record_of_part
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.file_formats import ID_DTYPES
 
@@ -76,6 +77,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="the name of the ids in tables and JSON lines, such as input_ids, which datasets and transformers read "
         "(default: ids)",
     )
+    add_part(parser)
     arguments.add_threads(parser)
     arguments.add_download(parser)
     arguments.add_output_control(parser)
@@ -97,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
             "--output excludes --text and --tokens: print the rows, or redirect the printed rows into a file"
         )
     if not options.output:
-        arguments.refuse(options, ["dtype"], "is for files: give --output")
+        arguments.refuse(options, ["dtype", "part"], "is for files: give --output")
     if options.padding and options.max_length is None:
         raise InputError("--padding fills rows up to --max-length: give that too")
     if options.output:
@@ -118,8 +120,21 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.flush()
         warn_truncated(len(truncated), [f"--text {options.text[i]!r}" for i in truncated], every=options.verbose)
     elif options.output:
-        summary = tokenizer.encode_files(
+        record = record_of_part(
+            options,
             options.files,
+            command="encode",
+            format=options.output.suffix.removeprefix("."),
+            tokenizer=tokenizer.fingerprint if options.part else None,
+            columns=[options.offsets, options.word_ids],
+            dtype=options.dtype,
+            ids_column=options.ids_column,
+            **encode_options,
+        )
+        if is_complete(options, record):
+            return
+        summary = tokenizer.encode_files(
+            files_of_part(options, options.files),
             options.output,
             dtype=options.dtype,
             ids_column=options.ids_column,
@@ -130,6 +145,7 @@ def run(options: argparse.Namespace) -> None:
             **arguments.reading_options(options),
             **encode_options,
         )
+        finish_part(record, options.output, summary.output, summary.rows)
         _report_summary(summary, options)
     else:
         _print_files(tokenizer, encode_options, options)

@@ -20,7 +20,7 @@ __all__ = ["Parser", "add_model_option"]
 RARE = frozenset(
     """
     --abbreviation --accept-token-ids --allow-stale --answer-start --batch-tokens --bf16 --cache --calibrate
-    --candidates --checkpointing --chunk-by --chunk-overlap --config --debug --document-prompt --documents
+    --candidates --checkpointing --chunk-by --chunk-overlap --compact --config --debug --document-prompt --documents
     --drain-timeout --dupe-factor --errors --eval-share --eval-steps --fields --fill-deadline --fill-unused --format
     --freeze --function --heads --id-field --identical-ids --ids-column --initial-alphabet --intermediate-size
     --inverse-penalty --keep --keep-accents --late-chunking --layers --limit-alphabet --lower-thresh --max-bytes

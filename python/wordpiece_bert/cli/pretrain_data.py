@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose, print_warning
+from wordpiece_bert.cli.parts import part_of
 from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.pretraining.formats import FORMATS
 from wordpiece_bert.pretraining.parameters import (
@@ -92,7 +93,7 @@ def _add_reading(group: argparse._ArgumentGroup) -> None:
     add("--dtype", "dtype", choices=ID_TYPES)
     add("--shard-tokens", "shard_tokens", type=arguments.positive, metavar="N")
     group.add_argument(
-        "--part", type=_part, metavar="I/N", help="read files I, I + N, … of the list only, for one of N machines"
+        "--part", type=part_of, metavar="I/N", help="read files I, I + N, … of the list only, for one of N machines"
     )
 
 
@@ -122,13 +123,6 @@ def _add_masking(group: argparse._ArgumentGroup) -> None:
         "--mask-probability", type=arguments.share, default=0.15, metavar="P", help="share of tokens chosen (0.15)"
     )
     group.add_argument("--max-predictions", type=arguments.positive, metavar="N", help="most tokens chosen in a row")
-
-
-def _part(value: str) -> tuple[int, int]:
-    first, slash, count = value.partition("/")
-    if not (slash and first.isascii() and first.isdigit() and count.isascii() and count.isdigit()):
-        raise argparse.ArgumentTypeError(f"{value!r} is not I/N, such as 0/8")
-    return int(first), int(count)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -34,6 +34,7 @@ __all__ = ["main"]
 COMMANDS = {
     "embed": "text files to vectors",
     "encode": "texts to token ids",
+    "merge": "outputs written in parts to one",
     "search": "texts nearest in meaning to queries",
     "predict": "texts to labels, entities or scores, by a trained model",
     "evaluate": "encoders on labelled data to measures",

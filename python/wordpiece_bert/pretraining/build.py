@@ -189,7 +189,7 @@ class _Inputs:
                 for block, bytes_read in separated_blocks([name], columns, self._options.errors, second_is_id=has_ids):
                     yield block, before + bytes_read, number, None
             elif self._options.id_column is None:
-                for block, bytes_read in column_blocks([(name, size)], [column], self._options.errors):
+                for block, bytes_read in column_blocks([(name, size, None)], [column], self._options.errors):
                     yield block, before + bytes_read, number, None
             else:
                 for block, share, ids in column_ids(name, column, self._options.id_column, self._options.errors):

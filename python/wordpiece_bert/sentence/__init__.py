@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.sparse.sparse_encoder import SparseEncoder as SparseEncoder
     from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors as SparseVectors
     from wordpiece_bert.vectors.folder_update import UpdatePlan as UpdatePlan
+    from wordpiece_bert.vectors.merging import merge_parts as merge_parts
     from wordpiece_bert.vectors.vector_folder import VectorFolder as VectorFolder
     from wordpiece_bert.vectors.vector_folder import open_vectors as open_vectors
     from wordpiece_bert.vectors.write_call import WrittenVectors as WrittenVectors
@@ -65,6 +66,7 @@ _MODULES = {
     "WrittenVectors": "wordpiece_bert.vectors.write_call",
     "cluster_words": "wordpiece_bert.search.cluster_words",
     "distill_static": "dense.distill",
+    "merge_parts": "wordpiece_bert.vectors.merging",
     "maxsim": "multi_vector.late_interaction",
     "maxsim_pairwise": "multi_vector.late_interaction",
     "pairwise_similarity": "metrics",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-__all__ = ["contents_of", "embedding", "layout_of", "room_of"]
+__all__ = ["contents_of", "embedding", "folder_digests", "layout_of", "room_of"]
 
 # The files of a model that decide about its vectors, by suffix.
 _CONTENTS = (".json", ".safetensors", ".bin", ".pt", ".h5", ".txt", ".model", ".index", ".msgpack")
@@ -113,7 +113,7 @@ def contents_of(encoder: Encoder, prompt: str, *, normalize: bool | None) -> Fin
     digest = TextsDigest()
     digest.add(list(calibrate or ()))
     return Fingerprint(
-        model=_folder_digests(Path(source.folder)),
+        model=folder_digests(Path(source.folder)),
         dtype=str(encoder.engine.dtype),
         calibration=digest.hexdigest() if calibrate is not None and encoder.engine.dtype == "int8" else None,
         prompt=prompt,
@@ -127,7 +127,7 @@ def contents_of(encoder: Encoder, prompt: str, *, normalize: bool | None) -> Fin
     )
 
 
-def _folder_digests(folder: Path) -> dict[str, str]:
+def folder_digests(folder: Path) -> dict[str, str]:
     """Return the digests of the weights and of the other files of a model."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in _CONTENTS and path.is_file())
     found = {}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
-from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, missing_column
+from wordpiece_bert.tokenizer.corpus.file_parts import groups_of
+from wordpiece_bert.tokenizer.corpus.parquet import first_row, import_pyarrow, missing_column
 from wordpiece_bert.vectors.layout import RESERVED
 from wordpiece_bert.vectors.text_files import TextFiles
 
@@ -45,8 +46,10 @@ class Documents:
         self._pyarrow = import_pyarrow("reading documents with their ids")
         self.text_column, self.id_column = text_column, id_column
         self._keep = tuple(keep)
-        self._sources = [self._source(one) for one in _listed(given)]
-        self._names = [str(one) if isinstance(one, str | os.PathLike) else "the table" for one in _listed(given)]
+        listed = _listed(given)
+        self._sources = [self._source(one) for one in listed]
+        self._names = [os.fspath(one) if isinstance(one, str | os.PathLike) else "the table" for one in listed]
+        self._groups = [groups_of(one) for one in listed]
         schemas = [
             self._schema(name, source.schema_arrow if hasattr(source, "schema_arrow") else source.schema)
             for name, source in zip(self._names, self._sources, strict=True)
@@ -71,7 +74,7 @@ class Documents:
                 except pyarrow.ArrowException as cause:  # pandas may have values of several types in a column
                     raise InputError(f"the table cannot be read: {cause}") from cause
             raise InputError(f"documents must be paths of tables, or a table, not {type(given).__name__}")
-        path = str(given)
+        path = os.fspath(given)
         suffix = suffix_of(path)
         if not Path(path).exists():
             raise FileNotFoundError(2, "No such file or directory", path)
@@ -121,7 +124,12 @@ class Documents:
     @property
     def count(self) -> int:
         """The number of documents."""
-        return sum(s.metadata.num_rows if hasattr(s, "metadata") else s.num_rows for s in self._sources)
+        return sum(
+            (source.metadata.num_rows if hasattr(source, "metadata") else source.num_rows)
+            if groups is None
+            else sum(source.metadata.row_group(i).num_rows for i in groups)
+            for source, groups in zip(self._sources, self._groups, strict=True)
+        )
 
     def tables(self, *, texts: bool) -> Iterator[Any]:
         """Yield the id and what is kept, in blocks of rows; with `texts` after them the texts, under the name ``""``.
@@ -139,11 +147,14 @@ class Documents:
         pyarrow = self._pyarrow
         columns = [*self.schema.names, *([self.text_column] if texts else [])]
         schema = self.schema.append(pyarrow.field("", pyarrow.string(), nullable=False)) if texts else self.schema
-        for name, source in zip(self._names, self._sources, strict=True):
-            row = 0
+        for name, source, groups in zip(self._names, self._sources, self._groups, strict=True):
+            if groups is not None and not len(groups):
+                continue
+            row = 0 if groups is None else first_row(source, groups)
             read = list(dict.fromkeys(columns))
             if hasattr(source, "iter_batches"):
-                batches = source.iter_batches(_ROWS if texts else 1 << 16, columns=read, use_threads=False)
+                more = {} if groups is None else {"row_groups": list(groups)}
+                batches = source.iter_batches(_ROWS if texts else 1 << 16, columns=read, use_threads=False, **more)
             else:
                 batches = source.select(read).to_batches(max_chunksize=_ROWS if texts else None)
             for batch in batches:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +20,7 @@ from wordpiece_bert.vectors.layout import BINARY, DENSE, INT8, VECTOR
 from wordpiece_bert.vectors.part_files import GROUP_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.encoder_loading import Encoder
@@ -31,8 +33,16 @@ __all__ = ["Group", "check_queries_fit", "nearest_bits", "nearest_in_groups", "n
 _CONVERTED = 1 << 18
 _MANY_QUERIES = 4
 
-#: The number of the first row of a row group in the folder, and what reads the vectors of one of its columns.
-Group = tuple[int, "Callable[[str], Any]"]
+
+class Group(NamedTuple):
+    """A row group of a folder."""
+
+    #: The number of its first row in the folder.
+    start: int
+    #: Reads the vectors of one of its columns.
+    read: Callable[[str], Any]
+    #: The numbers of its rows that do not count, which rise.
+    replaced: npt.NDArray[np.int64]
 
 
 def nearest_in_groups(queries: Array, groups: Sequence[Group], metric: str, top_k: int, threads: int | None) -> Found:
@@ -46,7 +56,7 @@ def nearest_in_groups(queries: Array, groups: Sequence[Group], metric: str, top_
             groups,
             top_k,
             len(some),
-            lambda read: _core.search_floats(some, np.asarray(read(VECTOR)), metric, top_k, threads, None),
+            lambda read, most: _core.search_floats(some, np.asarray(read(VECTOR)), metric, most, threads, None),
         )
 
     return by_groups(np.ascontiguousarray(queries), top_k, search)
@@ -69,7 +79,7 @@ def nearest_bits(
             groups,
             count,
             len(some),
-            lambda read: _core.search_packed_bits(some, np.asarray(read(BINARY)), count, threads, None),
+            lambda read, most: _core.search_packed_bits(some, np.asarray(read(BINARY)), most, threads, None),
         )
 
     candidates, _ = by_groups(asked, count, search)
@@ -108,11 +118,11 @@ def nearest_int8(
     step = max(1, _CONVERTED // layout.dimension) if single else GROUP_ROWS
 
     def of_group(group: Group) -> Found:
-        start, read = group
-        values = np.asarray(read(INT8)) ^ np.uint8(128)
+        values = np.asarray(group.read(INT8)) ^ np.uint8(128)
         blocks = (values[first : first + step].astype(np.float32) @ weights for first in range(0, len(values), step))
-        rows, scores = best_of_scores(np.ascontiguousarray((np.concatenate([*blocks]) + constant).T), count)
-        return rows + start, scores
+        every = np.ascontiguousarray((np.concatenate([*blocks]) + constant).T)
+        rows, scores = _counted(group, count, lambda most: best_of_scores(every, most))
+        return rows + group.start, scores
 
     with ThreadPoolExecutor(_core.num_threads(threads) if single else 1) as pool:
         best = _best_of(pool.map(of_group, groups), count, len(queries))
@@ -139,16 +149,37 @@ def _rescored(
 def nearest_scored(queries: Any, groups: Sequence[Group], encoder: Encoder, top_k: int) -> Found:
     """Return the rows nearest to sparse or many vectors by the `similarity` of their encoder, and their scores."""
 
-    def of_group(read: Callable[[str], Any]) -> Found:
-        return best_of_scores(encoder.similarity(queries, read("")), top_k)
+    def of_group(read: Callable[[str], Any], most: int) -> Found:
+        return best_of_scores(encoder.similarity(queries, read("")), most)
 
     return _best(groups, top_k, len(queries), of_group)
 
 
-def _best(groups: Sequence[Group], top_k: int, queries: int, search: Callable[[Callable[[str], Any]], Found]) -> Found:
-    """Search each group, and return the best rows of all."""
-    each = ((start, search(read)) for start, read in groups)
+def _best(
+    groups: Sequence[Group], top_k: int, queries: int, search: Callable[[Callable[[str], Any], int], Found]
+) -> Found:
+    """Search each group, and return the best rows of all; `search` gets the number of rows to find."""
+    each = ((group.start, _counted(group, top_k, partial(search, group.read))) for group in groups)
     return _best_of(((rows + start, scores) for start, (rows, scores) in each), top_k, queries)
+
+
+def _counted(group: Group, top_k: int, search: Callable[[int], Found]) -> Found:
+    """Return the best rows of a group that count, of all that `search` finds.
+
+    More are searched for than are wanted, and more again while a query has too few that count.
+    """
+    if not len(group.replaced):
+        return search(top_k)
+    most = 2 * top_k + 8
+    while True:
+        rows, scores = search(most)
+        counts = ~np.isin(rows, group.replaced)
+        least = int(counts.sum(axis=1).min(initial=most))
+        if least >= top_k or rows.shape[1] < most:
+            break
+        most *= 4
+    order = np.argsort(~counts, axis=1, kind="stable")[:, : min(top_k, least)]
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
 def _best_of(each: Iterable[Found], top_k: int, queries: int) -> Found:
@@ -161,12 +192,12 @@ def _best_of(each: Iterable[Found], top_k: int, queries: int) -> Found:
 
 def _taken(groups: Sequence[Group], rows: npt.NDArray[np.int64], column: str) -> npt.NDArray[Any]:
     """Return the vectors of some rows, which rise."""
-    starts = np.array([start for start, _ in groups])
+    starts = np.array([group.start for group in groups])
     group_of = np.searchsorted(starts, rows, side="right") - 1
     parts = []
     for group in np.unique(group_of).tolist():
-        start, read = groups[group]
-        parts.append(np.asarray(read(column))[rows[group_of == group] - start])
+        own = groups[group]
+        parts.append(np.asarray(own.read(column))[rows[group_of == group] - own.start])
     return np.concatenate(parts)
 
 

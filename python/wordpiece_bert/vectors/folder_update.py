@@ -3,6 +3,10 @@
 Parts never change. New ones are written into the folder `UNFINISHED`, where they wait. At the end they get their places
 in the folder, the list of parts is replaced in one step, and parts that it no longer has are removed. A process that is
 killed leaves parts that no list has: the next run finds them by their metadata, and takes their rows as known.
+
+An update writes what is new. Rows that are replaced or deleted stay where they are, and a small file has their numbers;
+once they are a fifth of the folder, the parts with such rows are written again without them. Small parts are joined
+with what is new where they are no larger, so that few small parts remain, and a row is seldom written again.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from wordpiece_bert._internal.signals import telling, uninterrupted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 from wordpiece_bert.vectors.forms import form_of, ranges_of
-from wordpiece_bert.vectors.known_rows import compare, text_hashes
+from wordpiece_bert.vectors.known_rows import Known, compare, text_hashes
 from wordpiece_bert.vectors.layout import (
     CHUNK,
     END,
@@ -32,10 +36,12 @@ from wordpiece_bert.vectors.layout import (
     Layout,
     Listing,
     Part,
+    is_replaced_name,
     parse_record,
     part_number,
     read_listing,
     write_listing,
+    write_replaced,
 )
 from wordpiece_bert.vectors.part_collector import Collector, is_small
 from wordpiece_bert.vectors.part_files import MappedPart
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert.tokenizer.corpus.part_records import PartRecord
     from wordpiece_bert.vectors.documents import Documents
     from wordpiece_bert.vectors.known_rows import Comparison
 
@@ -56,6 +63,10 @@ TEXTS = 1 << 10
 TEXTS_FOR_RANGES = 1 << 12
 # The first time fewer, and twice as many while that takes few seconds: what is lost when the program is interrupted.
 _FIRST_TEXTS = 1 << 6
+#: Parts with replaced rows are written again when one row of so many is replaced.
+REPLACED_SHARE = 5
+#: Small parts of at most so many bytes, or a 64th of the folder, are joined with what an update adds.
+JOINED_BYTES = 1 << 20
 _QUICK_SECONDS = 1.0
 
 
@@ -123,6 +134,9 @@ def write_folder(
     prune: bool,
     planned: Callable[[UpdatePlan], object],
     done: Callable[[int, list[Any]], object],
+    part: PartRecord | None = None,
+    first_texts: Callable[[], list[str]] | None = None,
+    compact: bool = False,
 ) -> Listing:
     """Write the vectors of documents into a folder.
 
@@ -142,6 +156,12 @@ def write_folder(
         Called once with the `UpdatePlan`, before anything is computed.
     done : callable
         Called with the number of documents embedded so far, and the ids of those truncated among the last.
+    part : PartRecord, optional
+        Which part of which call the folder is.
+    first_texts : callable, optional
+        Returns the texts from which the ranges of 8-bit numbers come, if these are not the first of `documents`.
+    compact : bool, default False
+        Whether no file may have replaced rows afterwards.
 
     Returns
     -------
@@ -161,22 +181,25 @@ def write_folder(
         if listing is not None:
             layout = replace(layout, loading=listing.layout.loading)
         try:
-            parts, finished = _parts(folder, listing, layout)
+            parts = _parts(folder, listing, layout)
             ranges = _ranges(parts, listing)
-            compared = compare(documents, layout, parts, finished, prune=prune)
+            compared = compare(documents, layout, parts, prune=prune)
             counts = {name: getattr(compared, name) for name in UpdatePlan.__dataclass_fields__ if name != "prune"}
             planned(UpdatePlan(**counts, prune=prune))
+            if ranges is None and first_texts is not None and compared.embed.any():
+                ranges = ranges_of(embed(first_texts()).vectors).tolist()
             (folder / UNFINISHED).mkdir(exist_ok=True)
             run = _Run(folder, documents, layout, ranges, parts, compared)
             stack.callback(run.close)
             with telling(run.keep):
                 run.embed(embed, done)
-                final = run.rest()
+                final = run.rest(compact=compact)
         except BaseException:
             with suppress(OSError):  # it has parts, which the next run takes
                 (folder / UNFINISHED).rmdir()
             raise
-        return _commit(folder, layout, run.ranges, final)
+        before = None if listing is None else listing.replaced
+        return _commit(folder, Listing(layout, run.ranges, (), part, before), final)
 
 
 def _listing_before(folder: Path, layout: Layout, *, update: bool) -> Listing | None:
@@ -201,19 +224,20 @@ def _listing_before(folder: Path, layout: Layout, *, update: bool) -> Listing | 
     return listing
 
 
-def _parts(folder: Path, listing: Listing | None, layout: Layout) -> tuple[list[MappedPart], list[bool]]:
-    """Return the parts of a folder in the order of their numbers, and which of them are listed.
+def _parts(folder: Path, listing: Listing | None, layout: Layout) -> list[Known]:
+    """Return the parts of a folder in the order of their numbers.
 
     Parts of an interrupted run that are of something else are removed.
     """
-    listed = {part.file for part in listing.parts} if listing else set()
+    replaced = listing.replaced_rows(folder) if listing else []
+    listed = {part.file: rows for part, rows in zip(listing.parts, replaced, strict=True)} if listing else {}
     ranges = listing.ranges if listing else None
-    found: list[tuple[int, MappedPart, bool]] = []
+    found: list[Known] = []
     homes = [folder, *([folder / UNFINISHED] if (folder / UNFINISHED).is_dir() else [])]
     paths = sorted(
         (number, path) for home in homes for path in home.iterdir() if (number := part_number(path.name)) is not None
     )
-    for number, path in paths:
+    for _, path in paths:
         is_listed = path.parent == folder and path.name in listed
         part = MappedPart(path)
         if not is_listed:
@@ -222,11 +246,11 @@ def _parts(folder: Path, listing: Listing | None, layout: Layout) -> tuple[list[
             if known is None or known.differences(layout) or own_ranges != ranges:
                 path.unlink()
                 continue
-        found.append((number, part, is_listed))
-    if len(listed) != sum(is_listed for *_, is_listed in found):
-        missing = sorted(listed - {part.path.name for _, part, is_listed in found if is_listed})
+        found.append(Known(part, is_listed, listed[path.name] if is_listed else np.zeros(0, np.int64)))
+    missing = sorted(listed.keys() - {known.part.path.name for known in found if known.is_listed})
+    if missing:
         raise InputError(f"{folder}: the part {missing[0]} is missing: restore it, or make the folder again")
-    return [part for _, part, _ in found], [is_listed for *_, is_listed in found]
+    return found
 
 
 def _record(part: MappedPart) -> tuple[Layout | None, list[list[float]] | None]:
@@ -238,11 +262,35 @@ def _record(part: MappedPart) -> tuple[Layout | None, list[list[float]] | None]:
         return None, None
 
 
-def _ranges(parts: list[MappedPart], listing: Listing | None) -> list[list[float]] | None:
+def _ranges(parts: list[Known], listing: Listing | None) -> list[list[float]] | None:
     """Return the ranges of the 8-bit numbers that there are already."""
     if listing is not None:
         return listing.ranges
-    return next((ranges for part in parts if (ranges := _record(part)[1]) is not None), None)
+    return next((ranges for known in parts if (ranges := _record(known.part)[1]) is not None), None)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A part, and what becomes of its rows."""
+
+    part: MappedPart
+    #: The rows that stay, and those that get other fields, [rows]; and the document of each of the latter.
+    stays: npt.NDArray[np.bool_]
+    refreshed: npt.NDArray[np.bool_]
+    sources: npt.NDArray[np.int64]
+    is_listed: bool
+    #: Whether its first row belongs to the last document of the part before; both are copied, or none.
+    goes_on: bool
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that stay."""
+        return int(np.count_nonzero(self.stays))
+
+    @property
+    def replaced(self) -> npt.NDArray[np.int64]:
+        """The numbers of the rows that do not stay."""
+        return np.flatnonzero(~self.stays)
 
 
 class _Run:
@@ -260,12 +308,18 @@ class _Run:
         documents: Documents,
         layout: Layout,
         ranges: list[list[float]] | None,
-        parts: list[MappedPart],
+        parts: list[Known],
         compared: Comparison,
     ) -> None:
         self._pyarrow = pyarrow = import_pyarrow("writing a folder of vectors")
         self._folder, self._documents, self._layout = folder, documents, layout
-        self._parts, self._compared = parts, compared
+        self._compared = compared
+        self._known = [
+            _Held(known.part, stays, refreshed, sources, known.is_listed, goes_on)
+            for known, stays, refreshed, sources, goes_on in zip(
+                parts, compared.stays, compared.refreshed, compared.sources, compared.goes_on, strict=True
+            )
+        ]
         self._form = form_of(layout)
         self.ranges = ranges
         positions = [
@@ -283,7 +337,7 @@ class _Run:
                 pyarrow.field(HASH, pyarrow.binary(32), nullable=False),
             ]
         )
-        numbers = [number for part in parts if (number := part_number(part.path.name)) is not None]
+        numbers = [number for known in parts if (number := part_number(known.part.path.name)) is not None]
         self._number = max(numbers, default=-1) + 1
         self._collector: Collector | None = None
         self._embedded = 0
@@ -379,62 +433,111 @@ class _Run:
             columns[self._layout.text_column] = pyarrow.array(pieces, pyarrow.string())
         return pyarrow.table([columns[name] for name in self._schema.names], schema=self._schema)
 
-    def rest(self) -> list[MappedPart]:
-        """Copy the rows that stay of parts which others leave, join small parts, and return the parts of the folder."""
-        whole, left = [], []
-        for part, stays, refreshed in zip(self._parts, self._compared.stays, self._compared.refreshed, strict=True):
-            if stays.all():
-                whole.append(part)
-            elif stays.any() or refreshed.any():
-                left.append(part)
-        made = [] if self._collector is None else self._collector.parts
-        small = [part for part in [*whole, *made] if is_small(part)]
-        if left or len(small) > 1:
-            own = {part.path: i for i, part in enumerate(self._parts)}
-            for part in sorted([*left, *small], key=lambda one: part_number(one.path.name) or 0):
-                self._copy(part, own.get(part.path))
-            collector = self._collected()
-            collector.flush()
-            whole = [part for part in whole if part not in small]
-            made = [part for part in collector.parts if part not in small]
-        return [*whole, *made]
+    def rest(self, *, compact: bool = False) -> list[_Held]:
+        """Write the rows with other fields, join small parts, and return the parts of the folder."""
+        made = [] if self._collector is None else list(self._collector.parts)
+        units = _units([*self._known, *(_whole(part, self._layout) for part in made)])
+        kept = [unit for unit in units if any(held.rows for held in unit)]
+        copied = self._joined(kept, compact=compact)
+        has_refreshed = any(held.refreshed.any() for held in self._known)
+        if copied or has_refreshed:
+            for held in (held for unit in copied for held in unit):
+                self._copy(held.part, held.stays)
+            for held in self._known:
+                self._copy(held.part, held.refreshed, held.sources)
+            self._collected().flush()
+            new = [part for part in self._collected().parts if part not in made]
+        else:
+            new = []
+        again = {id(unit) for unit in copied}
+        stay = [held for unit in kept if id(unit) not in again for held in unit if held.rows]
+        return [*stay, *(_whole(part, self._layout) for part in new)]
 
-    def _copy(self, part: MappedPart, index: int | None) -> None:
-        """Write the rows of a part that stay, and those with other fields."""
-        pyarrow, compared = self._pyarrow, self._compared
-        all_rows = np.ones(part.rows, np.bool_)
-        stays = all_rows if index is None else compared.stays[index]
-        refreshed = ~all_rows if index is None else compared.refreshed[index]
-        sources = np.zeros(part.rows, np.int64)
-        if index is not None:
-            sources[refreshed] = compared.sources[index]
+    def _joined(self, units: list[list[_Held]], *, compact: bool) -> list[list[_Held]]:
+        """Choose the parts whose rows are written again.
+
+        These are the small ones of this run, if there are several; listed ones no larger than what has come together so
+        far, from the newest on; and once replaced rows are a fifth of all, the parts that have such rows.
+        """
+        rows = sum(held.part.rows for unit in units for held in unit)
+        alive = sum(held.rows for unit in units for held in unit)
+        size = sum(held.part.size for unit in units for held in unit)
+        refreshed = sum(int(np.count_nonzero(held.refreshed)) for held in self._known)
+        joins_all = bool(rows > alive) and (compact or (rows - alive) * REPLACED_SHARE > rows)
+        has_replaced = [joins_all and any(len(held.replaced) for held in unit) for unit in units]
+        chosen = [unit for unit, joins in zip(units, has_replaced, strict=True) if joins]
+        small = [
+            unit
+            for unit, joins in zip(units, has_replaced, strict=True)
+            if not joins and all(is_small(held.part) for held in unit)
+        ]
+        pool = [unit for unit in small if not any(held.is_listed for held in unit)]
+        together = refreshed + sum(held.rows for unit in pool for held in unit)
+        most = max(JOINED_BYTES, size // 64)
+        for unit in reversed([unit for unit in small if any(held.is_listed for held in unit)]):
+            own = sum(held.rows for held in unit)
+            if own > together or sum(held.part.size for held in unit) > most:
+                break
+            pool.append(unit)
+            together += own
+        if chosen or len(pool) + (refreshed > 0) > 1:
+            chosen += pool
+        numbers = {id(unit) for unit in chosen}
+        return [unit for unit in units if id(unit) in numbers]
+
+    def _copy(
+        self, part: MappedPart, flags: npt.NDArray[np.bool_], sources: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        """Write rows of a part, with the fields of the documents `sources` if they are given."""
+        pyarrow = self._pyarrow
+        done = 0
         for group in range(part.groups):
             rows = slice(int(part.starts[group]), int(part.starts[group + 1]))
-            if not (stays[rows] | refreshed[rows]).any():
+            count = int(np.count_nonzero(flags[rows]))
+            if not count:
                 continue
-            table = part.group(group, self._schema.names).cast(self._schema)
-            self._collected().append(table.filter(pyarrow.array(stays[rows])))
-            if refreshed[rows].any():
-                changed = table.filter(pyarrow.array(refreshed[rows]))
-                fields = compared.fields.take(pyarrow.array(sources[rows][refreshed[rows]]))
+            table = part.group(group, self._schema.names).cast(self._schema).filter(pyarrow.array(flags[rows]))
+            if sources is not None:
+                fields = self._compared.fields.take(pyarrow.array(sources[done : done + count]))
                 for name in fields.column_names:
                     at = self._schema.get_field_index(name)
-                    changed = changed.set_column(at, self._schema.field(name), fields.column(name))
-                self._collected().append(changed)
+                    table = table.set_column(at, self._schema.field(name), fields.column(name))
+            done += count
+            self._collected().append(table)
 
 
-def _commit(folder: Path, layout: Layout, ranges: list[list[float]] | None, parts: list[MappedPart]) -> Listing:
+def _whole(part: MappedPart, layout: Layout) -> _Held:
+    """Return a part that was just written, of which all rows stay."""
+    none = np.zeros(part.rows, np.bool_)
+    goes_on = layout.chunks is not None and part.rows > 0 and part.group(0, [CHUNK]).column(0)[0].as_py() > 0
+    return _Held(part, ~none, none, np.zeros(0, np.int64), is_listed=False, goes_on=goes_on)
+
+
+def _units(parts: list[_Held]) -> list[list[_Held]]:
+    """Return parts with those that go on with their last document."""
+    found: list[list[_Held]] = []
+    for held in parts:
+        if held.goes_on and found:
+            found[-1].append(held)
+        else:
+            found.append([held])
+    return found
+
+
+def _commit(folder: Path, listing: Listing, parts: list[_Held]) -> Listing:
     """Put the parts in their places, replace the list, and remove what it no longer has."""
-    listing = Listing(layout, ranges, tuple(Part(part.path.name, part.rows, part.size, part.footer) for part in parts))
+    listed = tuple(Part(held.part.path.name, held.part.rows, held.part.size, held.part.footer) for held in parts)
     sync_folder(folder / UNFINISHED)
     with uninterrupted():
-        for part in parts:
-            if part.path.parent != folder:
-                part.path.rename(folder / part.path.name)
+        for held in parts:
+            if held.part.path.parent != folder:
+                held.part.path.rename(folder / held.part.path.name)
+        replaced = write_replaced(folder, [held.replaced for held in parts], listed, listing.replaced)
+        listing = replace(listing, parts=listed, replaced=replaced)
         write_listing(folder, listing)
-        kept = {part.file for part in listing.parts}
+        kept = {part.file for part in listed} | ({replaced.file} if replaced else set())
         for path in list(folder.iterdir()):
-            if part_number(path.name) is not None and path.name not in kept:
+            if (part_number(path.name) is not None or is_replaced_name(path.name)) and path.name not in kept:
                 path.unlink()
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         sync_folder(folder)

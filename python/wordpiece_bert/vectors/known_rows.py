@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.vectors.layout import Layout
     from wordpiece_bert.vectors.part_files import MappedPart
 
-__all__ = ["Comparison", "compare", "text_hashes"]
+__all__ = ["Comparison", "Known", "compare", "text_hashes"]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -31,6 +30,17 @@ def text_hashes(texts: Sequence[str]) -> npt.NDArray[np.uint8]:
     """Return the SHA-256 of texts in UTF-8, [n, 32]."""
     digests = b"".join(sha256(text.encode()).digest() for text in texts)
     return np.frombuffer(digests, np.uint8).reshape(len(texts), 32)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A part with rows that are known."""
+
+    part: MappedPart
+    #: Whether the folder's list has it; rows of others count only if they belong to a document.
+    is_listed: bool
+    #: The numbers of its rows that were replaced or deleted.
+    replaced: Rows
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,8 @@ class Comparison:
     #: For each part the rows whose text stays and whose fields do not, [rows], and the document of each of them.
     refreshed: list[Flags]
     sources: list[Rows]
+    #: For each part whether its first row goes on with the chunks of a document of the part before.
+    goes_on: list[bool]
     #: The ids and kept fields of the documents, without their texts.
     fields: Any
     #: How many documents are new, have another text, only other fields, or none of these; and how many of the folder
@@ -55,10 +67,8 @@ class Comparison:
     gone: int
 
 
-def compare(
-    documents: Documents, layout: Layout, parts: Sequence[MappedPart], finished: Sequence[bool], *, prune: bool
-) -> Comparison:
-    """Compare documents with the rows of parts.
+def compare(documents: Documents, layout: Layout, parts: Sequence[Known], *, prune: bool) -> Comparison:
+    """Compare documents with the rows of parts, of which one at a time is in memory.
 
     Parameters
     ----------
@@ -66,10 +76,8 @@ def compare(
         The documents as they are now.
     layout : Layout
         What the parts are.
-    parts : sequence of MappedPart
+    parts : sequence of Known
         The parts, in the order in which they were written: of rows with equal ids the last one counts.
-    finished : sequence of bool
-        Whether each part is listed in the folder; rows of others count only if they belong to a document.
     prune : bool
         Whether rows whose id is not among the documents go.
 
@@ -82,67 +90,114 @@ def compare(
     fields, hashes = _read(pyarrow, documents)
     ids = fields.column(layout.id_column).combine_chunks()
     _check_unique(pyarrow, ids, layout.id_column)
-    compared = [name for name in layout.keep if name != layout.text_column]
-    columns = [layout.id_column, *compared, HASH, *([CHUNK] if layout.chunks else [])]
-    for part in parts:
+    for known in parts:
         for field in documents.schema:
-            if part.schema.field(field.name).type != field.type:
-                raise InputError(
-                    f"the column {field.name!r} is {field.type}, but {part.schema.field(field.name).type} in the folder"
-                )
-    tables = [part.table(columns) for part in parts]
-    sizes = [part.rows for part in parts]
-    if not sum(sizes):
-        none = [np.zeros(size, np.bool_) for size in sizes]
-        empty = [np.zeros(0, np.int64) for _ in sizes]
-        embed = np.ones(len(ids), np.bool_)
-        return Comparison(embed, none, none, empty, fields, len(ids), 0, 0, 0, 0)
-    known = pyarrow.concat_tables(tables)
-    # The first row of each document, and the document of each row.
-    is_first = known.column(CHUNK).to_numpy() == 0 if layout.chunks else np.ones(len(known), np.bool_)
-    firsts = np.flatnonzero(is_first)
-    document_of = np.cumsum(is_first) - 1
-    known = known.take(pyarrow.array(firsts)) if layout.chunks else known
-    known_ids = known.column(layout.id_column).combine_chunks()
-    last = _last_of_equal(pyarrow, known_ids)
-    alive = np.flatnonzero(last)
-    listed = np.repeat(np.asarray(finished, np.bool_), sizes)[firsts]
-
-    at = _positions(pyarrow, ids, known_ids.take(pyarrow.array(alive)))
-    found = np.flatnonzero(at >= 0)  # documents
-    row = alive[at[found]]  # their documents in the parts
-    same_text = (_bytes_of(known.column(HASH))[row] == hashes[found]).all(axis=1)
-    same = same_text.copy()
-    for name in compared:
-        before = known.column(name).combine_chunks().take(pyarrow.array(row))
-        same &= _equal(pyarrow, before, fields.column(name).combine_chunks().take(pyarrow.array(found)))
-
-    source = np.full(len(firsts), -1, np.int64)
-    source[row] = found
-    gone = listed & (_positions(pyarrow, known_ids, ids) < 0)
-    stays = np.zeros(len(firsts), np.bool_)
-    stays[row[same]] = True
-    if not prune:
-        stays |= gone
-    refreshed = np.zeros(len(firsts), np.bool_)
-    refreshed[row[same_text & ~same]] = True
+            kind = known.part.schema.field(field.name).type
+            if kind != field.type:
+                raise InputError(f"the column {field.name!r} is {field.type}, but {kind} in the folder")
+    # Of each row its document in the parts, counted through all parts; of each document its first row.
+    owners: list[Rows] = []
+    firsts: list[Rows] = []
+    source = _Growing(np.int64)  # of each document in the parts the one now, −1 for none
+    listed = _Growing(np.bool_)  # whether it is listed and not among those now
+    at = np.full(len(ids), -1, np.int64)  # of each document now the one in the parts
+    for known in parts:
+        first, owner = _documents_of(known.part, layout)
+        counted = np.ones(known.part.rows, np.bool_)
+        counted[known.replaced] = False
+        own = known.part.table([layout.id_column]).column(0).combine_chunks().take(pyarrow.array(first))
+        position = _positions(pyarrow, own, ids)
+        position[~counted[first]] = -1
+        matched = np.flatnonzero(position >= 0)
+        at[position[matched]] = matched + source.count
+        owners.append(owner + source.count)
+        firsts.append(first)
+        listed.append(counted[first] & (position < 0) & known.is_listed)
+        source.append(position)
+    found = np.flatnonzero(at >= 0)
+    same_text, same = _equal_rows(pyarrow, parts, firsts, at[found], fields.take(pyarrow.array(found)), hashes[found])
+    stays = np.zeros(source.count, np.bool_) if prune else listed.array.copy()
+    stays[at[found[same]]] = True
+    refreshed = np.zeros(source.count, np.bool_)
+    refreshed[at[found[same_text & ~same]]] = True
     embed = np.ones(len(ids), np.bool_)
     embed[found[same_text]] = False
-    bounds = np.cumsum([0, *sizes])
-    rows = [slice(int(start), int(end)) for start, end in itertools.pairwise(bounds)]
-    refreshed_rows = [refreshed[document_of[some]] for some in rows]
+    flags: list[tuple[Flags, Flags]] = []
+    for known, owner in zip(parts, owners, strict=True):
+        counted = owner >= 0
+        counted[known.replaced] = False
+        flags.append((stays[owner] & counted, refreshed[owner] & counted) if source.count else (counted, counted))
     return Comparison(
         embed,
-        [stays[document_of[some]] for some in rows],
-        refreshed_rows,
-        [source[document_of[some]][flags] for some, flags in zip(rows, refreshed_rows, strict=True)],
+        [one for one, _ in flags],
+        [one for _, one in flags],
+        [source.array[owner][some] for owner, (_, some) in zip(owners, flags, strict=True)],
+        [bool(len(owner)) and (not len(first) or first[0] > 0) for owner, first in zip(owners, firsts, strict=True)],
         fields,
         new=len(ids) - len(found),
         changed=int((~same_text).sum()),
         other_fields=int((same_text & ~same).sum()),
         unchanged=int(same.sum()),
-        gone=int(gone.sum()),
+        gone=int(listed.array.sum()),
     )
+
+
+class _Growing:
+    """An array that is made of pieces."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._pieces: list[npt.NDArray[Any]] = [np.zeros(0, dtype)]
+        self.count = 0
+
+    def append(self, piece: npt.NDArray[Any]) -> None:
+        """Add a piece at the end."""
+        self._pieces.append(piece)
+        self.count += len(piece)
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """The pieces as one array."""
+        if len(self._pieces) > 1:
+            self._pieces = [np.concatenate(self._pieces)]
+        return self._pieces[0]
+
+
+def _documents_of(part: MappedPart, layout: Layout) -> tuple[Rows, Rows]:
+    """Return the first row of each document of a part, and the document of each row; −1 if it began before the part."""
+    if not layout.chunks:
+        return np.arange(part.rows), np.arange(part.rows)
+    is_first = part.table([CHUNK]).column(0).to_numpy() == 0
+    return np.flatnonzero(is_first), np.cumsum(is_first) - 1
+
+
+def _equal_rows(
+    pyarrow: Any, parts: Sequence[Known], firsts: list[Rows], rows: Rows, fields: Any, hashes: npt.NDArray[np.uint8]
+) -> tuple[Flags, Flags]:
+    """Compare documents with their first rows in the parts: whether the texts are the same, and everything.
+
+    Only the row groups that have such rows are read.
+    """
+    same_text, same = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+    compared = list(fields.column_names[1:])
+    bounds = np.cumsum([0, *map(len, firsts)])
+    for number, known in enumerate(parts):
+        own = np.flatnonzero((rows >= bounds[number]) & (rows < bounds[number + 1]))
+        if not len(own):
+            continue
+        first = firsts[number][rows[own] - bounds[number]]
+        groups = np.searchsorted(known.part.starts, first, side="right") - 1
+        for group in np.unique(groups).tolist():
+            some = own[groups == group]
+            places = pyarrow.array(first[groups == group] - known.part.starts[group])
+            table = known.part.group(group, [HASH, *compared]).take(places)
+            equal = (_bytes_of(table.column(HASH)) == hashes[some]).all(axis=1)
+            same_text[some] = equal
+            now = fields.take(pyarrow.array(some))
+            for name in compared:
+                columns = (one.column(name).combine_chunks() for one in (table, now))
+                equal = equal & _equal(pyarrow, *columns)
+            same[some] = equal
+    return same_text, same
 
 
 def _read(pyarrow: Any, documents: Documents) -> tuple[Any, npt.NDArray[np.uint8]]:

@@ -6,20 +6,29 @@ step, so a reader sees the parts of one state. `UNFINISHED` is a folder in it wi
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.atomic_file import sync_folder, write_text
+import numpy as np
+
+from wordpiece_bert._internal.atomic_file import sync_folder, write_bytes, write_text
 from wordpiece_bert._internal.safe_json import parse_json, quoted, read_object
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.corpus.part_records import PartRecord
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 from wordpiece_bert.vectors.reloading import LOADING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import numpy.typing as npt
+
+    from wordpiece_bert.vectors.part_files import MappedPart
 
 __all__ = [
     "BINARY",
@@ -41,19 +50,22 @@ __all__ = [
     "Layout",
     "Listing",
     "Part",
+    "Replaced",
+    "is_replaced_name",
     "parse_record",
     "part_name",
     "part_number",
     "read_listing",
     "record_of",
     "write_listing",
+    "write_replaced",
 ]
 
 #: The list of parts, and the folder of those that are not in it yet.
 LISTING = "vectors.json"
 UNFINISHED = ".unfinished"
-#: The version of the format.
-VERSION = 1
+#: The version of the format, and of folders with replaced rows, which earlier programs would show.
+VERSION, VERSION_WITH_REPLACED = 1, 2
 
 #: The kinds of vectors: one for a text, its numbers other than 0, or one for each of its tokens.
 DENSE, SPARSE, MULTI_VECTOR = "dense", "sparse", "multi_vector"
@@ -74,6 +86,7 @@ RESERVED = frozenset(
 
 #: The key of the layout in the metadata of a part.
 RECORD_KEY = "wordpiece_bert.vectors"
+_REPLACED = re.compile(r"replaced-\d{6,}\.npy")
 _PART = re.compile(r"part-(\d{6,})\.parquet")
 _LARGEST_LISTING = 100_000_000
 
@@ -172,6 +185,24 @@ class Part:
     #: The SHA-256 of the end of the file, which says where everything is: damage there could end the process.
     footer: str
 
+    def check(self, found: MappedPart) -> None:
+        """Raise an `InputError` if a file is not the part."""
+        if (found.rows, found.size, found.footer) != (self.rows, self.bytes, self.footer):
+            raise InputError(f"{found.path}: another program has changed it: make the folder again")
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A file with the numbers of the rows that later parts replace, or that were deleted: a ``.npy``, rising.
+
+    The rows of all parts are counted, in the order of the list.
+    """
+
+    file: str
+    rows: int
+    #: The SHA-256 of the file.
+    digest: str
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -181,11 +212,47 @@ class Listing:
     #: The lowest and the highest value of each dimension, with which 8-bit numbers were made; None without such.
     ranges: list[list[float]] | None
     parts: tuple[Part, ...]
+    #: Which part of which call the folder is; None if it is whole.
+    part: PartRecord | None = None
+    #: The rows of the parts that do not count; None if all do.
+    replaced: Replaced | None = None
 
     @property
     def rows(self) -> int:
-        """The number of rows of all parts."""
-        return sum(part.rows for part in self.parts)
+        """The number of rows of all parts that count."""
+        return sum(part.rows for part in self.parts) - (self.replaced.rows if self.replaced else 0)
+
+    def replaced_rows(self, folder: Path) -> list[npt.NDArray[np.int64]]:
+        """Read, for each part, the numbers of its rows that do not count.
+
+        Raises
+        ------
+        InputError
+            The file is not as it was written.
+        FileNotFoundError
+            It does not exist.
+        """
+        bounds = np.cumsum([0, *(part.rows for part in self.parts)])
+        rows = np.zeros(0, np.int64)
+        if self.replaced is not None:
+            path = folder / self.replaced.file
+            content = path.read_bytes()
+            if sha256(content).hexdigest() != self.replaced.digest:
+                raise InputError(f"{path}: another program has changed it: make the folder again")
+            rows = _checked_rows(path, content, self.replaced.rows, int(bounds[-1]))
+        places = np.searchsorted(rows, bounds)
+        return [rows[places[i] : places[i + 1]] - bounds[i] for i in range(len(self.parts))]
+
+
+def _checked_rows(path: Path, content: bytes, count: int, most: int) -> npt.NDArray[np.int64]:
+    """Read numbers of rows that rise; an `InputError` if they are others."""
+    try:
+        rows = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError) as cause:
+        raise InputError(f"{path}: is damaged: {cause}; make the folder again") from cause
+    if rows.shape != (count,) or rows.dtype.kind != "u" or (rows[1:] <= rows[:-1]).any() or (rows >= most).any():
+        raise InputError(f"{path}: is damaged: its rows are not those of the folder; make the folder again")
+    return np.asarray(rows.astype(np.int64))
 
 
 def part_name(number: int) -> str:
@@ -197,6 +264,27 @@ def part_number(name: str) -> int | None:
     """Return the number of a part by the name of its file; None for other names."""
     found = _PART.fullmatch(name)
     return int(found[1]) if found else None
+
+
+def write_replaced(
+    folder: Path, rows: Sequence[npt.NDArray[np.int64]], parts: Sequence[Part], before: Replaced | None
+) -> Replaced | None:
+    """Write the numbers of the rows of each part that do not count; None if all do."""
+    bounds = np.cumsum([0, *(part.rows for part in parts)])
+    found = np.concatenate([np.zeros(0, np.int64), *(one + bounds[i] for i, one in enumerate(rows))])
+    if not len(found):
+        return None
+    content = io.BytesIO()
+    np.save(content, found.astype(np.uint32 if bounds[-1] < 2**32 else np.uint64), allow_pickle=False)
+    number = 0 if before is None else int(before.file[len("replaced-") : -len(".npy")]) + 1
+    name = f"replaced-{number:06}.npy"
+    write_bytes(folder / name, content.getvalue())
+    return Replaced(name, len(found), sha256(content.getvalue()).hexdigest())
+
+
+def is_replaced_name(name: str) -> bool:
+    """Return whether a file has the numbers of replaced rows, by its name."""
+    return _REPLACED.fullmatch(name) is not None
 
 
 def read_listing(folder: Path) -> Listing:
@@ -217,22 +305,29 @@ def read_listing(folder: Path) -> Listing:
             message = f"has no {LISTING}: it is not a folder of vectors that `wordpiece-bert embed` wrote"
         raise InputError(f"{folder}: {message}")
     content = read_object(path, InputError, max_bytes=_LARGEST_LISTING)
-    if content.get("version") != VERSION:
+    if content.get("version") not in (VERSION, VERSION_WITH_REPLACED):
         raise InputError(
-            f"{path}: has the version {quoted(content.get('version'))}, not {VERSION}: it was written by another "
-            "version of wordpiece-bert"
+            f"{path}: has the version {quoted(content.get('version'))}, not {VERSION} or {VERSION_WITH_REPLACED}: it "
+            "was written by another version of wordpiece-bert"
         )
     try:
         parts = tuple(Part(**part) for part in content["parts"])
         ranges = content["ranges"]
         _check_ranges(path, ranges)
         layout = content["layout"]
+        replaced = None if content.get("replaced") is None else Replaced(**content["replaced"])
     except (KeyError, TypeError) as cause:
         raise InputError(f"{path}: is malformed: {cause}") from cause
     for part in parts:
         if part_number(str(part.file)) is None or type(part.rows) is not int or type(part.bytes) is not int:
             raise InputError(f"{path}: is malformed: {quoted(part)} is no part")
-    found = Listing(Layout.from_json(layout, str(path)), ranges, parts)
+    record = content.get("part")
+    part = None if record is None else PartRecord.from_json(record, str(path))
+    found = Listing(Layout.from_json(layout, str(path)), ranges, parts, part, replaced)
+    if replaced is not None and (
+        not is_replaced_name(str(replaced.file)) or type(replaced.rows) is not int or found.rows < 0
+    ):
+        raise InputError(f"{path}: is malformed: {quoted(replaced)} are no replaced rows")
     has_small = "int8" in found.layout.precisions
     if (ranges is None and has_small and parts) or (ranges is not None and not has_small):
         raise InputError(f"{path}: is malformed: there are ranges without 8-bit numbers, or these without ranges")
@@ -255,11 +350,13 @@ def _check_ranges(path: Path, ranges: Any) -> None:
 def write_listing(folder: Path, listing: Listing) -> None:
     """Replace ``vectors.json`` in one step; afterwards the parts that it lists are the folder's."""
     content = {
-        "version": VERSION,
+        "version": VERSION if listing.replaced is None else VERSION_WITH_REPLACED,
         "rows": listing.rows,
         "layout": listing.layout.to_json(),
         "ranges": listing.ranges,
         "parts": [asdict(part) for part in listing.parts],
+        **({} if listing.part is None else {"part": listing.part.to_json()}),
+        **({} if listing.replaced is None else {"replaced": asdict(listing.replaced)}),
     }
     write_text(folder / LISTING, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     sync_folder(folder)

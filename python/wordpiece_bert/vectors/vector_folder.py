@@ -21,9 +21,12 @@ from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
+from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 from wordpiece_bert.vectors.document_vectors import contents_of
 from wordpiece_bert.vectors.fields import Fields
 from wordpiece_bert.vectors.folder_search import (
+    Group,
     check_queries_fit,
     nearest_bits,
     nearest_in_groups,
@@ -32,6 +35,7 @@ from wordpiece_bert.vectors.folder_search import (
 )
 from wordpiece_bert.vectors.forms import form_of
 from wordpiece_bert.vectors.layout import CHUNK, DENSE, END, HASH, PRECISIONS, START, read_listing
+from wordpiece_bert.vectors.merging import joined_listing
 from wordpiece_bert.vectors.part_files import MappedPart
 from wordpiece_bert.vectors.reloading import load_again
 
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.sentence.nearest_rows import Found
-    from wordpiece_bert.vectors.folder_search import Group
+    from wordpiece_bert.vectors.layout import Listing
 
 __all__ = ["MODES", "VectorFolder", "open_vectors"]
 
@@ -65,8 +69,8 @@ class VectorFolder:
 
     Parameters
     ----------
-    folder : str or os.PathLike
-        The folder.
+    folder : str, os.PathLike or sequence of these
+        The folder; or all folders that are parts of one, as ``write_vectors(part=...)`` writes them.
     allow_stale : bool, default False
         Whether queries may be encoded by another model than the vectors, with a warning.
     threads : int, optional
@@ -75,7 +79,7 @@ class VectorFolder:
     Attributes
     ----------
     path : Path
-        The folder.
+        The folder, or the first of several.
     model : str
         The name of the model that made the vectors.
     kind : {"dense", "sparse", "multi_vector"}
@@ -107,25 +111,30 @@ class VectorFolder:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, allow_stale: bool = False, threads: int | None = None
+        self,
+        folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        allow_stale: bool = False,
+        threads: int | None = None,
     ) -> None:
-        self.path = Path(folder)
+        folders = [Path(name) for name in listed_files(folder)]
+        self.path = folders[0]
         self._allow_stale = checked_flag("allow_stale", allow_stale)
         self._threads = threads
-        if not self.path.is_dir():
-            raise InputError(f"{self.path}: is not a folder of vectors")
+        for one in folders:
+            if not one.is_dir():
+                raise InputError(f"{one}: is not a folder of vectors")
         for attempt in range(_ATTEMPTS):
-            listing = read_listing(self.path)
             try:
-                self._parts = [MappedPart(self.path / part.file) for part in listing.parts]
+                listing, files, self._replaced = _listed(folders)
+                self._parts = [MappedPart(path) for path in files]
                 break
             except FileNotFoundError as cause:
                 # A writer has replaced the list, and removed parts that the old one has.
-                if attempt == _ATTEMPTS - 1 or read_listing(self.path) == listing:
+                if attempt == _ATTEMPTS - 1:
                     raise InputError(f"{cause.filename}: is missing; restore it, or make the folder again") from cause
         for part, expected in zip(self._parts, listing.parts, strict=True):
-            if (part.rows, part.size, part.footer) != (expected.rows, expected.bytes, expected.footer):
-                raise InputError(f"{part.path}: another program has changed it: make the folder again")
+            expected.check(part)
         own = listing.layout
         positions = (CHUNK, START, END) if own.chunks else ()
         stored = {*form_of(own).plain, own.id_column, *positions, *own.keep, HASH}
@@ -148,7 +157,19 @@ class VectorFolder:
 
     @property
     def files(self) -> list[str]:
-        """The Parquet files, as other programs take them: ``duckdb.read_parquet(folder.files)``."""
+        """The Parquet files, as other programs take them: ``duckdb.read_parquet(folder.files)``.
+
+        Raises
+        ------
+        InputError
+            They have rows that an update has replaced or deleted.
+        """
+        if self._listing.replaced is not None:
+            raise InputError(
+                f"the files of {self.path} have {self._listing.replaced.rows:,} rows that updates have replaced or "
+                "deleted: read batches(), which leaves them out, or update the folder with compact=True, which writes "
+                "its files without them"
+            )
         return [str(part.path) for part in self._parts]
 
     def __len__(self) -> int:
@@ -261,7 +282,9 @@ class VectorFolder:
                 rows, scores = self._nearest(vectors, wanted, precision, rescore_multiplier, used)
                 found = [list(zip(*one, strict=True)) for one in zip(rows.tolist(), scores.tolist(), strict=True)]
             if mode != "vectors":
-                words = self._keywords(used).ranked(asked, most if mode == "hybrid" else count)
+                ranked = self._keywords(used).ranked(asked, most if mode == "hybrid" else count)
+                numbers = self._counted_rows()
+                words = [[(int(numbers[row]), score) for row, score in one] for one in ranked]
                 found = words if mode == "bm25" else [one[:count] for one in fused_rows(found, words)]
         results = self._hits(found, names)
         if reranker is not None:
@@ -340,15 +363,29 @@ class VectorFolder:
         """Return the row groups of all parts."""
         found: list[Group] = []
         before = 0
-        for part in self._parts:
+        for index, part in enumerate(self._parts):
             for number in range(part.groups):
 
                 def read(column: str, part: MappedPart = part, number: int = number) -> Any:
                     return self._form.read(part, number, column)
 
-                found.append((before + int(part.starts[number]), read))
+                own = self._replaced_in(index, number)
+                found.append(Group(before + int(part.starts[number]), read, own))
             before += part.rows
         return found
+
+    def _replaced_in(self, index: int, number: int) -> npt.NDArray[np.int64]:
+        """Return the numbers of the rows of a row group of a part that do not count."""
+        rows, starts = self._replaced[index], self._parts[index].starts
+        first, last = np.searchsorted(rows, starts[[number, number + 1]])
+        return rows[first:last] - starts[number]
+
+    def _counted_rows(self) -> npt.NDArray[np.int64]:
+        """Return the numbers of the rows that count, through all parts."""
+        flags = [np.ones(part.rows, np.bool_) for part in self._parts]
+        for own, rows in zip(flags, self._replaced, strict=True):
+            own[rows] = False
+        return np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *flags]))
 
     def _chosen(self, fields: Sequence[str] | None) -> list[str]:
         """Check names of fields."""
@@ -413,7 +450,9 @@ class VectorFolder:
         return sorted_results
 
     def blocks(self, precision: str = "float32") -> Iterator[npt.NDArray[Any]]:
-        """Yield the vectors in order, in blocks of some thousand rows [n, d] that are mapped from the files.
+        """Yield the vectors in order, in blocks of some thousand rows [n, d].
+
+        They are mapped from the files, except blocks with rows that an update has replaced.
 
         Parameters
         ----------
@@ -434,8 +473,10 @@ class VectorFolder:
             raise InputError(
                 f"{self.path} has no vectors in {precision!r}; it has {', '.join(self.precisions) or 'others'}"
             )
-        for _, read in self._groups():
-            values = read(PRECISIONS[precision])
+        for group in self._groups():
+            values = group.read(PRECISIONS[precision])
+            if len(group.replaced):
+                values = np.delete(values, group.replaced, axis=0)
             yield values.view(np.int8) if precision == "int8" else values
 
     def vectors(self) -> npt.NDArray[np.float32]:
@@ -468,10 +509,14 @@ class VectorFolder:
         pyarrow.RecordBatch
             The next rows.
         """
+        pyarrow = import_pyarrow("reading a folder of vectors")
         chosen = None if columns is None else checked_strings("columns", columns)
-        for part in self._parts:
+        for index, part in enumerate(self._parts):
             for number in range(part.groups):
-                yield from part.group(number, chosen).to_batches()
+                table = part.group(number, chosen)
+                if len(rows := self._replaced_in(index, number)):
+                    table = table.take(pyarrow.array(np.delete(np.arange(len(table)), rows)))
+                yield from table.to_batches()
 
     def ids(self) -> list[Any]:
         """Return the ids of all rows, in order.
@@ -491,6 +536,17 @@ class VectorFolder:
             raise InputError(f"{self.path}: is damaged: {cause}; make the folder again") from cause
 
 
+def _listed(folders: Sequence[Path]) -> tuple[Listing, list[Path], list[npt.NDArray[np.int64]]]:
+    """Return the list of a folder, or of what several are parts of; where the files are; and their rows that do not count.
+
+    A writer may exchange the list meanwhile, and remove files that the old one has: then a FileNotFoundError.
+    """
+    if len(folders) > 1:
+        return joined_listing(folders)
+    listing = read_listing(folders[0])
+    return listing, [folders[0] / part.file for part in listing.parts], listing.replaced_rows(folders[0])
+
+
 def _in_steps(queries: Any, search: Callable[[Any], Found]) -> Found:
     """Search for some queries at a time, whose scores with a row group are all in memory."""
     found = [search(queries[start : start + _QUERIES]) for start in range(0, len(queries), _QUERIES)]
@@ -499,7 +555,10 @@ def _in_steps(queries: Any, search: Callable[[Any], Found]) -> Found:
 
 @completed_by(VectorFolder)
 def open_vectors(
-    folder: str | os.PathLike[str], *, allow_stale: bool = False, threads: int | None = None
+    folder: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    allow_stale: bool = False,
+    threads: int | None = None,
 ) -> VectorFolder:
     """Open a folder of vectors that ``wordpiece-bert embed`` or `write_vectors` wrote, for search.
 

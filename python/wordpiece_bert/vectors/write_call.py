@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,10 +15,12 @@ from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
+from wordpiece_bert.tokenizer.corpus.file_parts import checked_part, part_of_files
+from wordpiece_bert.tokenizer.corpus.part_records import PartRecord, call_of, check_same
 from wordpiece_bert.vectors.chunking import Chunking
 from wordpiece_bert.vectors.document_vectors import embedding, layout_of
 from wordpiece_bert.vectors.documents import Documents
-from wordpiece_bert.vectors.folder_update import UpdatePlan, write_folder
+from wordpiece_bert.vectors.folder_update import TEXTS_FOR_RANGES, UpdatePlan, write_folder
 from wordpiece_bert.vectors.layout import LISTING, PRECISIONS, read_listing
 from wordpiece_bert.vectors.reloading import load_again
 from wordpiece_bert.vectors.text_files import PATH, TEXT, TextFiles
@@ -78,6 +82,8 @@ def write_vectors(
     errors: str = "strict",
     update: bool = False,
     prune: bool = False,
+    compact: bool = False,
+    part: tuple[int, int] | None = None,
     model: str | None = None,
     normalize_embeddings: bool | None = None,
     prompt_name: str | None = None,
@@ -128,6 +134,13 @@ def write_vectors(
         Whether the folder may have vectors.
     prune : bool, default False
         With `update`: whether rows go whose id is not among the documents.
+    compact : bool, default False
+        With `update`: whether files are written again that have replaced rows, so that other programs can read them.
+        By default such rows stay in their files, and are not counted, until they are a fifth of the folder.
+    part : (int, int), optional
+        Write one part of the files only, ``(0, 8)`` to ``(7, 8)``, for several processes or machines, each into a
+        folder of its own. `merge_parts` puts the folders together. Parquet files are divided at row groups. A part that
+        is complete already stays as it is.
     model : str, optional
         The name under which the folder's users load the model; by default the name of `encoder`.
     normalize_embeddings : bool, optional
@@ -179,48 +192,29 @@ def write_vectors(
     home = Path(folder)
     checked_flag("update", update)
     checked_flag("prune", prune)
+    checked_flag("compact", compact)
     batch_size = whole_number("batch_size", batch_size, 1)
+    for name, value in (("prune", prune), ("compact", compact)):
+        if value and not update:
+            raise InputError(f"{name} is for an update: pass update=True")
+    if part is not None and update:
+        raise InputError("part is for a new folder: leave out update")
     before: Layout | None = read_listing(home).layout if update and (home / LISTING).exists() else None
-    if prune and not update:
-        raise InputError("prune is for an update: pass update=True")
-    files: TextFiles | None = None
-    if checked_flag("whole", whole):
-        if text_column is not None or id_column is not None:
-            raise InputError("whole has the columns 'path' and 'text': leave out text_column and id_column")
-        documents = files = TextFiles(documents, errors)
-        text_column, id_column = TEXT, PATH
-    elif errors != "strict":
-        raise InputError(f"errors={errors!r} is for files that are documents: pass whole=True")
-    text_column = _given("text_column", text_column, before.text_column if before else None)
-    id_column = _given("id_column", id_column, before.id_column if before else None)
+    source = _Source.of(documents, text_column, id_column, before, whole=whole, errors=errors)
     kept = checked_strings("keep", keep) if keep is not None else list(before.keep) if before else []
-    if precision is not None:
-        precisions = [precision] if isinstance(precision, str) else checked_strings("precision", precision)
-        unknown = [one for one in precisions if one not in PRECISIONS]
-        if unknown or not precisions:
-            raise InputError(f"precision must be of {', '.join(PRECISIONS)}, not {unknown or precisions!r}")
-    else:
-        precisions = list(before.precisions) if before and before.precisions else ["float32"]
-    chunking: Chunking | None = None
-    if chunk_size is not None:
-        chunking = Chunking(chunk_size, chunk_overlap, chunk_by, late_chunking)
-    elif chunk_overlap or chunk_by != "tokens" or late_chunking:
-        raise InputError("chunk_overlap, chunk_by and late_chunking need chunk_size")
-    elif before and before.chunks:
-        chunking = Chunking(**before.chunks)
+    chunking = _chunking(chunk_size, chunk_overlap, chunk_by, before, late_chunking=late_chunking)
     if before is not None and prompt is None and prompt_name is None:
         prompt = before.fingerprint.prompt
     if normalize_embeddings is None:
         normalize_embeddings = before is not None and before.settings.get("normalize", False)
     used = _encoder(encoder, before)
-    table = Documents(documents, text_column, id_column, kept)
     layout = layout_of(
         used,
         model=model or (before.model if before else None),
-        id_column=id_column,
-        text_column=text_column,
+        id_column=source.id_column,
+        text_column=source.text_column,
         keep=kept,
-        precisions=precisions,
+        precisions=_precisions(precision, before),
         chunking=chunking,
         prompt=prompt,
         prompt_name=prompt_name,
@@ -229,6 +223,14 @@ def write_vectors(
     embed = embedding(
         used, chunking, prompt=prompt, prompt_name=prompt_name, normalize=normalize_embeddings, batch_size=batch_size
     )
+    record = None if part is None else source.record(part, layout)
+    first_texts = partial(source.first_texts, kept) if record is not None and "int8" in layout.precisions else None
+    table = source.table(kept, part)
+    if record is not None and (home / LISTING).exists():
+        listed = read_listing(home)
+        if listed.part is not None:
+            check_same(listed.part, record, str(home))
+            return WrittenVectors(listed.rows, UpdatePlan(0, 0, 0, table.count, 0, prune=False), [], {})
     plans: list[UpdatePlan] = []
     truncated: list[Any] = []
 
@@ -242,10 +244,92 @@ def write_vectors(
         if progress is not None:
             progress(count, plans[0].to_embed)
 
-    listing = write_folder(home, table, layout, embed, update=update, prune=prune, planned=plan, done=done)
+    listing = write_folder(
+        home, table, layout, embed, update=update, prune=prune, planned=plan, done=done, part=record,
+        first_texts=first_texts, compact=compact,
+    )  # fmt: skip
     if truncated:
         warn(f"{len(truncated):,} of {plans[0].to_embed:,} texts truncated, first {truncated[0]!r}", TruncationWarning)
-    return WrittenVectors(listing.rows, plans[0], truncated, {} if files is None else files.skipped)
+    return WrittenVectors(listing.rows, plans[0], truncated, source.skipped)
+
+
+@dataclass
+class _Source:
+    """The documents of a call: a table, files of tables, or files that are documents."""
+
+    given: Any
+    text_column: str
+    id_column: str
+    #: How files that are documents are read; None for tables.
+    errors: str | None
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, given: Any, text_column: Any, id_column: Any, before: Layout | None, *, whole: bool, errors: str
+    ) -> _Source:
+        """Check what a call gives."""
+        if checked_flag("whole", whole):
+            if text_column is not None or id_column is not None:
+                raise InputError("whole has the columns 'path' and 'text': leave out text_column and id_column")
+            return cls(given, TEXT, PATH, errors)
+        if errors != "strict":
+            raise InputError(f"errors={errors!r} is for files that are documents: pass whole=True")
+        text_column = _given("text_column", text_column, before.text_column if before else None)
+        id_column = _given("id_column", id_column, before.id_column if before else None)
+        return cls(given, text_column, id_column, None)
+
+    def table(self, keep: Sequence[str], part: tuple[int, int] | None = None) -> Documents:
+        """Return the documents, or a part of them."""
+        given = self.given
+        if self.errors is not None:
+            given = TextFiles(given, self.errors)
+            if part is not None:
+                chosen = part_of_files(given.paths, part, tables=False)
+                given.paths = [one.path for one in chosen if one.groups is None]
+            self.skipped = given.skipped
+        elif part is not None:
+            given = part_of_files(given, part, tables=True)
+        return Documents(given, self.text_column, self.id_column, keep)
+
+    def record(self, part: tuple[int, int], layout: Layout) -> PartRecord:
+        """Return the record of a part."""
+        number, count = checked_part(part)
+        if self.errors is None and hasattr(self.given, "__arrow_c_stream__"):
+            raise InputError("part divides files: pass the paths of tables, or divide the table yourself")
+        files = self.given if self.errors is None else TextFiles(self.given, self.errors).paths
+        decides = {name: value for name, value in layout.to_json().items() if name != "model"}
+        call = call_of(files, command="embed", format="vectors", errors=self.errors, **decides)
+        return PartRecord(number, count, call)
+
+    def first_texts(self, keep: Sequence[str]) -> list[str]:
+        """Return the first texts of all documents, from which the ranges of 8-bit numbers come."""
+        found: list[str] = []
+        for table in self.table(keep).tables(texts=True):
+            found += table.column("").to_pylist()
+            if len(found) >= TEXTS_FOR_RANGES:
+                break
+        return found[:TEXTS_FOR_RANGES]
+
+
+def _precisions(given: str | Sequence[str] | None, before: Layout | None) -> list[str]:
+    if given is None:
+        return list(before.precisions) if before and before.precisions else ["float32"]
+    precisions = [given] if isinstance(given, str) else checked_strings("precision", given)
+    unknown = [one for one in precisions if one not in PRECISIONS]
+    if unknown or not precisions:
+        raise InputError(f"precision must be of {', '.join(PRECISIONS)}, not {unknown or precisions!r}")
+    return precisions
+
+
+def _chunking(
+    size: int | None, overlap: int, by: str, before: Layout | None, *, late_chunking: bool
+) -> Chunking | None:
+    if size is not None:
+        return Chunking(size, overlap, by, late_chunking)
+    if overlap or by != "tokens" or late_chunking:
+        raise InputError("chunk_overlap, chunk_by and late_chunking need chunk_size")
+    return Chunking(**before.chunks) if before and before.chunks else None
 
 
 def _given(name: str, value: str | None, before: str | None) -> str:

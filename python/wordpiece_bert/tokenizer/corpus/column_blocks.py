@@ -37,14 +37,14 @@ def separator_format(name: str) -> str | None:
 
 @completed_by(READING)
 def column_blocks(
-    files: Sequence[tuple[str, int]], columns: Sequence[str], errors: str, block_texts: int | None = None
+    files: Sequence[tuple[str, int, range | None]], columns: Sequence[str], errors: str, block_texts: int | None = None
 ) -> Iterator[tuple[_core.TextBlock, int]]:
     """Read the same columns of several tables, one after the other.
 
     Parameters
     ----------
-    files : sequence of (str, int)
-        Paths and sizes in bytes.
+    files : sequence of (str, int, range or None)
+        Paths, sizes in bytes, and the row groups to read; None for all.
     columns : sequence of str
         One column, or two for pairs.
     block_texts : int, optional
@@ -62,7 +62,7 @@ def column_blocks(
     InputError
         A file is not a table, pyarrow is needed and not installed, or as for `separated_blocks` and `parquet_blocks`.
     """
-    for name, _ in files:
+    for name, *_ in files:
         if suffix_of(name) in NO_TABLES:
             raise InputError(f"{name}: only .csv, .tsv and Parquet files have columns")
         if separator_format(name) is None:
@@ -71,7 +71,7 @@ def column_blocks(
 
 
 def _column_blocks(
-    files: Sequence[tuple[str, int]], columns: Sequence[str], errors: str, block_texts: int | None
+    files: Sequence[tuple[str, int, range | None]], columns: Sequence[str], errors: str, block_texts: int | None
 ) -> Iterator[tuple[_core.TextBlock, int]]:
     before = 0
     for form, some in groupby(files, key=lambda file: separator_format(file[0])):
@@ -79,10 +79,10 @@ def _column_blocks(
         if form is None:
             blocks = parquet_blocks(group, columns, errors)
         else:
-            blocks = separated_blocks([name for name, _ in group], columns, errors, block_texts)
+            blocks = separated_blocks([name for name, *_ in group], columns, errors, block_texts)
         for block, bytes_read in blocks:
             yield block, before + bytes_read
-        before += sum(size for _, size in group)
+        before += sum(size for _, size, _ in group)
 
 
 @completed_by(column_blocks)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["batches", "import_pyarrow", "missing_column", "opened", "parquet_blocks", "strings_of"]
+__all__ = ["batches", "first_row", "import_pyarrow", "missing_column", "opened", "parquet_blocks", "strings_of"]
 
 # The size of a block, about as for other files. The sizes in a file's metadata are its encodings' sizes: a text that
 # is repeated in a million rows is stored once, but decoded a million times. Therefore the rows are limited as well.
@@ -40,14 +40,14 @@ def import_pyarrow(what: str) -> Any:
 
 @completed_by(READING)
 def parquet_blocks(
-    files: Sequence[tuple[str, int]], columns: Sequence[str], errors: str
+    files: Sequence[tuple[str, int, range | None]], columns: Sequence[str], errors: str
 ) -> Iterator[tuple[_core.TextBlock, int]]:
     """Read Parquet files one after the other.
 
     Parameters
     ----------
-    files : sequence of (str, int)
-        Paths and sizes in bytes.
+    files : sequence of (str, int, range or None)
+        Paths, sizes in bytes, and the row groups to read; None for all.
     columns : sequence of str
         One column, or two for pairs.
 
@@ -65,14 +65,16 @@ def parquet_blocks(
     """
     pyarrow = import_pyarrow("reading Parquet")
     before = 0
-    for name, size in files:
+    for name, size, groups in files:
         with opened(pyarrow, name, columns) as file:
-            rows = 0
-            for batch in batches(file, columns):
+            start = rows = first_row(file, groups)
+            read = range(file.metadata.num_row_groups) if groups is None else groups
+            total = sum(file.metadata.row_group(i).num_rows for i in read)
+            for batch in batches(file, columns, groups):
                 strings = [strings_of(pyarrow, batch.column(column)) for column in columns]
                 block = _core.TextBlock.from_arrow(name, rows, strings, errors)
                 rows += batch.num_rows
-                yield block, before + size * rows // max(file.metadata.num_rows, 1)
+                yield block, before + size * (rows - start) // max(total, 1)
         before += size
 
 
@@ -106,9 +108,17 @@ def opened(pyarrow: Any, name: str, columns: Sequence[str]) -> Any:
     return file
 
 
-def batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield some columns of an open Parquet file as record batches of the size of a block."""
-    yield from file.iter_batches(_rows_per_block(file.metadata, columns), columns=list(dict.fromkeys(columns)))
+def batches(file: Any, columns: Sequence[str], groups: range | None = None) -> Iterator[Any]:
+    """Yield some columns of an open Parquet file, or of row groups of it, as record batches of the size of a block."""
+    more = {} if groups is None else {"row_groups": list(groups)}
+    size = _rows_per_block(file.metadata, columns)
+    if groups is None or len(groups):
+        yield from file.iter_batches(size, columns=list(dict.fromkeys(columns)), **more)
+
+
+def first_row(file: Any, groups: range | None) -> int:
+    """Return how many rows an open Parquet file has before some row groups."""
+    return sum(file.metadata.row_group(i).num_rows for i in range(groups.start if groups else 0))
 
 
 def missing_column(column: str, names: Sequence[str]) -> str:

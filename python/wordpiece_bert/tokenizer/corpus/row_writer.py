@@ -9,6 +9,8 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
+import numpy as np
+
 from wordpiece_bert._internal.atomic_file import AtomicFile
 
 if TYPE_CHECKING:
@@ -16,9 +18,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    import numpy.typing as npt
+
     from wordpiece_bert.tokenizer.corpus.arrow_writer import ArrowWriter
 
 __all__ = ["ArrowRowWriter", "Output", "RowWriter", "open_output"]
+
+#: A record batch or row group has at most so many rows, and numbers in all columns together: 64 MB of float32.
+GROUP_ROWS = 1 << 14
+GROUP_VALUES = 1 << 24
 
 
 class Output(Protocol):
@@ -136,18 +144,78 @@ class RowWriter:
         """Write what follows the rows."""
 
 
+class _Room:
+    """How many rows and values a record batch can still take; a row with more values than fit has one of its own."""
+
+    def __init__(self) -> None:
+        self._rows, self._values = GROUP_ROWS, GROUP_VALUES
+
+    def take(self, batch: Any) -> int:
+        """Take rows from the beginning of a record batch; return how many."""
+        values = sum((_values_of(column) for column in batch.columns), np.zeros(batch.num_rows, np.int64))
+        ends = np.cumsum(values)
+        count = min(self._rows, int(np.searchsorted(ends, self._values, side="right")))
+        if count == 0 and self._rows == GROUP_ROWS:
+            count = 1
+        if count:
+            self._rows, self._values = self._rows - count, self._values - int(ends[count - 1])
+        return count
+
+
+def _values_of(column: Any) -> npt.NDArray[np.int64]:
+    """Return how many numbers each row of a column has."""
+    kind, width = column.type, 1
+    rows = np.ones(len(column), np.int64)
+    while hasattr(kind, "value_field"):
+        if hasattr(kind, "list_size"):
+            width *= kind.list_size
+        else:
+            rows = column.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+        kind = kind.value_type
+    return rows * width
+
+
 class ArrowRowWriter(RowWriter):
-    """Writes record batches, in Parquet, an Arrow file or an Arrow stream. A class derived from it sets the schema."""
+    """Writes rows in Parquet, an Arrow file or an Arrow stream. A class derived from it sets the schema.
+
+    Row groups and record batches depend on the rows alone, not on the calls that bring them: then files that are
+    written in parts and merged are the same. Standard output gets rows as they come.
+    """
 
     _writer: ArrowWriter
     _schema: Any
+    # What is not written yet.
+    _waiting: list[Any]
+    _room: _Room
 
     def __enter__(self) -> Self:
         self._writer.__enter__()
         return super().__enter__()
 
     def _head(self) -> None:
+        self._waiting, self._room = [], _Room()
         self._writer.begin(self._output.file, self._schema)
+
+    def add_batch(self, batch: Any) -> None:
+        """Write the rows of a record batch."""
+        if isinstance(self._output, _StandardOutput):
+            self._writer.write(batch)
+            return
+        while batch.num_rows:
+            count = self._room.take(batch)
+            if count:
+                self._waiting.append(batch.slice(0, count))
+            batch = batch.slice(count)
+            if batch.num_rows:
+                self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        """Write the rows that are waiting as one record batch."""
+        pyarrow = self._writer.pyarrow
+        table = pyarrow.Table.from_batches(self._waiting, self._schema)
+        arrays = [pyarrow.concat_arrays(column.chunks) for column in table.columns]
+        self._writer.write(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._waiting, self._room = [], _Room()
 
     def _schema_of(self, fields: list[Any]) -> Any:
         """Return the schema of the id, if there is one, and other fields."""
@@ -158,10 +226,16 @@ class ArrowRowWriter(RowWriter):
         if self.ids is not None:
             ids = self._row_ids
             arrays = [ids.combine_chunks() if hasattr(ids, "combine_chunks") else ids, *arrays]
-        self._writer.write(self._writer.pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self.add_batch(self._writer.pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def _finish(self) -> None:
-        self._writer.close()
+        self._end()
+
+    def _end(self, metadata: dict[str, str] | None = None) -> None:
+        """Write the last rows, and what follows them."""
+        if self._waiting:
+            self._write_waiting()
+        self._writer.close(metadata)
 
     def __exit__(self, *exception: object) -> None:
         self._writer.__exit__(*exception)

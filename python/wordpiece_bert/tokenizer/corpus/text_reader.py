@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -12,10 +13,11 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.column_blocks import column_blocks, suffix_of
 from wordpiece_bert.tokenizer.corpus.file_lists import STDIN, listed_files
+from wordpiece_bert.tokenizer.corpus.file_parts import groups_of
 from wordpiece_bert.tokenizer.parameters import READING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 __all__ = ["Errors", "Fields", "ReadingOptions", "StrPath", "TextReader"]
 
@@ -85,8 +87,9 @@ class TextReader:
         errors: Errors = "strict",
         block_texts: int | None = None,
     ) -> None:
-        self._files = listed_files(files)
-        self.files = tuple(self._files)
+        given = [files] if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Iterable) else [*files]
+        self.files = tuple(listed_files(given))
+        parts = [groups_of(file) for file in given]
         if separator is not None and not isinstance(separator, str):
             raise InputError(f"separator must be a str, or None to read each file as one text, not {separator!r}")
         if block_texts is not None:
@@ -95,28 +98,31 @@ class TextReader:
         if fields and columns:
             raise InputError("pass either field, for JSON lines, or column, for tables")
         if separator != "\n" and (fields or columns):
-            given, holders = ("field", "JSON lines") if fields else ("column", "tables")
-            raise InputError(f"separator={separator!r} is for plain text: {given} reads {holders}, a text each")
-        for name in self._files:
+            argument, holders = ("field", "JSON lines") if fields else ("column", "tables")
+            raise InputError(f"separator={separator!r} is for plain text: {argument} reads {holders}, a text each")
+        for name in self.files:
             _check_holder(name, given="field" if fields else "column" if columns else None)
-        sizes = [_size(name) for name in self._files]
+        sizes = [_size(name) for name in self.files]
         self.size = sum(size for size in sizes if size is not None) if None not in sizes else None
         self.bytes_read = 0
         self.count = 0
         self.skipped_count = 0
         self.skipped: list[str] = []
+        read = [
+            (name, size or 0, groups)
+            for name, size, groups in zip(self.files, sizes, parts, strict=True)
+            if groups is None or len(groups)
+        ]
         self._blocks = (
-            column_blocks(
-                [(name, size or 0) for name, size in zip(self._files, sizes, strict=True)], columns, errors, block_texts
-            )
+            column_blocks(read, columns, errors, block_texts)
             if columns
-            else self._text_blocks(separator, fields, errors, block_texts)
+            else self._text_blocks([name for name, *_ in read], separator, fields, errors, block_texts)
         )
 
     def _text_blocks(
-        self, separator: str | None, fields: list[str], errors: str, block_texts: int | None
+        self, files: list[str], separator: str | None, fields: list[str], errors: str, block_texts: int | None
     ) -> Iterator[tuple[_core.TextBlock, int]]:
-        paths = [None if name == STDIN else name for name in self._files]
+        paths = [None if name == STDIN else name for name in files]
         reader = _core.TextReader(paths, separator, fields, errors, block_texts)
 
         def blocks() -> Iterator[tuple[_core.TextBlock, int]]:

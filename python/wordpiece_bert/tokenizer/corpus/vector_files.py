@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["StoredVectors", "read_stored", "read_vectors"]
+__all__ = ["StoredVectors", "read_fingerprint", "read_stored", "read_vectors"]
 
 # So much of a value is in a message.
 _SHOWN = 40
@@ -153,6 +153,24 @@ def _from_arrow(path: Path) -> StoredVectors:
     for chunk in chunks:
         chunk.validate(full=True)  # offsets that lead out of a buffer would end the process
     return StoredVectors(_stacked(kind, chunks), record)
+
+
+def read_fingerprint(path: Path, kind: str) -> bytes | None:
+    """Return the stored fingerprint of a Parquet file, an Arrow file or an Arrow stream, without its vectors."""
+    pyarrow = import_pyarrow(f"reading {kind} files")
+    try:
+        if kind == "parquet":
+            found = pyarrow.parquet.read_metadata(path).metadata or {}
+            return found.get(METADATA_KEY.encode())
+        record: bytes | None = None
+        with pyarrow.OSFile(str(path)) as source:
+            opened = pyarrow.ipc.open_file if kind == "arrow" else pyarrow.ipc.open_stream
+            with opened(source) as reader:
+                for _, metadata in _record_batches(reader):
+                    record = record if metadata is None else dict(metadata).get(METADATA_KEY.encode(), record)
+    except pyarrow.ArrowException as cause:
+        raise InputError(f"{path}: is damaged: {_first_line(cause)}") from cause
+    return record
 
 
 def _record_batches(reader: Any) -> Iterator[tuple[Any, Any]]:

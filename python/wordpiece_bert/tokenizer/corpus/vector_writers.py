@@ -61,6 +61,13 @@ class VectorWriter(RowWriter):
         self._digest.append(vectors)
         self.rows += len(vectors)
 
+    def append_encoded(self, content: bytes, vectors: npt.NDArray[np.float32]) -> None:
+        """Write vectors in the form that the file has them, for formats without a place for anything else."""
+        with self._output.naming_errors():
+            self._output.file.write(content)
+        self._digest.append(vectors)
+        self.rows += len(vectors)
+
     def commit(self, fingerprint: Fingerprint | None = None) -> None:
         """Finish the output, with the fingerprint of the vectors if it is known; a file appears under its name."""
         if fingerprint is not None:
@@ -144,7 +151,7 @@ class _Arrow(VectorWriter, ArrowRowWriter):
         self._write_columns([column])
 
     def _finish(self) -> None:
-        self._writer.close(None if self._record is None else {METADATA_KEY: self._record})
+        self._end(None if self._record is None else {METADATA_KEY: self._record})
 
 
 @completed_by(WRITING)

@@ -222,7 +222,7 @@ class _ArrowTable(_TableFile, ArrowRowWriter):
         return pyarrow.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def _write(self, table: Table) -> None:
-        self._writer.write(self._batch(table))
+        self.add_batch(self._batch(table))
 
 
 class _JsonTable(_TableFile):
