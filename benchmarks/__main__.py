@@ -22,6 +22,7 @@ COMMANDS = (
     "integrations",
     "late_interaction",
     "latency",
+    "machines",
     "models",
     "pages",
     "pretraining",

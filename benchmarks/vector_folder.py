@@ -85,18 +85,21 @@ def _measured(label: str, *, without: list[float] | None = None) -> Iterator[Non
     print(f"| {label} | {seconds:,.3f} | {used:,.3f} | {most:,.0f} |", flush=True)
 
 
-def _layout(width: int) -> Layout:
+def layout(width: int, precisions: tuple[str, ...] = tuple(PRECISIONS)) -> Layout:
+    """Return the layout of a folder of vectors that no model made."""
     fingerprint = Fingerprint(
         model={}, dtype="float32", calibration=None, prompt="", max_seq_length=0, normalized=True, dimension=width,
         texts=None, count=None,
     )  # fmt: skip
     return Layout(
         kind=DENSE, model="none", similarity="cosine", dimension=width, id_column="id", text_column="body",
-        keep=("title",), precisions=tuple(PRECISIONS), chunks=None, settings={}, fingerprint=fingerprint,
+        keep=("title",), precisions=precisions, chunks=None, settings={}, fingerprint=fingerprint,
     )  # fmt: skip
 
 
-def _write_documents(options: argparse.Namespace, documents: Any, label: str, *, update: bool) -> None:
+def _write_documents(
+    options: argparse.Namespace, documents: Any, label: str, *, update: bool, compact: bool = False
+) -> None:
     encoding = [0.0, 0.0]
     rng = np.random.default_rng(1)
 
@@ -110,8 +113,8 @@ def _write_documents(options: argparse.Namespace, documents: Any, label: str, *,
 
     with _measured(label, without=encoding):
         write_folder(
-            options.folder / "docs.vectors", Documents(documents, "body", "id", ["title"]), _layout(options.width),
-            embed, update=update, prune=False, planned=lambda plan: None, done=lambda count, cut: None,
+            options.folder / "docs.vectors", Documents(documents, "body", "id", ["title"]), layout(options.width),
+            embed, update=update, prune=False, compact=compact, planned=lambda plan: None, done=lambda count, cut: None,
         )  # fmt: skip
 
 
@@ -166,6 +169,8 @@ def _duckdb(options: argparse.Namespace) -> None:
     duckdb = _package("duckdb")
     if duckdb is None:
         return
+    label = "update: the files without the row that was replaced"
+    _write_documents(options, options.folder / "docs.parquet", label, update=True, compact=True)
     folder = open_vectors(options.folder / "docs.vectors")
     query = _queries(options, 1)[0].tolist()
     with _measured("DuckDB: a filter on the titles, and the nearest by inner product, from the files"):

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
+import random
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tiny_models
 import vector_folders
 from vector_folders import Rows, contents, expected, layout, write
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence import open_vectors
+from wordpiece_bert.sentence import open_vectors, write_vectors
 from wordpiece_bert.vectors import folder_update as writing
 from wordpiece_bert.vectors import part_collector as collecting
 from wordpiece_bert.vectors import part_files
@@ -72,6 +79,138 @@ def test_a_folder_is_what_a_dict_would_be(
         assert (listing.rows, len(open_vectors(folder))) == (len(model), len(model))
         if listing.replaced:
             assert listing.replaced.rows * 5 <= sum(part.rows for part in listing.parts)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(DOCUMENTS, st.booleans(), st.booleans()), min_size=2, max_size=6))
+def test_a_search_finds_what_it_finds_in_a_folder_written_anew(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Rows, bool, bool]]
+) -> None:
+    folder, of = tmp_path_factory.mktemp("vectors"), layout(("float32", "int8", "binary"))
+    model: Rows = {}
+    queries = np.stack([vector_folders.vector_of(text) for text in ("a", "b", "c")])
+    for number, (rows, prune, compact) in enumerate(steps):
+        write(folder, rows, prune=prune, of=of, compact=compact)
+        model = rows if prune else model | rows
+        anew = folder.parent / f"{folder.name}-{number}"
+        write(anew, model, update=False, of=of)
+        opened = open_vectors(folder)
+        assert not (compact and read_listing(folder).replaced)
+        for precision in ("float32", "int8", "binary"):
+            for top_k in (1, 3, 50):
+                found, fresh = (
+                    one.search_vectors(queries, top_k, precision=precision, rescore_multiplier=50)
+                    for one in (opened, open_vectors(anew))
+                )
+                for mine, other in zip(found, fresh, strict=True):
+                    assert [hit["score"] for hit in mine] == [hit["score"] for hit in other]
+                    if top_k == 50:  # of equal scores the order of the rows decides
+                        assert sorted(mine, key=by_id) == sorted(other, key=by_id)
+
+
+def by_id(hit: Any) -> Any:
+    return hit["id"]
+
+
+def new_bytes(folder: Path, before: set[str]) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir() if path.name not in before)
+
+
+def test_a_small_update_writes_little_and_leaves_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # parts of the usual size
+    rows: Rows = {f"d{i}": (f"text {i}", i % 7) for i in range(20_000)}
+    folder = tmp_path / "v"
+    write(folder, rows, update=False)
+    whole = new_bytes(folder, set())
+    chance = random.Random(1)
+    for step in range(40):
+        before = files(folder)
+        some: Rows = {key: (f"new {step} {key}", 1) for key in chance.sample([*rows], 10)}
+        write(folder, some)
+        rows |= some
+        # Ten rows, and rows of earlier updates that are joined with them.
+        assert new_bytes(folder, before) < whole / 50
+        assert len(files(folder)) < 14
+    assert contents(folder) == expected(rows)
+    before = files(folder)
+    write(folder, dict.fromkeys(chance.sample([*rows], 200), ("of one per cent", 1)))
+    assert new_bytes(folder, before) <= 0.05 * whole
+
+
+def test_replaced_rows_are_joined_when_they_are_a_fifth(tmp_path: Path) -> None:
+    rows: Rows = {f"d{i}": (f"text {i}", i) for i in range(40)}
+    folder = tmp_path / "v"
+    write(folder, rows, update=False)
+    seen = set()
+    for i in range(12):
+        rows[f"d{i * 3}"] = ("another", i)
+        write(folder, {f"d{i * 3}": ("another", i)})
+        listing = read_listing(folder)
+        seen.add(listing.replaced.rows if listing.replaced else 0)
+        assert contents(folder) == expected(rows)
+    assert 0 in seen
+    assert max(seen) > 5
+
+
+def test_other_programs_get_no_replaced_rows(tmp_path: Path) -> None:
+    rows: Rows = {f"d{i}": (f"text {i}", i) for i in range(20)}
+    write(tmp_path / "v", rows, update=False)
+    write(tmp_path / "v", {"d3": ("new", 3)})
+    with pytest.raises(InputError, match=r"have 1 rows that updates have replaced or deleted: read batches\(\)"):
+        _ = open_vectors(tmp_path / "v").files
+    write(tmp_path / "v", {"d3": ("new", 3)}, compact=True)
+    opened = open_vectors(tmp_path / "v")
+    assert sum(vector_folders.pyarrow.parquet.read_metadata(name).num_rows for name in opened.files) == 20
+    assert contents(opened) == expected(rows | {"d3": ("new", 3)})
+
+
+def test_a_folder_without_replaced_rows_is_as_earlier_versions_write_it(tmp_path: Path) -> None:
+    write(tmp_path / "v", {f"d{i}": ("a", 1) for i in range(9)}, update=False)
+    content = json.loads((tmp_path / "v" / "vectors.json").read_text())
+    assert content.keys() == {"version", "rows", "layout", "ranges", "parts"}
+    assert content["version"] == 1
+    write(tmp_path / "v", {"d1": ("c", 1)})
+    content = json.loads((tmp_path / "v" / "vectors.json").read_text())
+    assert (content["version"], content["rows"]) == (2, 9)
+
+
+def test_damage_of_the_list_of_replaced_rows_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "v", {f"d{i}": (f"text {i}", i) for i in range(20)}, update=False)
+    write(tmp_path / "v", {"d3": ("new", 3)})
+    (path,) = (tmp_path / "v").glob("replaced-*.npy")
+    whole, listing = path.read_bytes(), (tmp_path / "v" / "vectors.json").read_text()
+    path.write_bytes(whole[:-1] + b"\1")
+    for call in (lambda: open_vectors(tmp_path / "v"), lambda: write(tmp_path / "v", {"d4": ("new", 4)})):
+        with pytest.raises(InputError, match=r"replaced-000000\.npy: another program has changed it"):
+            call()
+    for values in ([3, 3], [99], [-1], ["x"]):
+        array = io.BytesIO()
+        np.save(array, np.array(values))
+        path.write_bytes(array.getvalue())
+        other = re.sub(r'"digest": "\w+"', f'"digest": "{hashlib.sha256(array.getvalue()).hexdigest()}"', listing)
+        (tmp_path / "v" / "vectors.json").write_text(other)
+        with pytest.raises(InputError, match=r"replaced-000000\.npy: is damaged"):
+            open_vectors(tmp_path / "v")
+    (tmp_path / "v" / "vectors.json").write_text(listing)
+    path.unlink()
+    with pytest.raises(InputError, match=r"replaced-000000\.npy: is missing"):
+        open_vectors(tmp_path / "v")
+
+
+def test_words_are_found_in_the_newest_texts(tmp_path: Path) -> None:
+    models = tiny_models.make_all(tmp_path / "models")
+    texts = ["bread dough", "a bicycle", "flour and water", "the cat", "a dog", "the mat"]
+    columns: dict[str, Any] = {"text_column": "text", "id_column": "id", "keep": ["text"]}
+    table = vector_folders.pyarrow.table({"id": [*range(6)], "text": texts})
+    write_vectors(table, tmp_path / "v", models / "static", **columns)
+    write_vectors(vector_folders.pyarrow.table({"id": [0], "text": ["the oven"]}), tmp_path / "v", update=True)
+    folder = open_vectors(tmp_path / "v")
+    assert read_listing(tmp_path / "v").replaced is not None
+    for mode in ("bm25", "hybrid", "vectors"):
+        hits = folder.search("dough oven", top_k=6, mode=mode)
+        assert (hits[0]["id"], hits[0]["text"]) == (0, "the oven")
+        assert "bread dough" not in [hit["text"] for hit in hits]
+    assert sorted(folder.ids()) == [*range(6)]
 
 
 def test_few_rows_change_few_parts(tmp_path: Path) -> None:

@@ -99,7 +99,13 @@ def table_of(rows: Rows) -> Any:
 
 
 def write(
-    folder: Path, rows: Rows, *, update: bool = True, prune: bool = False, of: Layout | None = None
+    folder: Path,
+    rows: Rows,
+    *,
+    update: bool = True,
+    prune: bool = False,
+    of: Layout | None = None,
+    compact: bool = False,
 ) -> tuple[UpdatePlan, list[str]]:
     """Write documents; return the plan and the texts that were embedded."""
     embedded: list[str] = []
@@ -112,8 +118,9 @@ def write(
     of = of or layout()
     documents = Documents(table_of(rows), of.text_column, of.id_column, of.keep)
     write_folder(
-        folder, documents, of, embed, update=update, prune=prune, planned=plans.append, done=lambda count, cut: None
-    )
+        folder, documents, of, embed, update=update, prune=prune, compact=compact,
+        planned=plans.append, done=lambda count, cut: None,
+    )  # fmt: skip
     return plans[0], embedded
 
 

@@ -49,9 +49,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy. Files of dense "
         "vectors have a fingerprint of the texts and the model, which 'search' compares; that of FILE.npy and "
         "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. With --id-column the output "
-        "has the ids of a table too, except .npy. A file is written at once: after a kill its run begins again. An output that ends in .vectors is a folder of Parquet files that "
-        "'search' reads, with the ids and fields of a table, or of files with --whole, in chunks; a run that is killed is "
-        "resumed by the same command.",
+        "has the ids of a table too, except .npy. A file is written at once: after a kill its run begins again. An "
+        "output that ends in .vectors is a folder of Parquet files that 'search' reads, with the ids and fields of a "
+        "table, or of files with --whole, in chunks; after a kill the same command goes on where it was.",
     )
     arguments.add_files(parser)
     parser.add_argument(
@@ -129,8 +129,16 @@ def run(options: argparse.Namespace) -> None:
     before = prompt_text(encoder, prompt, as_documents=options.documents) if is_dense else ""
     loaded = time.perf_counter()
     output = output_of(encoder, path, kind, normalize=options.normalize, ids=getattr(texts, "field", None))
-    record = record_of_part(options, files, command="embed", format=kind, id_column=options.id_column,
-                            outputs=options.outputs, prompt=before, vectors=output.contents(folder, before))  # fmt: skip
+    record = record_of_part(
+        options,
+        files,
+        command="embed",
+        format=kind,
+        id_column=options.id_column,
+        outputs=options.outputs,
+        prompt=before,
+        vectors=output.contents(folder, before),
+    )
     if is_complete(options, record):
         return
     print_verbose(

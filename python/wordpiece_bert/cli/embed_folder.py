@@ -191,7 +191,7 @@ def _loaded(options: argparse.Namespace, name: str, before: Layout | None) -> En
     from wordpiece_bert.vectors.reloading import load_again
 
     loading = arguments.loading_options(options) | {"dtype": options.dtype}
-    return load_again(name, before.loading if before else {}, download=options.download, **loading)
+    return load_again(name, before.loading_of(name) if before else {}, download=options.download, **loading)
 
 
 def _rows_of(options: argparse.Namespace, encoder: Encoder, *, updates: bool) -> dict[str, Any]:

@@ -149,6 +149,7 @@ def run(options: argparse.Namespace) -> None:
     files = arguments.input_files(options.files)
     _check(options, files)
     folder = find_model(options.model, download=options.download)
+    _take_dtype(options)
     block = block_texts(folder, options.batch_size)
     reader = TextReader(files, block_texts=block, **arguments.reading_options(options))
     loading = arguments.loading_options(options)
@@ -177,6 +178,17 @@ def run(options: argparse.Namespace) -> None:
     keywords = None if options.mode == "vectors" else BM25Index(collection.texts, encoder.tokenizer)
     for queries in _queries(options):
         _answer(options, queries, collection, encoder, keywords, ranker)
+
+
+def _take_dtype(options: argparse.Namespace) -> None:
+    """Compute with the dtype of ``--vectors``, if the file has a fingerprint and no option says otherwise."""
+    from wordpiece_bert.tokenizer.corpus.vector_files import read_stored
+    from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
+
+    path: Path | None = options.vectors
+    if options.dtype is None and options.mode != "bm25" and path is not None and path.exists():
+        record = read_stored(path).record
+        options.dtype = None if record is None else Fingerprint.from_json(record, str(path)).dtype
 
 
 def _search_folder(options: argparse.Namespace) -> None:

@@ -57,7 +57,8 @@ def folder_search(options: argparse.Namespace) -> tuple[Callable[[list[str]], li
     loading = arguments.loading_options(options)
     layout = read_listing(Path(options.files[0])).layout
     given = loading | {"dtype": options.dtype, "download": options.download}
-    encoder = load_again(options.model or layout.model, layout.loading, **given)
+    name = options.model or layout.model
+    encoder = load_again(name, layout.loading_of(name), **given)
     ranker = None
     if options.rerank is not None:
         ranker = CrossEncoder.from_pretrained(options.rerank, download=options.download, **loading)

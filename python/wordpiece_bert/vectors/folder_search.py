@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +19,7 @@ from wordpiece_bert.vectors.layout import BINARY, DENSE, INT8, VECTOR
 from wordpiece_bert.vectors.part_files import GROUP_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.encoder_loading import Encoder

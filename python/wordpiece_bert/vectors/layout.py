@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy.typing as npt
-
-    from wordpiece_bert.vectors.part_files import MappedPart
 
 __all__ = [
     "BINARY",
@@ -129,6 +128,11 @@ class Layout:
                 found.append(f"{name} ({_shown(before)} in the folder, {_shown(after)} now)")
         return found + self.fingerprint.differences(now.fingerprint)
 
+    def loading_of(self, model: str | os.PathLike[str]) -> dict[str, Any]:
+        """Return the arguments with which a model is loaded again; another one than the folder's has no revision."""
+        is_own = os.fspath(model) == self.model
+        return {name: value for name, value in self.loading.items() if is_own or name != "revision"}
+
     def to_json(self) -> dict[str, Any]:
         """Return the layout as an object of JSON."""
         return asdict(self) | {"fingerprint": json.loads(self.fingerprint.to_json())}
@@ -184,11 +188,6 @@ class Part:
     bytes: int
     #: The SHA-256 of the end of the file, which says where everything is: damage there could end the process.
     footer: str
-
-    def check(self, found: MappedPart) -> None:
-        """Raise an `InputError` if a file is not the part."""
-        if (found.rows, found.size, found.footer) != (self.rows, self.bytes, self.footer):
-            raise InputError(f"{found.path}: another program has changed it: make the folder again")
 
 
 @dataclass(frozen=True)

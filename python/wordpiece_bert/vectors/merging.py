@@ -19,7 +19,7 @@ from wordpiece_bert.tokenizer.corpus.merged_files import check_no_id_twice, merg
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 from wordpiece_bert.tokenizer.corpus.part_records import in_order
 from wordpiece_bert.vectors import layout
-from wordpiece_bert.vectors.part_files import MappedPart
+from wordpiece_bert.vectors.part_files import opened_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -149,8 +149,7 @@ def _check_ids(files: Sequence[Path], listing: Listing, replaced: Sequence[npt.N
     column, is_chunked = listing.layout.id_column, listing.layout.chunks is not None
     ids = []
     for path, expected, rows in zip(files, listing.parts, replaced, strict=True):
-        part = MappedPart(path)
-        expected.check(part)
+        part = opened_part(path, expected)
         table = part.table([column, *([layout.CHUNK] if is_chunked else [])])
         if len(rows):
             table = table.take(pyarrow.array(np.delete(np.arange(len(table)), rows)))

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["GROUP_BYTES", "GROUP_ROWS", "MappedPart", "PartWriter"]
+    from wordpiece_bert.vectors.layout import Part
+
+__all__ = ["GROUP_BYTES", "GROUP_ROWS", "MappedPart", "PartWriter", "opened_part"]
 
 #: The most rows of a row group, and its most bytes. pyarrow divides a group of more than 20,000 rows into pages.
 GROUP_ROWS = 1 << 14
@@ -273,6 +275,14 @@ class MappedPart:
             and uncompressed == compressed >= size
             and 0 < total - compressed <= _HEADER_BYTES
         )
+
+
+def opened_part(path: Path, expected: Part) -> MappedPart:
+    """Open a part that a list has; an `InputError` if the file is another one."""
+    part = MappedPart(path)
+    if (part.rows, part.size, part.footer) != (expected.rows, expected.bytes, expected.footer):
+        raise InputError(f"{path}: another program has changed it: make the folder again")
+    return part
 
 
 def _number(header: bytes, at: int) -> tuple[int, int]:

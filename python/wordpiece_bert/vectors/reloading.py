@@ -20,7 +20,7 @@ __all__ = ["LOADING", "load_again", "loading_of"]
 #: The arguments of encoders, and the attribute `max_seq_length`, that decide about vectors and queries.
 LOADING = (
     *("dtype", "calibrate", "word_splitter", "prompts", "default_prompt_name", "similarity_fn_name"),
-    *("truncate_dim", "max_active_dims", "max_seq_length"),
+    *("truncate_dim", "max_active_dims", "max_seq_length", "revision"),
 )
 
 
@@ -29,6 +29,8 @@ def loading_of(encoder: Encoder) -> dict[str, Any]:
     source = source_of(encoder)
     options: dict[str, Any] = {} if source is None else dict(source.options)
     found = {name: options[name] for name in LOADING if options.get(name) is not None}
+    if source is not None and source.revision is not None:
+        found["revision"] = source.revision  # of a model in the Hugging Face cache
     found["dtype"] = str(encoder.engine.dtype)  # another machine may take another one for "auto"
     if found["dtype"] == "float32":
         del found["dtype"]
@@ -64,8 +66,8 @@ def load_again(
     ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
         As for `SentenceEncoder`.
     """
-    cls = encoder_class(find_model(name, download=download))
     options = loading | {argument: value for argument, value in given.items() if value is not None}
+    cls = encoder_class(find_model(name, revision=options.get("revision"), download=download))
     length = options.pop("max_seq_length", None)
     if options.get("dtype") != "int8" and given.get("calibrate") is None:
         options.pop("calibrate", None)

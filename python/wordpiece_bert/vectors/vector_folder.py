@@ -36,7 +36,7 @@ from wordpiece_bert.vectors.folder_search import (
 from wordpiece_bert.vectors.forms import form_of
 from wordpiece_bert.vectors.layout import CHUNK, DENSE, END, HASH, PRECISIONS, START, read_listing
 from wordpiece_bert.vectors.merging import joined_listing
-from wordpiece_bert.vectors.part_files import MappedPart
+from wordpiece_bert.vectors.part_files import MappedPart, opened_part
 from wordpiece_bert.vectors.reloading import load_again
 
 if TYPE_CHECKING:
@@ -127,14 +127,12 @@ class VectorFolder:
         for attempt in range(_ATTEMPTS):
             try:
                 listing, files, self._replaced = _listed(folders)
-                self._parts = [MappedPart(path) for path in files]
+                self._parts = [opened_part(*one) for one in zip(files, listing.parts, strict=True)]
                 break
             except FileNotFoundError as cause:
                 # A writer has replaced the list, and removed parts that the old one has.
                 if attempt == _ATTEMPTS - 1:
                     raise InputError(f"{cause.filename}: is missing; restore it, or make the folder again") from cause
-        for part, expected in zip(self._parts, listing.parts, strict=True):
-            expected.check(part)
         own = listing.layout
         positions = (CHUNK, START, END) if own.chunks else ()
         stored = {*form_of(own).plain, own.id_column, *positions, *own.keep, HASH}
@@ -189,7 +187,7 @@ class VectorFolder:
     def _checked(self, encoder: Any) -> Encoder:
         """Check that an encoder is the model of the vectors."""
         if isinstance(encoder, str | os.PathLike):
-            encoder = load_again(encoder, self._layout.loading)
+            encoder = load_again(encoder, self._layout.loading_of(encoder))
         elif isinstance(encoder, DenseEncoder):
             encoder = sentence_encoder(encoder)
         own = self._layout.fingerprint
@@ -352,7 +350,8 @@ class VectorFolder:
         multiplier = whole_number("rescore_multiplier", multiplier, 1)
         if precision == "binary":
             return nearest_bits(queries, groups, self._layout, count, multiplier, self._threads)
-        assert self._listing.ranges is not None
+        if self._listing.ranges is None:  # there are no rows
+            return np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0))
         ranges = np.array(self._listing.ranges, np.float32)
         return _in_steps(
             queries,
@@ -537,7 +536,7 @@ class VectorFolder:
 
 
 def _listed(folders: Sequence[Path]) -> tuple[Listing, list[Path], list[npt.NDArray[np.int64]]]:
-    """Return the list of a folder, or of what several are parts of; where the files are; and their rows that do not count.
+    """Return the list of a folder, or of what several are parts of; where its files are; and rows that do not count.
 
     A writer may exchange the list meanwhile, and remove files that the old one has: then a FileNotFoundError.
     """

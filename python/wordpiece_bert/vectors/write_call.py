@@ -345,6 +345,6 @@ def _encoder(given: Any, before: Layout | None) -> Encoder:
             raise InputError("encoder must be an encoder, or the name of a model: a new folder has none")
         given = before.model
     if isinstance(given, str | os.PathLike):
-        return load_again(given, before.loading if before else {})
+        return load_again(given, before.loading_of(given) if before else {})
     found: Encoder = sentence_encoder(given) if isinstance(given, DenseEncoder) else given
     return found

@@ -6,7 +6,6 @@ import base64
 import json
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from wordpiece_bert.tokenizer.corpus.writers import check_output, table_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     import numpy.typing as npt
 
@@ -238,9 +238,7 @@ def _read_batches(stack: ExitStack, path: Path, kind: str) -> tuple[Any, Iterato
     return reader.schema, iter(reader)
 
 
-def _merge_vectors(
-    parts: Sequence[Path], records: Sequence[FileRecord], output: Path, kind: str, ids: _Ids
-) -> None:
+def _merge_vectors(parts: Sequence[Path], records: Sequence[FileRecord], output: Path, kind: str, ids: _Ids) -> None:
     """Merge dense vectors, with a fingerprint of all texts."""
     texts = records[-1].texts
     if texts is None:

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["FileRecord", "PartRecord", "call_of", "check_same", "in_order", "read_record", "record_path", "write_record"]
+__all__ = [
+    "FileRecord",
+    "PartRecord",
+    "call_of",
+    "check_same",
+    "in_order",
+    "read_record",
+    "record_path",
+    "write_record",
+]
 
 _LARGEST = 100_000_000
 
@@ -75,7 +84,7 @@ class FileRecord:
 
 
 def call_of(files: Iterable[str | os.PathLike[str]], **settings: Any) -> dict[str, Any]:
-    """Return what decides about an output: the names and sizes of its inputs, settings, and the version of this package.
+    """Return what decides about an output: the names and sizes of its inputs, settings, the version of this package.
 
     Values are those that JSON gives back.
     """
