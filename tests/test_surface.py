@@ -22,7 +22,7 @@ import pytest
 
 import wordpiece_bert as wb
 from model_files import sentence_folder
-from wordpiece_bert import _core, corpus
+from wordpiece_bert import _core, corpus, pretraining
 from wordpiece_bert._internal.lazy import in_full
 from wordpiece_bert._internal.peer_names import PeerName
 from wordpiece_bert.cli.program import COMMANDS
@@ -266,6 +266,30 @@ def test_typed_dicts_of_options_are_keywords_of_their_functions() -> None:
     ):
         for function in functions:
             assert set(get_type_hints(options)) <= set(inspect.signature(function).parameters)
+
+
+def test_defaults_of_the_options_of_counting_are_those_of_the_functions_that_have_them() -> None:
+    signature = inspect.signature(wb.WordCounts.from_texts).parameters
+    for function in (training_options.normalizer_settings, wb.WordCounts._counted):
+        for name, parameter in inspect.signature(function).parameters.items():
+            if name in signature and parameter.kind is not parameter.VAR_KEYWORD:
+                assert signature[name].default == parameter.default, name
+
+
+def test_functions_of_shared_options_refuse_other_names_under_their_own_name() -> None:
+    tok = wb.Tokenizer.from_vocab(["[UNK]", "a"])
+    vocab = wb.train_vocab(["a b"], 7)
+    for call, name in (
+        (lambda options: tok.encode_files("in.txt", "out.npy", **options), "Tokenizer.encode_files"),
+        (lambda options: tok.iter_files("in.txt", **options), "Tokenizer.iter_files"),
+        (lambda options: tok.encodings(["a"], **options), "Tokenizer.encodings"),
+        (lambda options: wb.train_vocab(["a"], **options), "train_vocab"),
+        (lambda options: wb.WordCounts.from_texts(["a"], **options), "WordCounts.from_texts"),
+        (lambda options: vocab.save_pretrained("folder", **options), "Vocab.save_pretrained"),
+        (lambda options: pretraining.build_examples("store", "out", tok, **options), "build_examples"),
+    ):
+        with pytest.raises(TypeError, match=rf"^{re.escape(name)}\(\) got an unexpected keyword argument 'cls_id'$"):
+            call({"cls_id": 1})
 
 
 def test_methods_have_the_name_of_the_class_that_users_know() -> None:

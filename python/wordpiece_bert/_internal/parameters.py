@@ -8,15 +8,18 @@ all of them, in the order of the signature. Commands take the first sentence of 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
 Documented = TypeVar("Documented", bound="Callable[..., Any] | type[Any]")
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
 _HEADING = "Parameters\n----------\n"
 # The heading of the section that follows, or the end.
@@ -127,6 +130,55 @@ def completed_by(*sources: Parameters | Callable[..., Any]) -> Callable[[Documen
     return complete
 
 
+def taking(
+    options: type[Any] | Callable[..., Any], defaults: Mapping[str, Any] = MappingProxyType({}), *, checked: bool = True
+) -> Callable[[Function], Function]:
+    """Show in the signature of a function what it takes as ``**options: Unpack[...]``.
+
+    Type checkers and editors read the typed dict; `inspect.signature`, ``help()`` and the documentation read this.
+
+    Parameters
+    ----------
+    options : type or callable
+        The typed dict, or a function that has the options as arguments by keyword.
+    defaults : mapping
+        The defaults of the keys of a typed dict; None for others.
+    checked : bool, default True
+        Raise a TypeError for other names. False for a function that does so itself, because this takes time.
+    """
+    if inspect.isclass(options):
+        kind = inspect.Parameter.KEYWORD_ONLY
+        types = {name: getattr(hint, "__forward_arg__", hint) for name, hint in options.__annotations__.items()}
+        shown = [
+            inspect.Parameter(name, kind, default=defaults.get(name), annotation=hint) for name, hint in types.items()
+        ]
+    else:
+        found = inspect.signature(options).parameters.values()
+        shown = [one for one in found if one.kind is one.KEYWORD_ONLY]
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        parameters = [*own, *(one for one in shown if one.name not in signature.parameters)]
+        decorated = _with_names(function, {one.name for one in parameters}) if checked else function
+        decorated.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return decorated
+
+    return decorate
+
+
+def _with_names(function: Function, names: set[str]) -> Function:
+    """Return a function that refuses keywords with other names, as Python does."""
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        for name in options.keys() - names:
+            raise TypeError(f"{checked.__qualname__}() got an unexpected keyword argument {name!r}")
+        return function(*arguments, **options)
+
+    return cast("Function", checked)
+
+
 def described_parameters(docstring: str) -> list[str]:
     """Return the names that the section "Parameters" of a docstring describes, in its order.
 
@@ -159,6 +211,8 @@ def changed_parameters(docstring: str, entries: Mapping[str, str | None]) -> str
 
 def _parameters(documented: Callable[..., Any]) -> list[str]:
     """Return the names of the parameters of a function or a class; the keys of a typed dict."""
+    if "__signature__" in vars(documented):
+        return [name for name in inspect.signature(documented).parameters if name not in ("self", "cls")]
     function = inspect.unwrap(documented.__init__ if inspect.isclass(documented) else documented)
     code = getattr(function, "__code__", None)
     if code is None:

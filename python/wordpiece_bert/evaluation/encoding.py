@@ -9,8 +9,6 @@ import numpy as np
 from wordpiece_bert._internal.arrays import first_non_finite
 from wordpiece_bert._internal.checks import checked_choice, refuse_str
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.metrics import METRICS, pairwise_similarity
 from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, sparse_pairwise_similarity
@@ -48,8 +46,6 @@ def encoded(
     """Return the vectors of texts as they are, or as queries or documents; an `InputError` if they are not finite."""
     if truncate_dim is not None:
         options["truncate_dim"] = truncate_dim
-    if isinstance(model, DenseEncoder):
-        model = sentence_encoder(model)
     encode = getattr(model, "encode" if role is None else f"encode_{role}", None)
     if encode is None:
         raise InputError(f"an evaluator needs a model that encodes texts, not {type(model).__name__}: {model!r:.80}")

@@ -32,15 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["DiscriminatorTraining", "MaskedLMTraining", "QuestionAnsweringHead", "TokenHead"]
 
 
-class MaskedLMTraining(HeadTraining):
-    """logits = decoder(LN(activation(dense(x)))), or decoder(x), only at the labelled positions."""
+class _LabelledTokens(HeadTraining):
+    """A head whose labels are one number for each token, of which it reads those that have one."""
 
     label_names = ("labels",)
-    scores_vocabulary = True
 
-    def __init__(self, network: Network, names: MaskedLMNames) -> None:
-        super().__init__(network)
-        self._names = names
+    def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
+        raise NotImplementedError
 
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
         """Return the positions that the head reads."""
@@ -51,6 +49,16 @@ class MaskedLMTraining(HeadTraining):
         """Return the number of labelled tokens."""
         del mask
         return (_labelled(labels),)
+
+
+class MaskedLMTraining(_LabelledTokens):
+    """logits = decoder(LN(activation(dense(x)))), or decoder(x), only at the labelled positions."""
+
+    scores_vocabulary = True
+
+    def __init__(self, network: Network, names: MaskedLMNames) -> None:
+        super().__init__(network)
+        self._names = names
 
     def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
         return check_labels("labels", value, shape, self._network.config.vocab_size, IGNORED)
@@ -142,24 +150,12 @@ class _TokensHead(ScoreHead):
         return self.linear(given, classifier, dropped), through
 
 
-class TokenHead(_TokensHead):
+class TokenHead(_LabelledTokens, _TokensHead):
     """Token classification: scores of every labelled token."""
-
-    label_names = ("labels",)
 
     def __init__(self, network: Network, layers: ScoreLayers) -> None:
         super().__init__(network, layers)
         self._rate = network.training.token_rate
-
-    def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
-        """Return the positions that the head reads."""
-        labelled: Mask = self._labels(labels["labels"], mask.shape) != IGNORED
-        return labelled
-
-    def counts(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> tuple[int, ...]:
-        """Return the number of labelled tokens."""
-        del mask
-        return (_labelled(labels),)
 
     def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
         return check_labels("labels", value, shape, self._network.config.num_labels, IGNORED)

@@ -9,10 +9,10 @@ worker must have the files of a model; each worker process loads it once.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from wordpiece_bert._internal.checks import check_instance, whole_number
-from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations import arrow
 from wordpiece_bert.integrations.named_models import checked_options, encoder_of, import_package
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from wordpiece_bert.pretraining import Masking
-    from wordpiece_bert.pretraining.parameters import Objective, OnError, SentenceRule
+    from wordpiece_bert.pretraining.batches import BatchArguments
     from wordpiece_bert.tokenizer.option_types import Strategy
 
 __all__ = ["count_words", "embed", "encode", "pretraining_examples"]
@@ -152,6 +151,7 @@ def embed(
 
 
 @completed_by(example_batches)
+@taking(example_batches)
 def pretraining_examples(
     frame: DataFrame,
     column: str,
@@ -159,18 +159,7 @@ def pretraining_examples(
     *,
     id_column: str,
     partitions: int | None = None,
-    objective: Objective = "nsp",
-    max_length: int = 128,
-    short_seq_prob: float = 0.1,
-    min_sentences: int = 1,
-    packing: bool | int = False,
-    packing_window: int = 4096,
-    max_sequences_per_row: int | None = None,
-    dupe_factor: int = 1,
-    masking: Masking | None = None,
-    seed: int = 0,
-    sentences: SentenceRule = "lines",
-    errors: OnError = "strict",
+    **options: Unpack[BatchArguments],
 ) -> DataFrame:
     """Make pre-training examples of a column of documents, deterministically by the ids of the documents.
 
@@ -212,21 +201,7 @@ def pretraining_examples(
     >>> rows = pretraining_examples(frame, "text", tokenizer, id_column="id", partitions=64)  # doctest: +SKIP
     >>> rows.write.parquet("examples")  # doctest: +SKIP
     """
-    examples = example_batches(
-        tokenizer,
-        objective=objective,
-        max_length=max_length,
-        short_seq_prob=short_seq_prob,
-        min_sentences=min_sentences,
-        packing=packing,
-        packing_window=packing_window,
-        max_sequences_per_row=max_sequences_per_row,
-        dupe_factor=dupe_factor,
-        masking=masking,
-        seed=seed,
-        sentences=sentences,
-        errors=errors,
-    )
+    examples = example_batches(tokenizer, **options)
     _check_frame(frame, [column], ())
     arrow.check_columns(frame.columns, [id_column], ())
     check_text_columns(frame, [id_column], others=("tinyint", "smallint", "int", "bigint"))

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice
-from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.document_ids import ids_of_column
 from wordpiece_bert.pretraining.parameters import ERRORS, ROWS, RUN, SENTENCES, STORING
-from wordpiece_bert.pretraining.row_options import RowOptions
+from wordpiece_bert.pretraining.row_options import ROW_DEFAULTS, RowArguments, RowOptions
 from wordpiece_bert.pretraining.sinks.tables import arrow_schema, record_batch
 from wordpiece_bert.pretraining.store import TokenStore
 from wordpiece_bert.pretraining.store_writer import StoreWriter
@@ -27,11 +27,10 @@ from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wordpiece_bert.pretraining.masking import Masking
-    from wordpiece_bert.pretraining.parameters import Objective, OnError, SentenceRule
+    from wordpiece_bert.pretraining.parameters import OnError, SentenceRule
     from wordpiece_bert.pretraining.schema import RowSchema
 
-__all__ = ["ExampleBatches", "StoreBatches", "example_batches", "store_batches"]
+__all__ = ["BatchArguments", "ExampleBatches", "StoreBatches", "example_batches", "store_batches"]
 
 # Documents of a record batch of tokens.
 _DOCUMENTS = 4096
@@ -170,22 +169,21 @@ def store_batches(
     return StoreBatches(tokenizer, sentences, errors)
 
 
+class BatchArguments(RowArguments, total=False):
+    """The arguments of `example_batches` besides the tokenizer."""
+
+    sentences: SentenceRule
+    errors: OnError
+
+
 @completed_by(ROWS, STORING, RUN)
+@taking(RowArguments, ROW_DEFAULTS)
 def example_batches(
     tokenizer: Tokenizer,
     *,
-    objective: Objective = "nsp",
-    max_length: int = 128,
-    short_seq_prob: float = 0.1,
-    min_sentences: int = 1,
-    packing: bool | int = False,
-    packing_window: int = 4096,
-    max_sequences_per_row: int | None = None,
-    dupe_factor: int = 1,
-    masking: Masking | None = None,
-    seed: int = 0,
     sentences: SentenceRule = "lines",
     errors: OnError = "strict",
+    **rows: Unpack[RowArguments],
 ) -> ExampleBatches:
     """Return a function that makes examples of documents in Arrow record batches, for ``DataFrame.mapInArrow``.
 
@@ -217,16 +215,5 @@ def example_batches(
     >>> parts.mapInArrow(examples, examples.schema).write.parquet("examples")  # doctest: +SKIP
     """
     mapper = store_batches(tokenizer, sentences=sentences, errors=errors)
-    options = RowOptions(
-        objective=objective,
-        max_length=max_length,
-        short_seq_prob=short_seq_prob,
-        min_sentences=min_sentences,
-        packing=packing,
-        packing_window=packing_window,
-        max_sequences_per_row=max_sequences_per_row,
-        dupe_factor=dupe_factor,
-        masking=masking,
-        seed=seed,
-    ).checked(tokenizer)
+    options = RowOptions(**rows).checked(tokenizer)
     return ExampleBatches(mapper.tokenizer, sentences, errors, options)

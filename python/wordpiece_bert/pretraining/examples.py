@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
-from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError
@@ -17,37 +17,27 @@ from wordpiece_bert.pretraining.formats import format_of
 from wordpiece_bert.pretraining.parameters import PAIR_LABELS, ROWS, RUN
 from wordpiece_bert.pretraining.parts import tokenizer_of
 from wordpiece_bert.pretraining.report import ExamplesReport
-from wordpiece_bert.pretraining.row_options import RowOptions
+from wordpiece_bert.pretraining.row_options import ROW_DEFAULTS, RowArguments, RowOptions
 from wordpiece_bert.pretraining.store import TokenStore
 from wordpiece_bert.tokenizer.parameters import READING
 
 if TYPE_CHECKING:
-    from wordpiece_bert.pretraining.masking import Masking
-    from wordpiece_bert.pretraining.parameters import Objective
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["build_examples"]
 
 
 @completed_by(ROWS, RUN, READING)
+@taking(RowArguments, ROW_DEFAULTS)
 def build_examples(
     store: TokenStore | str | os.PathLike[str],
     output: str | os.PathLike[str],
     tokenizer: Tokenizer,
     *,
-    objective: Objective = "nsp",
-    max_length: int = 128,
-    short_seq_prob: float = 0.1,
-    min_sentences: int = 1,
-    packing: bool | int = False,
-    packing_window: int = 4096,
-    max_sequences_per_row: int | None = None,
-    dupe_factor: int = 1,
-    masking: Masking | None = None,
-    seed: int = 0,
     format: Literal["npy", "arrow", "parquet", "jsonl", "mds", "tfrecord"] | None = None,  # noqa: A002
     threads: int | None = None,
     show_progress_bar: bool | None = None,
+    **rows: Unpack[RowArguments],
 ) -> ExamplesReport:
     """Make pre-training examples of a token store, in bounded memory.
 
@@ -103,18 +93,7 @@ def build_examples(
     start = time.perf_counter()
     opened = store if isinstance(store, TokenStore) else TokenStore(store)
     path = Path(output)
-    options = RowOptions(
-        objective=objective,
-        max_length=max_length,
-        short_seq_prob=short_seq_prob,
-        min_sentences=min_sentences,
-        packing=packing,
-        packing_window=packing_window,
-        max_sequences_per_row=max_sequences_per_row,
-        dupe_factor=dupe_factor,
-        masking=masking,
-        seed=seed,
-    ).checked(tokenizer)
+    options = RowOptions(**rows).checked(tokenizer)
     kind = format_of(path, format)
     kind.load().check(options)
     _check_store(opened, options, tokenizer, path)

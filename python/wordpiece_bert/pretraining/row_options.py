@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_probability, whole_number
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining.masking import Masking, checked_seed
-from wordpiece_bert.pretraining.parameters import OBJECTIVES, PAIR_LABELS
+from wordpiece_bert.pretraining.parameters import OBJECTIVES, PAIR_LABELS, Objective
 from wordpiece_bert.pretraining.parts import options_of, rules_of
 from wordpiece_bert.pretraining.schema import RowSchema
 from wordpiece_bert.tokenizer.call_options import LONGEST_ROW
@@ -21,12 +21,27 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.pretraining.store import StoreShard
 
-__all__ = ["RowOptions"]
+__all__ = ["ROW_DEFAULTS", "RowArguments", "RowOptions"]
+
+
+class RowArguments(TypedDict, total=False):
+    """The arguments of `build_examples` that decide what rows are made."""
+
+    objective: Objective
+    max_length: int
+    short_seq_prob: float
+    min_sentences: int
+    packing: bool | int
+    packing_window: int
+    max_sequences_per_row: int | None
+    dupe_factor: int
+    masking: Masking | None
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowOptions:
-    """The arguments of `build_examples` that decide what rows are made, and what `checked` adds of the tokenizer."""
+    """The `RowArguments` of a call, and what `checked` adds of the tokenizer."""
 
     objective: str = "nsp"
     max_length: int = 128
@@ -157,3 +172,7 @@ def _checked_packing(packing: object, max_length: int) -> int | None:
         raise InputError(
             f"packing must be True, False, or a row length of max_length ({max_length}) or more, not {packing!r:.80}"
         ) from None
+
+
+#: The defaults of the arguments, for the signatures of the functions that take them.
+ROW_DEFAULTS = {field.name: field.default for field in fields(RowOptions)} | {"packing": False}

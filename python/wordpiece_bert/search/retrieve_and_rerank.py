@@ -16,8 +16,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.search.pair_scores import check_reranker, scores_of_pairs
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder, sentence_encoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.encoder_loading import load_encoder
 from wordpiece_bert.sentence.multi_vector.multi_vector_encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.multi_vector.multi_vectors import as_multi_vectors
@@ -41,7 +40,7 @@ _SCORES = 1 << 22
 def retrieve_and_rerank(
     queries: str | Texts,
     documents: Texts,
-    retriever: str | os.PathLike[str] | DenseEncoder | SparseEncoder | MultiVectorEncoder | BM25Index,
+    retriever: str | os.PathLike[str] | SentenceEncoder | SparseEncoder | MultiVectorEncoder | BM25Index,
     reranker: str | os.PathLike[str] | CrossEncoder | None = None,
     *,
     document_embeddings: Any = None,
@@ -115,8 +114,6 @@ def retrieve_and_rerank(
     """
     if isinstance(retriever, str | os.PathLike):
         retriever = load_encoder(retriever)
-    elif isinstance(retriever, DenseEncoder):
-        retriever = sentence_encoder(retriever)
     if isinstance(reranker, str | os.PathLike):
         reranker = CrossEncoder(reranker)
     if not isinstance(retriever, SentenceEncoder | SparseEncoder | MultiVectorEncoder | BM25Index):
@@ -129,14 +126,7 @@ def retrieve_and_rerank(
         check_reranker(reranker)
     single, asked = check_texts(queries)
     texts = check_texts(documents)[1]
-    indexes = [index for index in (retriever, keywords) if isinstance(index, BM25Index)]
-    if keywords is not None:
-        check_instance("keywords", keywords, BM25Index)
-    if len(indexes) == 2 or (indexes and document_embeddings is not None and keywords is None):
-        raise InputError("a BM25Index as retriever is used alone: pass no keywords and no document_embeddings")
-    for index in indexes:
-        if len(index) != len(texts):
-            raise InputError(f"the BM25Index has {len(index)} documents, but there are {len(texts)}")
+    _check_indexes(retriever, keywords, len(texts), embedded=document_embeddings is not None)
     most = max(candidates, top_k)
     count = most if reranker is not None else top_k
     if isinstance(retriever, BM25Index):
@@ -167,6 +157,18 @@ def retrieve_and_rerank(
                 answer["text"] = texts[answer["corpus_id"]]
         shown.append(best)
     return shown[0] if single else shown
+
+
+def _check_indexes(retriever: object, keywords: BM25Index | None, documents: int, *, embedded: bool) -> None:
+    """Refuse indexes that do not fit together or are not of the documents."""
+    indexes = [index for index in (retriever, keywords) if isinstance(index, BM25Index)]
+    if keywords is not None:
+        check_instance("keywords", keywords, BM25Index)
+    if len(indexes) == 2 or (indexes and embedded and keywords is None):
+        raise InputError("a BM25Index as retriever is used alone: pass no keywords and no document_embeddings")
+    for index in indexes:
+        if len(index) != documents:
+            raise InputError(f"the BM25Index has {len(index)} documents, but there are {documents}")
 
 
 def _retrieved(

@@ -9,8 +9,7 @@ from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM, TokenClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
 from wordpiece_bert.sentence.multi_vector.multi_vector_encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.sparse.sparse_encoder import SparseEncoder
@@ -37,7 +36,7 @@ __all__ = ["AnyModel", "Models"]
 
 #: What a server takes as a model.
 AnyModel: TypeAlias = (
-    "DenseEncoder | SparseEncoder | MultiVectorEncoder | M3Encoder | CrossEncoder | Loaded | FrozenClassifier "
+    "SentenceEncoder | SparseEncoder | MultiVectorEncoder | M3Encoder | CrossEncoder | Loaded | FrozenClassifier "
     "| StaticClassifier"
 )
 
@@ -148,8 +147,8 @@ class Models:
 
 def _served(name: str, model: object, settings: ServerSettings, metrics: Metrics) -> Served:
     """Put a model behind a queue."""
-    if isinstance(model, DenseEncoder):
-        return dense_model(name, sentence_encoder(model), settings, metrics)
+    if isinstance(model, SentenceEncoder):
+        return dense_model(name, model, settings, metrics)
     if isinstance(model, SparseEncoder):
         return SparseModel(name, model, settings, metrics)
     if isinstance(model, MultiVectorEncoder):

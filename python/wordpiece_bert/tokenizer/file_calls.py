@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Unpack
 
-from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert.tokenizer.option_types import CallOptions
+from wordpiece_bert._internal.parameters import completed_by, taking
+from wordpiece_bert.tokenizer.option_types import DEFAULTS, CallOptions, EncodeOptions
 from wordpiece_bert.tokenizer.parameters import ENCODING, READING
 from wordpiece_bert.tokenizer.tokenizer_base import requested
 from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.tokenizer.corpus.file_encoder import EncodeSummary, FileEncoder
-    from wordpiece_bert.tokenizer.corpus.text_reader import Errors, Fields, ReadingOptions
-    from wordpiece_bert.tokenizer.option_types import OffsetUnit, Side, Strategy
+    from wordpiece_bert.tokenizer.corpus.file_encoder import EncodeSummary, FileEncoder, FileOptions
+    from wordpiece_bert.tokenizer.corpus.text_reader import Errors, Fields
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.tokenizer_base import StrPath
 
@@ -29,8 +28,8 @@ class FileCalls(VocabularyCalls):
 
     __slots__ = ()
 
-    @completed_by(READING, ENCODING)
-    def iter_files(
+    @taking(EncodeOptions, DEFAULTS)
+    def _file_encoder(
         self,
         files: StrPath | Iterable[StrPath],
         *,
@@ -38,22 +37,41 @@ class FileCalls(VocabularyCalls):
         field: Fields | None = None,
         column: Fields | None = None,
         errors: Errors = "strict",
-        add_special_tokens: bool = True,
-        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
-        max_length: int | None = None,
-        stride: int | None = None,
-        truncation_side: Side | None = None,
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
-        pad_to_multiple_of: int | None = None,
-        padding_side: Side | None = None,
-        offset_unit: OffsetUnit = "char",
-        encode_special_tokens: bool = False,
         return_offsets: bool = False,
         return_word_ids: bool = False,
         return_sequence_ids: bool = False,
         return_overflowing_tokens: bool = False,
         return_n_tokens: bool = False,
         threads: int | None = None,
+        **options: Unpack[EncodeOptions],
+    ) -> FileEncoder:
+        """Return the encoder of `iter_files` and `encode_files`."""
+        given = CallOptions(**options)
+        _, resolved = self._resolve(given)
+        from wordpiece_bert.tokenizer.corpus.file_encoder import FileEncoder  # only corpora need it
+
+        return FileEncoder(
+            self._inner,
+            files,
+            resolved,
+            columns=requested(
+                offsets=return_offsets,
+                word_ids=return_word_ids,
+                sequence_ids=return_sequence_ids,
+                overflow_to_sample=return_overflowing_tokens,
+                n_tokens=return_n_tokens,
+            ),
+            threads=threads,
+            reading={"separator": separator, "field": field, "column": column, "errors": errors},
+            warns=self._file_truncates(given.truncation, given.max_length),
+        )
+
+    @completed_by(READING, ENCODING)
+    @taking(_file_encoder)
+    def iter_files(
+        self,
+        files: StrPath | Iterable[StrPath],
+        **options: Unpack[FileOptions],
     ) -> Iterator[RaggedBatch]:
         r"""Encode the texts of files block by block, in memory that does not grow with their size.
 
@@ -96,34 +114,10 @@ class FileCalls(VocabularyCalls):
         ...     print(batch.to_list())
         [[1, 3, 4, 2], [1, 4, 2]]
         """
-        given = CallOptions(
-            add_special_tokens=add_special_tokens,
-            truncation=truncation,
-            max_length=max_length,
-            stride=stride,
-            truncation_side=truncation_side,
-            padding=padding,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            offset_unit=offset_unit,
-            encode_special_tokens=encode_special_tokens,
-        )
-        encoder = self._file_encoder(
-            files,
-            given,
-            requested(
-                offsets=return_offsets,
-                word_ids=return_word_ids,
-                sequence_ids=return_sequence_ids,
-                overflow_to_sample=return_overflowing_tokens,
-                n_tokens=return_n_tokens,
-            ),
-            {"separator": separator, "field": field, "column": column, "errors": errors},
-            threads,
-        )
-        return encoder.batches()
+        return self._file_encoder(files, **options).batches()
 
     @completed_by(iter_files, READING)
+    @taking(_file_encoder)
     def encode_files(
         self,
         files: StrPath | Iterable[StrPath],
@@ -132,26 +126,7 @@ class FileCalls(VocabularyCalls):
         dtype: npt.DTypeLike = "uint32",
         ids_column: str = "ids",
         show_progress_bar: bool | None = None,
-        separator: str | None = "\n",
-        field: Fields | None = None,
-        column: Fields | None = None,
-        errors: Errors = "strict",
-        add_special_tokens: bool = True,
-        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
-        max_length: int | None = None,
-        stride: int | None = None,
-        truncation_side: Side | None = None,
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
-        pad_to_multiple_of: int | None = None,
-        padding_side: Side | None = None,
-        offset_unit: OffsetUnit = "char",
-        encode_special_tokens: bool = False,
-        return_offsets: bool = False,
-        return_word_ids: bool = False,
-        return_sequence_ids: bool = False,
-        return_overflowing_tokens: bool = False,
-        return_n_tokens: bool = False,
-        threads: int | None = None,
+        **options: Unpack[FileOptions],
     ) -> EncodeSummary:
         r"""Encode the texts of files and write the rows to a file, in memory that does not grow with their size.
 
@@ -206,60 +181,13 @@ class FileCalls(VocabularyCalls):
         >>> np.load("cities.npy"), np.load("cities.row_offsets.npy")
         (array([1, 3, 4, 2, 1, 4, 2], dtype=uint32), array([0, 4, 7]))
         """
-        given = CallOptions(
-            add_special_tokens=add_special_tokens,
-            truncation=truncation,
-            max_length=max_length,
-            stride=stride,
-            truncation_side=truncation_side,
-            padding=padding,
-            pad_to_multiple_of=pad_to_multiple_of,
-            padding_side=padding_side,
-            offset_unit=offset_unit,
-            encode_special_tokens=encode_special_tokens,
-        )
-        encoder = self._file_encoder(
-            files,
-            given,
-            requested(
-                offsets=return_offsets,
-                word_ids=return_word_ids,
-                sequence_ids=return_sequence_ids,
-                overflow_to_sample=return_overflowing_tokens,
-                n_tokens=return_n_tokens,
-            ),
-            {"separator": separator, "field": field, "column": column, "errors": errors},
-            threads,
-        )
         from wordpiece_bert.tokenizer.corpus.file_encoder import write_encoded
 
         return write_encoded(
-            encoder,
+            self._file_encoder(files, **options),
             output,
             vocabulary=len(self),
             dtype=dtype,
             ids_column=ids_column,
             show_progress_bar=show_progress_bar,
-        )
-
-    def _file_encoder(
-        self,
-        files: StrPath | Iterable[StrPath],
-        given: CallOptions,
-        columns: list[str],
-        reading: ReadingOptions,
-        threads: int | None,
-    ) -> FileEncoder:
-        """Return the encoder of `iter_files` and `encode_files`."""
-        _, resolved = self._resolve(given)
-        from wordpiece_bert.tokenizer.corpus.file_encoder import FileEncoder  # only corpora need it
-
-        return FileEncoder(
-            self._inner,
-            files,
-            resolved,
-            columns=columns,
-            threads=threads,
-            reading=reading,
-            warns=self._file_truncates(given.truncation, given.max_length),
         )

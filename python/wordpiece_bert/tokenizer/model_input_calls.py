@@ -41,7 +41,7 @@ _INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)
 
 
 class _InputOptions(EncodeOptions, total=False):
-    """The options of a call by keyword, besides the type of its result, in its overload for arrays."""
+    """The options of a call by keyword, besides the type of its result."""
 
     text_target: Text | Batch | None
     text_pair_target: Text | Batch | None
@@ -65,12 +65,13 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
 
     __slots__ = ()
 
+    # Type checkers know the arguments after the first two by name.
     @overload
     def __call__(
         self,
         text: Text | Batch | None = None,
         text_pair: Text | Batch | None = None,
-        *,
+        *others: Any,
         return_tensors: Literal["np"] = "np",
         **options: Unpack[_InputOptions],
     ) -> BatchEncoding: ...
@@ -80,36 +81,12 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         self,
         text: Text | Batch | None = None,
         text_pair: Text | Batch | None = None,
-        text_target: Text | Batch | None = None,
-        text_pair_target: Text | Batch | None = None,
-        add_special_tokens: bool = True,
-        padding: bool | Literal["longest", "max_length", "do_not_pad"] | None = None,
-        truncation: bool | Strategy | Literal["do_not_truncate"] | None = None,
-        max_length: int | None = None,
-        stride: int | None = None,
-        is_split_into_words: bool = False,
-        pad_to_multiple_of: int | None = None,
-        padding_side: Side | None = None,
-        return_tensors: Literal["np", "pt"] | None = "np",
-        return_token_type_ids: bool | None = None,
-        return_attention_mask: bool | None = None,
-        return_overflowing_tokens: bool = False,
-        return_special_tokens_mask: bool = False,
-        return_offsets_mapping: bool = False,
-        return_length: bool = False,
-        verbose: bool = True,
-        tokenizer_kwargs: Mapping[str, Any] | None = None,
-        *,
-        truncation_side: Side | None = None,
-        split_special_tokens: bool | None = None,
-        encode_special_tokens: bool = False,
-        offset_unit: OffsetUnit = "char",
-        max_target_length: int | None = None,
-        dtype: npt.DTypeLike = "int64",
-        threads: int | None = None,
+        *others: Any,
+        return_tensors: Literal["np", "pt"] | None,
+        **options: Unpack[_InputOptions],
     ) -> BatchEncoding[Any]: ...
 
-    @completed_by(CALLING, ENCODING)
+    @completed_by(CALLING, ENCODING)  # type: ignore[misc] # the overloads leave the types of `others` open
     def __call__(
         self,
         text: Text | Batch | None = None,

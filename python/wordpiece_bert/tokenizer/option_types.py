@@ -9,9 +9,11 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.tokenizer.parameters import ENCODING
 
 __all__ = [
+    "DEFAULTS",
     "CallOptions",
     "Defaults",
     "EncodeOptions",
+    "NamedOptions",
     "PaddingSettings",
     "TruncationSettings",
 ]
@@ -24,8 +26,22 @@ OffsetUnit = Literal["char", "byte", "utf16"]
 Switch = bool | str | None
 
 
+class NamedOptions(TypedDict, total=False):
+    """The options that all encoding methods accept by keyword only."""
+
+    truncation: bool | Strategy | Literal["do_not_truncate"] | None
+    max_length: int | None
+    stride: int | None
+    truncation_side: Side | None
+    padding: bool | Literal["longest", "max_length", "do_not_pad"] | None
+    pad_to_multiple_of: int | None
+    padding_side: Side | None
+    offset_unit: OffsetUnit
+    encode_special_tokens: bool
+
+
 @completed_by(ENCODING)
-class EncodeOptions(TypedDict, total=False):
+class EncodeOptions(NamedOptions, total=False):
     """The options that all encoding methods accept by keyword, for a dict that holds some of them.
 
     Raises
@@ -37,15 +53,6 @@ class EncodeOptions(TypedDict, total=False):
     """
 
     add_special_tokens: bool
-    truncation: bool | Strategy | Literal["do_not_truncate"] | None
-    max_length: int | None
-    stride: int | None
-    truncation_side: Side | None
-    padding: bool | Literal["longest", "max_length", "do_not_pad"] | None
-    pad_to_multiple_of: int | None
-    padding_side: Side | None
-    offset_unit: OffsetUnit
-    encode_special_tokens: bool
 
 
 class TruncationSettings(TypedDict):
@@ -97,3 +104,7 @@ class CallOptions(NamedTuple):
     padding_side: str | None = None
     offset_unit: str = "char"
     encode_special_tokens: bool = False
+
+
+#: The defaults of the options, for the signatures of the methods that take them.
+DEFAULTS = CallOptions._field_defaults

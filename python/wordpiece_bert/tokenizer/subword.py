@@ -11,11 +11,12 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 
 from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.parameters import taking
 from wordpiece_bert._internal.peer_arguments import SUBWORD_ENCODE, refusing
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD, add_peer_names
 from wordpiece_bert._internal.safe_json import quoted, read_object
@@ -26,6 +27,7 @@ from wordpiece_bert.tokenizer.pretrained.folder_contents import SUBWORD_MODELS
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings, read_optional_object
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 from wordpiece_bert.tokenizer.shared_core import SharedCore, Truncation, blocks
+from wordpiece_bert.tokenizer.token_roles import TokenRoles
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.tokenizer.word_cache import WordCache
 
@@ -113,18 +115,18 @@ class SubwordEncoding:
         return (spans[0][0], spans[-1][1]) if spans else None
 
 
-def _encoding(row: Any, *, with_types: bool) -> SubwordEncoding:
-    """Return a row of the package ``tokenizers``, with its further windows; without token types, these are 0."""
+#: What a row of the package ``tokenizers`` has under the same names.
+_SAME = ("ids", "tokens", "offsets", "special_tokens_mask", "word_ids", "sequence_ids")
+
+
+def _encoding(row: Any, types: list[int] | None) -> SubwordEncoding:
+    """Return a row of ``tokenizers``, or an `Encoding`, with its further windows; without token types, these are 0."""
+    further = row.overflowing
     return SubwordEncoding(
-        ids=row.ids,
-        token_type_ids=row.type_ids if with_types else [0] * len(row.ids),
-        tokens=row.tokens,
-        offsets=row.offsets,
-        special_tokens_mask=row.special_tokens_mask,
-        word_ids=row.word_ids,
-        sequence_ids=row.sequence_ids,
-        truncated=bool(row.overflowing),
-        overflowing=[_encoding(one, with_types=with_types) for one in row.overflowing],
+        **{name: getattr(row, name) for name in _SAME},
+        token_type_ids=[0] * len(row.ids) if types is None else types,
+        truncated=getattr(row, "truncated", bool(further)),
+        overflowing=[_encoding(one, None if types is None else one.type_ids) for one in further],
     )
 
 
@@ -255,25 +257,23 @@ def model_encodings(tokenizer: AnyTokenizer, encodings: Sequence[AnyEncoding]) -
     """
     if isinstance(tokenizer, SubwordTokenizer) or "token_type_ids" in input_names(tokenizer):
         return encodings
-    return list(map(_of_first_type, encodings))
+    return [_encoding(encoding, None) for encoding in encodings]
 
 
-def _of_first_type(encoding: AnyEncoding) -> SubwordEncoding:
-    """Return a copy of an encoding, and of its windows, with token types 0."""
-    return SubwordEncoding(
-        ids=encoding.ids,
-        token_type_ids=[0] * len(encoding),
-        tokens=encoding.tokens,
-        offsets=encoding.offsets,
-        special_tokens_mask=encoding.special_tokens_mask,
-        word_ids=encoding.word_ids,
-        sequence_ids=encoding.sequence_ids,
-        truncated=encoding.truncated,
-        overflowing=list(map(_of_first_type, encoding.overflowing)),
-    )
+class _TruncationOptions(TypedDict, total=False):
+    """How a call truncates, with the names of `Tokenizer`; rows are not padded."""
+
+    truncation: bool | str
+    max_length: int | None
+    stride: int
+    truncation_side: str | None
+    padding: bool
 
 
-class SubwordTokenizer:
+_DEFAULTS = {"truncation": False, "stride": 0, "padding": False}
+
+
+class SubwordTokenizer(TokenRoles):
     """A byte-level BPE or Unigram tokenizer, with the calls of `Tokenizer` that encoders, rankers and tasks make.
 
     Truncation and padding of the file do not apply. Threads may share it; of their calls, those that truncate alike run
@@ -376,36 +376,6 @@ class SubwordTokenizer:
         """The number of tokens, without those that were added."""
         return cast("int", self._core.get_vocab_size(with_added_tokens=False))
 
-    @property
-    def unk_token(self) -> str | None:
-        """The token of what the vocabulary does not have."""
-        return self._role("unk_token")
-
-    @property
-    def pad_token(self) -> str | None:
-        """The token of padding."""
-        return self._role("pad_token")
-
-    @property
-    def mask_token(self) -> str | None:
-        """The token that stands for a masked one."""
-        return self._role("mask_token")
-
-    @property
-    def mask_token_id(self) -> int | None:
-        """The id of `mask_token`."""
-        return self._role_id("mask_token")
-
-    @property
-    def pad_token_id(self) -> int | None:
-        """The id of the padding token."""
-        return self._role_id("pad_token")
-
-    @property
-    def unk_token_id(self) -> int | None:
-        """The id of the unknown token."""
-        return self._role_id("unk_token")
-
     def get_vocab(self) -> dict[str, int]:
         """Return the ids of all tokens by token, added tokens included."""
         return cast("dict[str, int]", self._core.get_vocab(with_added_tokens=True))
@@ -481,69 +451,53 @@ class SubwordTokenizer:
         return int(self._core.num_special_tokens_to_add(pair))
 
     @refusing(SUBWORD_ENCODE)
+    @taking(_TruncationOptions, _DEFAULTS)
     def encode(
         self,
         text: str,
         pair: str | None = None,
         *,
         add_special_tokens: bool = True,
-        truncation: bool | str = False,
-        max_length: int | None = None,
-        stride: int = 0,
-        padding: bool = False,
-        truncation_side: str | None = None,
+        **options: Unpack[_TruncationOptions],
     ) -> SubwordEncoding:
         """Tokenize one text or pair."""
         item: Any = text if pair is None else (text, pair)
-        return self.encodings(
-            [item],
-            add_special_tokens=add_special_tokens,
-            truncation=truncation,
-            max_length=max_length,
-            stride=stride,
-            padding=padding,
-            truncation_side=truncation_side,
-        )[0]
+        return self.encodings([item], add_special_tokens=add_special_tokens, **options)[0]
 
+    @taking(_TruncationOptions, _DEFAULTS)
     def encodings(
         self,
         texts: Sequence[Any],
         *,
         add_special_tokens: bool = True,
-        truncation: bool | str = False,
-        max_length: int | None = None,
-        stride: int = 0,
-        padding: bool = False,
         is_split_into_words: bool = False,
-        truncation_side: str | None = None,
         threads: int | None = None,
+        **options: Unpack[_TruncationOptions],
     ) -> list[SubwordEncoding]:
         """Tokenize texts or pairs, truncated to `max_length`."""
         return self._run(
-            lambda row: _encoding(row, with_types=self._has_types),
+            lambda row: _encoding(row, row.type_ids if self._has_types else None),
             texts,
-            self._truncation(truncation, max_length, stride, truncation_side, padding),
+            self._truncation(**options),
             threads,
             special=add_special_tokens,
             split=is_split_into_words,
             offsets=True,
         )
 
+    @taking(_TruncationOptions, _DEFAULTS)
     def encode_batch(
         self,
         texts: Sequence[Any],
         *,
         add_special_tokens: bool = True,
         return_offsets: bool = False,
-        truncation: bool | str = False,
-        max_length: int | None = None,
-        stride: int = 0,
-        padding: bool = False,
         return_overflowing_tokens: bool = False,
         threads: int | None = None,
+        **options: Unpack[_TruncationOptions],
     ) -> RaggedBatch:
         """Tokenize texts or pairs, as `Tokenizer.encode_batch`."""
-        wanted = self._truncation(truncation, max_length, stride, None, padding)
+        wanted = self._truncation(**options)
         plain = not (add_special_tokens or return_offsets or return_overflowing_tokens)
         if plain and self._words.is_usable and (wanted is None or wanted.is_of_one_text):
             items = [self._prepared(text) for text in texts]
@@ -615,14 +569,19 @@ class SubwordTokenizer:
         return found
 
     def _truncation(
-        self, truncation: bool | str, max_length: int | None, stride: int, side: str | None, padding: bool
+        self,
+        truncation: bool | str = False,
+        max_length: int | None = None,
+        stride: int = 0,
+        truncation_side: str | None = None,
+        padding: bool = False,
     ) -> Truncation | None:
         if padding:
             raise InputError("padding must be False: rows are padded by the model's call")
         if not truncation or max_length is None:
             return None
         strategy = "longest_first" if truncation is True else str(truncation)
-        return Truncation(max_length, stride, strategy, side or self.truncation_side)
+        return Truncation(max_length, stride, strategy, truncation_side or self.truncation_side)
 
     def _prepared(self, item: Any) -> Any:
         if not self.lowercase:

@@ -12,6 +12,7 @@ from wordpiece_bert._internal.peer_names import INSTEAD, INSTEAD_OF_MORE, add_pe
 from wordpiece_bert.tokenizer.call_options import resolve
 from wordpiece_bert.tokenizer.option_types import CallOptions, Defaults, PaddingSettings, TruncationSettings
 from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
+from wordpiece_bert.tokenizer.token_roles import TokenRoles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,7 +42,7 @@ _PLAIN = CallOptions()
 _CACHED_OPTIONS = 64
 
 
-class TokenizerBase:
+class TokenizerBase(TokenRoles):
     """The state and the settings of a tokenizer."""
 
     __slots__ = ("_defaults", "_fingerprint", "_inner", "_last", "_plain", "_resolved", "_settings")

@@ -234,56 +234,6 @@ class VocabularyCalls(TokenizerBase):
     # --- special tokens
 
     @property
-    def unk_token(self) -> str | None:
-        """The token for a word that the vocabulary cannot represent."""
-        return self._role("unk_token")
-
-    @property
-    def cls_token(self) -> str | None:
-        """The token at the start of a row; None if the vocabulary has none."""
-        return self._role("cls_token")
-
-    @property
-    def sep_token(self) -> str | None:
-        """The token at the end of each text; None if the vocabulary has none."""
-        return self._role("sep_token")
-
-    @property
-    def pad_token(self) -> str | None:
-        """The token that rows are padded with; None if the vocabulary has none."""
-        return self._role("pad_token")
-
-    @property
-    def mask_token(self) -> str | None:
-        """The token that replaces masked tokens; None if the vocabulary has none."""
-        return self._role("mask_token")
-
-    @property
-    def unk_token_id(self) -> int | None:
-        """The id of `unk_token`."""
-        return self._role_id("unk_token")
-
-    @property
-    def cls_token_id(self) -> int | None:
-        """The id of `cls_token`; None if the vocabulary has none."""
-        return self._role_id("cls_token")
-
-    @property
-    def sep_token_id(self) -> int | None:
-        """The id of `sep_token`; None if the vocabulary has none."""
-        return self._role_id("sep_token")
-
-    @property
-    def pad_token_id(self) -> int | None:
-        """The id of `pad_token`; None if the vocabulary has none."""
-        return self._role_id("pad_token")
-
-    @property
-    def mask_token_id(self) -> int | None:
-        """The id of `mask_token`; None if the vocabulary has none."""
-        return self._role_id("mask_token")
-
-    @property
     def all_special_tokens(self) -> list[str]:
         """The tokens with a role and other special tokens, without duplicates.
 

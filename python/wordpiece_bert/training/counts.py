@@ -6,27 +6,27 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Union
+from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
 import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import RECORDS, records_html
-from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files, warn_repeated
 from wordpiece_bert.tokenizer.parameters import NORMALIZING
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import CountsInfo
-from wordpiece_bert.training.options import count_fields, normalizer_settings
+from wordpiece_bert.training.options import COUNT_DEFAULTS, CountOptions, count_fields, normalizer_settings
 from wordpiece_bert.training.parameters import COUNTING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
-    from wordpiece_bert.training.options import BadBytes, NormalizerSettings, Progress
+    from wordpiece_bert.training.options import BadBytes, NormalizerOptions, NormalizerSettings, Progress
 
 __all__ = ["WordCounts", "restored"]
 
@@ -70,18 +70,11 @@ class WordCounts:
 
     @classmethod
     @completed_by(NORMALIZING, COUNTING)
+    @taking(CountOptions, COUNT_DEFAULTS)
     def from_files(
         cls,
         files: StrPath | Iterable[StrPath],
-        *,
-        lowercase: bool = True,
-        strip_accents: bool | None = None,
-        clean_text: bool = True,
-        tokenize_chinese_chars: bool = True,
-        errors: BadBytes = "strict",
-        max_distinct_words: int | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[CountOptions],
     ) -> Self:
         r"""Count the words of UTF-8 text files.
 
@@ -117,25 +110,15 @@ class WordCounts:
         """
         listed = listed_files(files, advice="; to count texts, use from_texts")
         warn_repeated(listed)
-        settings = normalizer_settings(lowercase, strip_accents, clean_text, tokenize_chinese_chars)
-        fields = count_fields(settings, errors, max_distinct_words)
-        counted = _core.WordCounts.from_files(listed, fields, threads, progress)
-        return cls._counted(counted, settings)
+        return cls._counted(_core.WordCounts.from_files, listed, **options)
 
     @classmethod
     @completed_by(NORMALIZING, COUNTING)
+    @taking(CountOptions, COUNT_DEFAULTS)
     def from_texts(
         cls,
         texts: Texts,
-        *,
-        lowercase: bool = True,
-        strip_accents: bool | None = None,
-        clean_text: bool = True,
-        tokenize_chinese_chars: bool = True,
-        errors: BadBytes = "strict",
-        max_distinct_words: int | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[CountOptions],
     ) -> Self:
         """Count the words of texts.
 
@@ -159,13 +142,22 @@ class WordCounts:
         if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _exports_columns(texts)):
             hint = "; pass one text in a list, and a file to from_files" if isinstance(texts, str) else ""
             raise InputError(f"texts must be an iterable of str, not {type(texts).__name__}{hint}")
-        settings = normalizer_settings(lowercase, strip_accents, clean_text, tokenize_chinese_chars)
-        fields = count_fields(settings, errors, max_distinct_words)
-        counted = _core.WordCounts.from_texts(texts, fields, threads, progress)
-        return cls._counted(counted, settings)
+        return cls._counted(_core.WordCounts.from_texts, texts, **options)
 
     @classmethod
-    def _counted(cls, counted: _core.Counted, settings: NormalizerSettings) -> Self:
+    def _counted(
+        cls,
+        count: Callable[..., _core.Counted],
+        given: Any,
+        *,
+        errors: BadBytes = "strict",
+        max_distinct_words: int | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        **normalizing: Unpack[NormalizerOptions],
+    ) -> Self:
+        settings = normalizer_settings(**normalizing)
+        counted = count(given, count_fields(settings, errors, max_distinct_words), threads, progress)
         info = CountsInfo(
             settings=settings,
             texts=counted.texts,

@@ -24,7 +24,15 @@ from wordpiece_bert.training.parameters import (
     UNUSED,
 )
 
-__all__ = ["CountOptions", "NormalizerOptions", "NormalizerSettings", "TrainOptions"]
+__all__ = [
+    "COUNT_DEFAULTS",
+    "TRAIN_DEFAULTS",
+    "AsCounted",
+    "CountOptions",
+    "NormalizerOptions",
+    "NormalizerSettings",
+    "TrainOptions",
+]
 
 #: Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
 Progress = Callable[[str, int, int | None], object]
@@ -46,9 +54,17 @@ class NormalizerOptions(TypedDict, total=False):
     tokenize_chinese_chars: bool
 
 
-@completed_by(NORMALIZING, COUNTING)
-class CountOptions(NormalizerOptions, total=False):
-    """The options of counting words, by keyword, for a dict that holds some of them."""
+class AsCounted(TypedDict, total=False):
+    """The options of the normalizer where words are counted already: None means the options of the counts."""
+
+    lowercase: bool | None
+    strip_accents: bool | None
+    clean_text: bool | None
+    tokenize_chinese_chars: bool | None
+
+
+class CountingOptions(TypedDict, total=False):
+    """The options of counting words besides the options of the normalizer."""
 
     errors: BadBytes
     max_distinct_words: int | None
@@ -56,11 +72,16 @@ class CountOptions(NormalizerOptions, total=False):
     progress: Progress | None
 
 
+@completed_by(NORMALIZING, COUNTING)
+class CountOptions(NormalizerOptions, CountingOptions, total=False):
+    """The options of counting words, by keyword, for a dict that holds some of them."""
+
+
 @completed_by(TRAINING, NORMALIZING, COUNTING)
-class TrainOptions(CountOptions, total=False):
+class TrainOptions(AsCounted, CountingOptions, total=False):
     """The options of `train_vocab` besides the source, the size and the algorithm, for a dict that holds some."""
 
-    special_tokens: Iterable[str]
+    special_tokens: Iterable[str] | None
     reserved: Literal["bert"] | None
     unused: int
     base: Any
@@ -140,6 +161,11 @@ def differences(one: NormalizerSettings, other: NormalizerSettings) -> str:
     """Return the settings that differ as text: ``lowercase True and False``."""
     both = ((field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
     return ", ".join(f"{name} {mine} and {others}" for name, mine, others in both if mine != others)
+
+
+#: The defaults of the options where they are not None.
+COUNT_DEFAULTS = {"lowercase": True, "clean_text": True, "tokenize_chinese_chars": True, "errors": "strict"}
+TRAIN_DEFAULTS = {"unused": UNUSED, "fill_unused": False, "errors": "strict", **MERGING, **TOP_DOWN}
 
 
 def normalizer_settings(
@@ -244,17 +270,15 @@ def count_fields(
     }
 
 
-def algorithm_options(algorithm: str, merging: Mapping[str, Any], searching: Mapping[str, Any]) -> dict[str, Any]:
+def algorithm_options(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the checked options of an algorithm.
 
     Parameters
     ----------
     algorithm : str
         One of `ALGORITHMS`.
-    merging : mapping
-        The options that ``"bpe"`` and ``"likelihood"`` have, all of those in `MERGING`.
-    searching : mapping
-        The options that ``"top_down"`` has, all of those in `TOP_DOWN`.
+    given : mapping
+        The options of a call, all in `MERGING` and `TOP_DOWN` among them.
 
     Raises
     ------
@@ -262,14 +286,10 @@ def algorithm_options(algorithm: str, merging: Mapping[str, Any], searching: Map
         The algorithm or a value is wrong, or an option that only another algorithm has is not its default.
     """
     checked_choice("algorithm", algorithm, ALGORITHMS)
-    top_down = algorithm == "top_down"
     defaults = MERGING | TOP_DOWN
-    given = {**merging, **searching}
-    changed = [
-        name for name, value in given.items() if type(value) is not type(defaults[name]) or value != defaults[name]
-    ]
+    changed = [name for name, usual in defaults.items() if type(given[name]) is not type(usual) or given[name] != usual]
     refuse_options_of_other_algorithms(algorithm, changed)
-    return _top_down_options(searching) if top_down else _merge_options(merging)
+    return _top_down_options(given) if algorithm == "top_down" else _merge_options(given)
 
 
 def refuse_options_of_other_algorithms(algorithm: str, names: Iterable[str]) -> None:

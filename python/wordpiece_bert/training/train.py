@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Unpack
 
 from wordpiece_bert._internal.checks import checked_flag, whole_number
-from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.training.counts import StrPath, Texts, WordCounts
 from wordpiece_bert.training.options import (
-    BadBytes,
+    TRAIN_DEFAULTS,
+    AsCounted,
+    CountingOptions,
     NormalizerSettings,
-    Progress,
+    TrainOptions,
     algorithm_options,
     differences,
     first_tokens,
@@ -43,46 +45,14 @@ __all__ = ["train_vocab"]
 _CHARS_SHOWN = 20
 
 
-class _Normalizing(TypedDict):
-    """The options of the normalizer as `train_vocab` has them: None means the options of the word counts."""
-
-    lowercase: bool | None
-    strip_accents: bool | None
-    clean_text: bool | None
-    tokenize_chinese_chars: bool | None
-
-
 @completed_by(TRAINING, AS_COUNTED, COUNTING)
+@taking(TrainOptions, TRAIN_DEFAULTS)
 def train_vocab(
     source: StrPath | Iterable[StrPath] | Texts | WordCounts,
     vocab_size: int = DEFAULT_SIZE,
     *,
     algorithm: Algorithm = "bpe",
-    special_tokens: Iterable[str] | None = None,
-    reserved: Literal["bert"] | None = None,
-    unused: int = UNUSED,
-    base: Vocab | Tokenizer | StrPath | Iterable[str] | None = None,
-    fill_unused: bool = False,
-    max_word_chars: int | None = None,
-    min_frequency: int = 2,
-    limit_alphabet: int | None = 1000,
-    initial_alphabet: Iterable[str] = (),
-    lower_thresh: int | None = 10,
-    upper_thresh: int | None = 10_000_000,
-    num_iterations: int = 4,
-    slack_ratio: float = 0.05,
-    max_token_length: int = 50,
-    max_unique_chars: int = 1000,
-    max_input_words: int | None = 5_000_000,
-    include_joiner: bool = True,
-    lowercase: bool | None = None,
-    strip_accents: bool | None = None,
-    clean_text: bool | None = None,
-    tokenize_chinese_chars: bool | None = None,
-    errors: BadBytes = "strict",
-    max_distinct_words: int | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[TrainOptions],
 ) -> Vocab:
     """Train a WordPiece vocabulary.
 
@@ -138,39 +108,22 @@ def train_vocab(
     >>> vocab.tokens[-4:]
     ['##at', 'cat', 'th', 'the']
     """
-    merging = {
-        "min_frequency": min_frequency,
-        "limit_alphabet": limit_alphabet,
-        "initial_alphabet": initial_alphabet,
-    }
-    searching = {
-        "lower_thresh": lower_thresh,
-        "upper_thresh": upper_thresh,
-        "num_iterations": num_iterations,
-        "slack_ratio": slack_ratio,
-        "max_token_length": max_token_length,
-        "max_unique_chars": max_unique_chars,
-        "max_input_words": max_input_words,
-        "include_joiner": include_joiner,
-    }
-    how = algorithm_options(algorithm, merging, searching)
-    checked_flag("fill_unused", fill_unused)
-    old, old_normalizer = _base(base)
-    specials = (
-        _first_tokens(special_tokens, reserved, unused, fill_unused=fill_unused)
-        if old is None
-        else _kept_specials(old, special_tokens, reserved, unused)
+    given: dict[str, Any] = dict.fromkeys(TrainOptions.__annotations__) | TRAIN_DEFAULTS | options
+    how = algorithm_options(algorithm, given)
+    fill_unused, threads, progress = (
+        checked_flag("fill_unused", given["fill_unused"]),
+        given["threads"],
+        given["progress"],
     )
+    old, old_normalizer = _base(given["base"])
+    first = given["special_tokens"], given["reserved"], given["unused"]
+    specials = _first_tokens(*first, fill_unused=fill_unused) if old is None else _kept_specials(old, *first)
     size = _size(vocab_size, old, fill_unused=fill_unused)
+    max_word_chars = given["max_word_chars"]
     max_word_chars = None if max_word_chars is None else whole_number("max_word_chars", max_word_chars, 1)
 
-    normalizing: _Normalizing = {
-        "lowercase": lowercase,
-        "strip_accents": strip_accents,
-        "clean_text": clean_text,
-        "tokenize_chinese_chars": tokenize_chinese_chars,
-    }
-    counts = _counts(source, normalizing, errors, max_distinct_words, threads, progress)
+    normalizing: AsCounted = {name: given[name] for name in AsCounted.__annotations__}  # type: ignore[assignment]
+    counts = _counts(source, normalizing, {name: given[name] for name in CountingOptions.__annotations__})
     normalizer = _normalizer(counts, old_normalizer, normalizing)
     notes = _counting_notes(counts)
     words = core_of(counts)
@@ -203,39 +156,18 @@ def train_vocab(
 # --- source
 
 
-def _counts(
-    source: Any,
-    normalizing: _Normalizing,
-    errors: BadBytes,
-    max_distinct_words: int | None,
-    threads: int | None,
-    progress: Progress | None,
-) -> WordCounts:
+def _counts(source: Any, normalizing: AsCounted, counting: dict[str, Any]) -> WordCounts:
     """Return the word counts of a source."""
     if isinstance(source, WordCounts):
-        for name, given in (("errors", errors != "strict"), ("max_distinct_words", max_distinct_words is not None)):
-            if given:
+        for name, default in (("errors", "strict"), ("max_distinct_words", None)):
+            if counting[name] != default:
                 raise InputError(f"{name} applies to counting, but these words are counted already")
         return source
     settings = settings_of(None, **normalizing).as_dict()
     files = _files(source)
     if files is None:
-        return WordCounts.from_texts(
-            source,
-            **settings,
-            errors=errors,
-            max_distinct_words=max_distinct_words,
-            threads=threads,
-            progress=progress,
-        )
-    return WordCounts.from_files(
-        files,
-        **settings,
-        errors=errors,
-        max_distinct_words=max_distinct_words,
-        threads=threads,
-        progress=progress,
-    )
+        return WordCounts.from_texts(source, **settings, **counting)
+    return WordCounts.from_files(files, **settings, **counting)
 
 
 def _files(source: Any) -> list[StrPath] | None:
@@ -266,7 +198,7 @@ def _files(source: Any) -> list[StrPath] | None:
 
 
 def _normalizer(
-    counts: WordCounts, base: NormalizerSettings | None, normalizing: _Normalizing
+    counts: WordCounts, base: NormalizerSettings | None, normalizing: AsCounted
 ) -> NormalizerSettings | None:
     """Return the normalizer settings of the counts, and check the options and the vocabulary to extend against them."""
     settings = settings_of(counts.normalizer, **normalizing)

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Unpack
 
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.notebook import RECORDS, records_html
-from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import VocabError
 from wordpiece_bert.tokenizer.parameters import PIECES
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
-from wordpiece_bert.training.options import NormalizerSettings
+from wordpiece_bert.training.options import AsCounted, NormalizerSettings
 from wordpiece_bert.training.parameters import AS_COUNTED, Algorithm
 
 __all__ = ["Vocab"]
 
 StrPath = str | os.PathLike[str]
+
+
+class TokenizerOptions(AsCounted, total=False):
+    """The options of `Vocab.tokenizer`."""
+
+    unk_token: str
+    cls_token: str
+    sep_token: str
+    pad_token: str
+    mask_token: str
+    continuing_subword_prefix: str
+    max_input_chars_per_word: int
+
+
+#: The defaults of the options that only `Tokenizer.from_vocab` has.
+PIECE_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(Tokenizer.from_vocab).parameters.items()
+    if name not in AsCounted.__annotations__
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,21 +120,11 @@ class Vocab:
         write_text(Path(path), "".join(f"{token}\n" for token in self.tokens))
 
     @completed_by(AS_COUNTED, PIECES)
+    @taking(TokenizerOptions, PIECE_DEFAULTS)
     def save_pretrained(
         self,
         folder: StrPath,
-        *,
-        lowercase: bool | None = None,
-        strip_accents: bool | None = None,
-        clean_text: bool | None = None,
-        tokenize_chinese_chars: bool | None = None,
-        unk_token: str = "[UNK]",
-        cls_token: str = "[CLS]",
-        sep_token: str = "[SEP]",
-        pad_token: str = "[PAD]",
-        mask_token: str = "[MASK]",
-        continuing_subword_prefix: str = "##",
-        max_input_chars_per_word: int = 100,
+        **options: Unpack[TokenizerOptions],
     ) -> None:
         """Write the folder of the tokenizer, as `Tokenizer.save_pretrained` does.
 
@@ -135,36 +147,13 @@ class Vocab:
         >>> Tokenizer.from_pretrained("folder").tokenize("New Yorker")
         ['new', 'york', '##er']
         """
-        tokenizer = self.tokenizer(
-            lowercase=lowercase,
-            strip_accents=strip_accents,
-            clean_text=clean_text,
-            tokenize_chinese_chars=tokenize_chinese_chars,
-            unk_token=unk_token,
-            cls_token=cls_token,
-            sep_token=sep_token,
-            pad_token=pad_token,
-            mask_token=mask_token,
-            continuing_subword_prefix=continuing_subword_prefix,
-            max_input_chars_per_word=max_input_chars_per_word,
-        )
-        tokenizer.save_pretrained(folder)
+        self.tokenizer(**options).save_pretrained(folder)
 
     @completed_by(AS_COUNTED, PIECES)
+    @taking(TokenizerOptions, PIECE_DEFAULTS)
     def tokenizer(
         self,
-        *,
-        lowercase: bool | None = None,
-        strip_accents: bool | None = None,
-        clean_text: bool | None = None,
-        tokenize_chinese_chars: bool | None = None,
-        unk_token: str = "[UNK]",
-        cls_token: str = "[CLS]",
-        sep_token: str = "[SEP]",
-        pad_token: str = "[PAD]",
-        mask_token: str = "[MASK]",
-        continuing_subword_prefix: str = "##",
-        max_input_chars_per_word: int = 100,
+        **options: Unpack[TokenizerOptions],
     ) -> Tokenizer:
         """Return the tokenizer: this vocabulary with the normalizer settings of its word counts.
 
@@ -186,21 +175,9 @@ class Vocab:
         ['new', 'york', '##er']
         """
         settings = self.normalizer or NormalizerSettings()
-        if strip_accents is None and settings.strip_accents != settings.lowercase:
-            strip_accents = settings.strip_accents  # else None, as model files do if accents are treated like case
-        return Tokenizer.from_vocab(
-            self.tokens,
-            lowercase=settings.lowercase if lowercase is None else lowercase,
-            strip_accents=strip_accents,
-            clean_text=settings.clean_text if clean_text is None else clean_text,
-            tokenize_chinese_chars=(
-                settings.tokenize_chinese_chars if tokenize_chinese_chars is None else tokenize_chinese_chars
-            ),
-            unk_token=unk_token,
-            cls_token=cls_token,
-            sep_token=sep_token,
-            pad_token=pad_token,
-            mask_token=mask_token,
-            continuing_subword_prefix=continuing_subword_prefix,
-            max_input_chars_per_word=max_input_chars_per_word,
-        )
+        usual = settings.as_dict()
+        if settings.strip_accents == settings.lowercase:
+            del usual["strip_accents"]  # as model files do if accents are treated like case
+        as_counted = AsCounted.__annotations__
+        given = {name: value for name, value in options.items() if value is not None or name not in as_counted}
+        return Tokenizer.from_vocab(self.tokens, **{**usual, **given})  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from wordpiece_bert._internal.checks import check_device
 from wordpiece_bert._internal.parameters import completed_by
@@ -35,6 +35,25 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["SentenceEncoder", "sentence_encoder"]
+
+
+class _EncodeOptions(TypedDict, total=False):
+    """The arguments of `SentenceEncoder.encode` by keyword, besides what decides the type of its result."""
+
+    batch_size: int
+    show_progress_bar: bool | None
+    precision: str
+    convert_to_numpy: bool
+    convert_to_tensor: bool
+    device: str | None
+    normalize_embeddings: bool
+    truncate_dim: int | None
+    pool: None
+    sentences: str | Texts | None
+    inputs: str | Texts | None
+    windows: Combination | None
+    stride: int
+    max_length: MaxLength
 
 
 @completed_by(LOADING, SPLITTING, SETTINGS)
@@ -99,29 +118,17 @@ class SentenceEncoder(DenseEncoder):
 
     from_pretrained = FromPretrained(__init__)
 
+    # Type checkers know the arguments after the first three by name.
     @overload
     def encode(
         self,
         texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
+        *others: Any,
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
-        precision: str = "float32",
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        normalize_embeddings: bool = False,
-        truncate_dim: int | None = None,
-        pool: None = None,
-        *,
-        sentences: str | Texts | None = None,
-        inputs: str | Texts | None = None,
         return_truncated: Literal[False] = False,
-        windows: Combination | None = None,
-        stride: int = 0,
-        max_length: MaxLength = ...,
+        **options: Unpack[_EncodeOptions],
     ) -> Vectors: ...
 
     @overload
@@ -130,23 +137,10 @@ class SentenceEncoder(DenseEncoder):
         texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
+        *others: Any,
         output_value: Literal["sentence_embedding"] = "sentence_embedding",
-        precision: str = "float32",
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        normalize_embeddings: bool = False,
-        truncate_dim: int | None = None,
-        pool: None = None,
-        *,
-        sentences: str | Texts | None = None,
-        inputs: str | Texts | None = None,
         return_truncated: Literal[True],
-        windows: Combination | None = None,
-        stride: int = 0,
-        max_length: MaxLength = ...,
+        **options: Unpack[_EncodeOptions],
     ) -> tuple[Vectors, Mask]: ...
 
     @overload
@@ -155,26 +149,13 @@ class SentenceEncoder(DenseEncoder):
         texts: str | Texts | None = None,
         prompt_name: str | None = None,
         prompt: str | None = None,
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
+        *others: Any,
         output_value: OutputValue = ...,
-        precision: str = "float32",
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        normalize_embeddings: bool = False,
-        truncate_dim: int | None = None,
-        pool: None = None,
-        *,
-        sentences: str | Texts | None = None,
-        inputs: str | Texts | None = None,
         return_truncated: bool = False,
-        windows: Combination | None = None,
-        stride: int = 0,
-        max_length: MaxLength = ...,
+        **options: Unpack[_EncodeOptions],
     ) -> Any: ...
 
-    @completed_by(ENCODING)
+    @completed_by(ENCODING)  # type: ignore[misc] # the overloads leave the types of `others` open
     def encode(
         self,
         texts: str | Texts | None = None,
@@ -418,8 +399,8 @@ def sentence_encoder(model: DenseEncoder | str | os.PathLike[str], argument: str
 
     Parameters
     ----------
-    model : SentenceEncoder, StaticEncoder, str or os.PathLike
-        An encoder, or its name or folder. For a `StaticEncoder` the result shares its parts.
+    model : SentenceEncoder, str or os.PathLike
+        An encoder, or its name or folder.
     argument : str
         The name of the argument, for the message.
 
@@ -434,8 +415,4 @@ def sentence_encoder(model: DenseEncoder | str | os.PathLike[str], argument: str
         return model
     if isinstance(model, str | os.PathLike):
         return SentenceEncoder(model)
-    if not isinstance(model, DenseEncoder):
-        raise InputError(f"{argument} must be a SentenceEncoder or the name of a model, not {type(model).__name__}")
-    encoder = object.__new__(SentenceEncoder)
-    encoder.__dict__ |= model.__dict__
-    return encoder
+    raise InputError(f"{argument} must be a SentenceEncoder or the name of a model, not {type(model).__name__}")

@@ -418,14 +418,9 @@ def sparse_similarity(a: object, b: object, metric: str = "dot") -> Array:
     _match(x, y)
     result = np.empty((len(x), len(y)), np.float32)
     blocks = _blocks(y)
-    dense = np.zeros(x.shape[1])  # one row of x, [V]
-    for i in range(len(x)):
-        numbers = slice(int(x.indptr[i]), int(x.indptr[i + 1]))
-        columns, row = x.indices[numbers], x.values[numbers].astype(np.float64)
-        dense[columns] = row
+    for i, dense, row in _rows_of(x):
         for rows in blocks:
             result[i, rows] = _compared(dense, row, y, rows, metric)
-        dense[columns] = 0
     return result
 
 
@@ -438,14 +433,20 @@ def sparse_pairwise_similarity(a: object, b: object, metric: str = "dot") -> Arr
     if len(x) != len(y):
         raise InputError(f"pairs need equal numbers of vectors, not {len(x)} and {len(y)}")
     result = np.empty(len(x), np.float32)
+    for i, dense, row in _rows_of(x):
+        result[i : i + 1] = _compared(dense, row, y, slice(i, i + 1), metric)
+    return result
+
+
+def _rows_of(x: SparseVectors) -> Iterator[tuple[int, npt.NDArray[np.float64], npt.NDArray[np.float64]]]:
+    """Yield each row with all its numbers, [V], in an array that the next row has too, and with its stored ones."""
     dense = np.zeros(x.shape[1])
     for i in range(len(x)):
         numbers = slice(int(x.indptr[i]), int(x.indptr[i + 1]))
         columns, row = x.indices[numbers], x.values[numbers].astype(np.float64)
         dense[columns] = row
-        result[i : i + 1] = _compared(dense, row, y, slice(i, i + 1), metric)
+        yield i, dense, row
         dense[columns] = 0
-    return result
 
 
 def _blocks(y: SparseVectors) -> list[slice]:

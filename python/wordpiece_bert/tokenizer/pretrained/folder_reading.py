@@ -85,30 +85,9 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
     if json_path.is_file() and not split_words:
         json = _read_text(json_path)
         file = _peek(json)
-        model = file.get("model")
-        if isinstance(model, dict) and model.get("type") in SUBWORD_MODELS:
-            raise TokenizerFormatError(
-                f'{json_path}: model: "{model["type"]}" is not supported by Tokenizer, which is for WordPiece; '
-                "SentenceEncoder, CrossEncoder and wordpiece_bert.tasks run such models with the package tokenizers: "
-                "pip install 'wordpiece-bert[tokenizers]'"
-            )
-    elif settings.is_japanese:
-        words = settings.word_rules()
-        if words is not None and not split_words:
-            settings.refuse_without_splitter(words)
-        if words is None and split_words:
-            settings.refuse_splitter()
-        lowercase = settings.flag("do_lower_case", default=False)
-        vocab = VocabFile(path=vocab_path, lowercase=lowercase, tokenize_chinese_chars=False, words=words)
+        _refuse_other_models(json_path, file)
     else:
-        settings.check_vocab_class()
-        vocab = VocabFile(
-            path=vocab_path,
-            lowercase=settings.flag("do_lower_case", default=True),
-            strip_accents=settings.optional_flag("strip_accents"),
-            tokenize_chinese_chars=settings.flag("tokenize_chinese_chars", default=True),
-            options_are_defaults=not settings.values.keys() & {"do_lower_case", "strip_accents"},
-        )
+        vocab = _vocab_file(vocab_path, settings, split_words=split_words)
 
     present = _added_tokens(file)
     declared = declared_tokens(folder, settings, present)
@@ -215,6 +194,37 @@ def _read_text(path: Path) -> str:
         raise TokenizerFormatError(
             f"{path}: not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
         ) from cause
+
+
+def _refuse_other_models(path: Path, file: dict[str, Any]) -> None:
+    """Refuse a tokenizer.json that is not of a WordPiece tokenizer."""
+    model = file.get("model")
+    if isinstance(model, dict) and model.get("type") in SUBWORD_MODELS:
+        raise TokenizerFormatError(
+            f'{path}: model: "{model["type"]}" is not supported by Tokenizer, which is for WordPiece; '
+            "SentenceEncoder, CrossEncoder and wordpiece_bert.tasks run such models with the package tokenizers: "
+            "pip install 'wordpiece-bert[tokenizers]'"
+        )
+
+
+def _vocab_file(path: Path, settings: Settings, *, split_words: bool) -> VocabFile:
+    """Return the vocab.txt with the options of tokenizer_config.json."""
+    if not settings.is_japanese:
+        settings.check_vocab_class()
+        return VocabFile(
+            path=path,
+            lowercase=settings.flag("do_lower_case", default=True),
+            strip_accents=settings.optional_flag("strip_accents"),
+            tokenize_chinese_chars=settings.flag("tokenize_chinese_chars", default=True),
+            options_are_defaults=not settings.values.keys() & {"do_lower_case", "strip_accents"},
+        )
+    words = settings.word_rules()
+    if words is not None and not split_words:
+        settings.refuse_without_splitter(words)
+    if words is None and split_words:
+        settings.refuse_splitter()
+    lowercase = settings.flag("do_lower_case", default=False)
+    return VocabFile(path=path, lowercase=lowercase, tokenize_chinese_chars=False, words=words)
 
 
 def _peek(json: str) -> dict[str, Any]:
