@@ -9,7 +9,8 @@
 #                      inspection pages, the workflows of .github, and that the code for Arm and WebAssembly compiles;
 #                      one half of it: make lint-rust, make lint-python
 #   make check         lint, then test
-#   make check-changed before a merge: check, and the parts of check-nightly that the files call for which changed since the
+#   make check-changed before a merge: check (its Python halves where no file of Rust changed), and the parts of
+#                      check-nightly that the files call for which changed since the
 #                      commit in .ci/last-full-check (scripts/changed_parts.py; .ci/run calls it)
 #   make check-nightly all tests but for sanitize and fuzz, and docs, as far as the programs can be installed: also those that
 #                      are slow and seldom fail, each test natively and all of Arm, in two browsers, with torch, and with

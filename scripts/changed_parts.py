@@ -1,9 +1,9 @@
 """Print what of the complete check the changed files call for: targets of make with their variables, a line each.
 
 ``make check-changed`` runs them. Changed is what differs from the commit that ``.ci/last-full-check`` names, in
-commits, in the working tree and among new files. lint and test run always; ``TABLE`` says which parts of
-``make check-nightly`` run as well. All of them run where the commit is not known (a clone without history, an archive),
-and for a file that no row has.
+commits, in the working tree and among new files. The Python halves of lint and test run always; ``TABLE`` says whether
+the Rust halves do, and which parts of ``make check-nightly``. All of them run where the commit is not known (a clone
+without history, an archive), and for a file that no row has.
 
 Usage: ``changed_parts.py [--nightly | PATH ...]``, in the root of the repository: with paths, as if these were changed;
 ``--nightly`` prints all parts.
@@ -24,20 +24,20 @@ LAST = Path(".ci/last-full-check")
 #: Targets of make in the order in which they run, after lint, test and what is thorough, and before Arm.
 PARTS = ("test-integrations", "docs", "test-browser", "test-firefox", "test-torch", "test-oldest")
 #: What runs before a merge, as far as it is called for, and what runs beside it by night.
-ALL = "thorough crates test-integrations docs test-browser test-torch kernels tokenizer"
+ALL = "rust thorough crates test-integrations docs test-browser test-torch kernels tokenizer"
 NIGHTLY = f"{ALL} test-firefox test-oldest"
 
-#: Files, and what they call for beside lint and test; `*` also stands for folders, and the first row that has a path
-#: decides. A room that nothing below imports (`[tool.importlinter]` in pyproject.toml) calls for the thorough tests
-#: that name it (`thorough:serve`), and a test for itself; every other file of the package for all of them. `crates` are
-#: the tests of the crates that `make test` leaves out; `kernels` and `tokenizer` the crates whose tests run for Arm
-#: under emulation.
+#: Files, and what they call for beside lint-python and test-python; `*` also stands for folders, and the first row
+#: that has a path decides. A room that nothing below imports (`[tool.importlinter]` in pyproject.toml) calls for the
+#: thorough tests that name it (`thorough:serve`), and a test for itself; every other file of the package for all of
+#: them. `rust` are lint-rust and the tests of the crates in `make test`, `crates` the tests of all crates; `kernels`
+#: and `tokenizer` the crates whose tests run for Arm under emulation.
 TABLE = (
     ("rust/*.md python/*.md tests/*.md benchmarks/records/*", ""),
-    ("rust/kernels/*", "thorough crates test-torch kernels"),
-    ("rust/wordpiece/* rust/arrow/*", "thorough crates test-integrations tokenizer"),
-    ("rust/parallel/*", "thorough crates test-torch kernels tokenizer"),
-    ("rust/python/*", "thorough crates test-integrations test-torch docs"),
+    ("rust/kernels/*", "rust thorough crates test-torch kernels"),
+    ("rust/wordpiece/* rust/arrow/*", "rust thorough crates test-integrations tokenizer"),
+    ("rust/parallel/*", "rust thorough crates test-torch kernels tokenizer"),
+    ("rust/python/*", "rust thorough crates test-integrations test-torch docs"),
     ("python/wordpiece_bert/inspect/*", "thorough:inspect docs test-browser test-torch"),
     ("python/wordpiece_bert/integrations/*", "thorough:integrations docs test-integrations test-torch"),
     ("python/wordpiece_bert/serve/*", "thorough:serve docs test-integrations"),
@@ -70,8 +70,9 @@ TABLE = (
     ("tests/test_static_classifier.py", "thorough:self test-torch"),
     ("tests/test_*.py", "thorough:self"),
     ("tests/typing/*", ""),
-    ("tests/*", "thorough crates test-integrations test-torch"),
+    ("tests/*", "rust thorough crates test-integrations test-torch"),
     ("scripts/check_site.py scripts/check_docstrings.py", "docs"),
+    ("scripts/check_modules.py scripts/lint-targets.sh clippy.toml rustfmt.toml", "rust"),
     ("scripts/test-emulated.sh", "kernels tokenizer"),
     ("scripts/changed_parts.py scripts/check-parts.sh scripts/beside.sh", ALL),
     # Each has a test in `make test`, or its own target of make, which no complete check calls.
@@ -80,7 +81,7 @@ TABLE = (
     # pyproject.toml counts where more changed than the settings of the linters.
     ("Makefile .ci/* .cargo/* Cargo.toml Cargo.lock pyproject.toml", ALL),
     # lint reads them.
-    (".github/* .oxlintrc.json clippy.toml rustfmt.toml .editorconfig", ""),
+    (".github/* .oxlintrc.json .editorconfig", ""),
     ("SECURITY.md LICENSE-* deny.toml Dockerfile .dockerignore .gitattributes .gitignore", ""),
 )
 #: Tables of pyproject.toml that only programs of `make lint` read.
@@ -159,12 +160,13 @@ def parts_for(paths: list[str] | None) -> set[str]:
 def commands(parts: set[str]) -> list[str]:
     """Return the targets of make with their variables, in the order in which they run."""
     # The thorough tests in one run with the others, in which each has its turn once.
+    python = "test-python-full" if "thorough" in parts else "test-python"
     test = [
         "test",
-        *["PYTHON_TESTS=test-python-full"] * ("thorough" in parts),
+        *[f"PYTHON_TESTS={python}"] * ("thorough" in parts),
         *["RUST_TESTS=--workspace"] * ("crates" in parts),
     ]
-    found = ["lint", " ".join(test)]
+    found = ["lint", " ".join(test)] if "rust" in parts else ["lint-python", python]
     files = set().union(*(thorough_tests(part.partition(":")[2]) for part in parts if ":" in part))
     if files and "thorough" not in parts:
         found.append(f"test-thorough-python ARGS={shlex.quote(' '.join(sorted(files)))}")

@@ -13,15 +13,17 @@ make --no-print-directory .venv/environment.stamp
 .venv/bin/python scripts/changed_parts.py "$@" >build/parts.txt
 echo "these parts run:" && cat build/parts.txt
 # The compiler for Arm, with which lint compiles the NEON code.
-scripts/test-emulated.sh aarch64 --install
+if grep -q '^lint$' build/parts.txt; then
+    scripts/test-emulated.sh aarch64 --install
+fi
 
 while read -r part <&3; do
     case $part in
-        lint)
+        lint | lint-python)
             if grep -q '^test-torch$' build/parts.txt; then
-                scripts/beside.sh lint sh -c "make --no-print-directory $torch || echo 'torch cannot be installed'"
+                scripts/beside.sh "$part" sh -c "make --no-print-directory $torch || echo 'torch cannot be installed'"
             else
-                make --no-print-directory lint
+                make --no-print-directory "$part"
             fi
             ;;
         test-torch)

@@ -77,14 +77,15 @@ def test_the_first_row_decides() -> None:
 
 def test_commands_run_each_test_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert changed_parts.commands(set()) == ["lint", "test"]
-    lint, test, some = changed_parts.commands({"thorough:serve", "thorough:tests/test_docs.py"})
+    assert changed_parts.commands(set()) == ["lint-python", "test-python"]
+    lint, test, some = changed_parts.commands({"rust", "thorough:serve", "thorough:tests/test_docs.py"})
     assert (lint, test) == ("lint", "test")
     files = some.removeprefix("test-thorough-python ARGS=").strip("'").split()
     assert {"tests/test_docs.py", "tests/test_serve_limits.py", "tests/test_story.py"} <= {*files}
     assert {"tests/test_bert.py", "tests/test_int8.py", "tests/test_site_browser.py"}.isdisjoint(files)
     # All of them take the place of some.
-    assert changed_parts.commands({"thorough", "thorough:serve", "crates"})[1:] == [
+    assert changed_parts.commands({"thorough", "thorough:serve"}) == ["lint-python", "test-python-full"]
+    assert changed_parts.commands({"rust", "thorough", "thorough:serve", "crates"})[1:] == [
         "test PYTHON_TESTS=test-python-full RUST_TESTS=--workspace"
     ]
     assert changed_parts.commands({"docs", "test-browser", "kernels"})[2:] == [
@@ -148,8 +149,21 @@ def test_names_and_settings_that_cannot_be_read_end_nothing(clone: Path) -> None
     assert changed_parts.changed() is None
 
 
-def test_nothing_changed_calls_for_lint_and_test(clone: Path) -> None:
-    assert changed_parts.commands(changed_parts.parts_for([])) == ["lint", "test"]
+def test_nothing_changed_calls_for_the_python_halves_of_lint_and_test(clone: Path) -> None:
+    assert changed_parts.commands(changed_parts.parts_for([])) == ["lint-python", "test-python"]
+
+
+def test_what_the_rust_halves_read_calls_for_them(tracked: list[str]) -> None:
+    found = {path for path in tracked if "rust" in changed_parts.called_by(path)}
+    sources = {path for path in tracked if path.startswith("rust/") and not path.endswith(".md")}
+    read = {"Cargo.toml", "Cargo.lock", "Makefile", "clippy.toml", "rustfmt.toml", "scripts/check_modules.py"}
+    cases = {path for path in tracked if re.match(r"tests/data/cases/.*\.toml", path)}
+    assert cases
+    assert sources | read | cases <= found
+    python = {path for path in tracked if path.startswith(("python/", "docs/", "examples/", "benchmarks/"))}
+    assert not found & python
+    # All tests of the crates are among the tests of Rust.
+    assert {path for path in tracked if "crates" in changed_parts.called_by(path)} <= found
 
 
 def test_the_file_names_a_commit() -> None:
