@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from wordpiece_bert.bert.checkpoint.files import open_tensors
-from wordpiece_bert.bert.half_precision import to_bfloat16
 
 MODELS = Path(__file__).parent / "data" / "models"
 
@@ -49,15 +48,6 @@ def stored_dtypes(file: Path) -> dict[str, np.dtype[Any]]:
     """Return the dtypes that tensors have in a file, by name."""
     with open_tensors(file) as tensors:
         return {name: tensor.stored for name, tensor in tensors.items()}
-
-
-def in_half_precision(model: Any, dtype: str) -> Any:
-    """Return the same model, made of arrays in 16 bits: float16 or bfloat16."""
-    weights = {
-        name: to_bfloat16(array) if dtype == "bfloat16" else array.astype(dtype)
-        for name, array in model.named_parameters()
-    }
-    return type(model)(model.config, weights, backend=model.backend)
 
 
 def copied(name: str, parent: Path, file: str = "", **fields: Any) -> Path:

@@ -6,22 +6,19 @@ import multiprocessing
 import os
 import pickle
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 from kernel_paths import forced_path
-from model_files import MODELS, in_half_precision, reference_cases, sentence_folder, with_tokenizer
+from model_files import MODELS, reference_cases, sentence_folder, with_tokenizer
 from wordpiece_bert import SentenceEncoder, _core
-from wordpiece_bert.bert import AutoModel, BertConfig, BertModel
-from wordpiece_bert.bert.checkpoint import bert_shapes, read_tensors
+from wordpiece_bert.bert import AutoModel, BertModel
+from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.bert.engines.rust import PackedRustDense, RustDense, RustEncoder
-from wordpiece_bert.bert.functional import ACTIVATIONS, POOLING_MODES, pool
+from wordpiece_bert.bert.functional import POOLING_MODES, pool
 from wordpiece_bert.bert.half_precision import to_bfloat16, widen
 from wordpiece_bert.errors import InputError
 
@@ -66,24 +63,17 @@ def test_both_engines_give_the_same_numbers(folder: str, case: str) -> None:
     check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING), 2e-6)
 
 
-def test_every_activation_is_among_the_kernels() -> None:
-    tensors = read_tensors(MODELS / "bert_small" / "model.safetensors")
-    ids = np.arange(20).reshape(2, 10)
-    for name in ACTIVATIONS:
-        config = replace(BertConfig.from_folder(MODELS / "bert_small"), hidden_act=name)
-        models = [BertModel(config, tensors, backend=backend) for backend in ("numpy", "rust")]
-        check_close(models[1](ids), models[0](ids))
-
-
 @pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
-@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "albert_model", "distilbert_model"])
+@pytest.mark.parametrize(
+    "folder", ["bert_model", "mpnet_model", "albert_model", "nomic_model", "jina_qk_norm", "neobert_model"]
+)
 def test_every_instruction_set_gives_the_same(folder: str, instruction_set: str) -> None:
     expected: Any = AutoModel.from_pretrained(MODELS / folder, "numpy")
     with forced_path(instruction_set):
         found: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
     assert found._encoder._kernels.instruction_set == instruction_set
     for inputs, _ in reference_cases(folder).values():
-        check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING))
+        check_close(found(**inputs, **EVERYTHING), expected(**inputs, **EVERYTHING), 2e-6)  # NeoBERT: as above
 
 
 def test_a_missing_instruction_set_is_reported() -> None:
@@ -93,55 +83,9 @@ def test_a_missing_instruction_set_is_reported() -> None:
         RustEncoder(model.config, weights, "avx1024")
 
 
-@pytest.mark.parametrize("shape", [(32, 1, 64), (64, 2, 48), (96, 1, 33), (40, 5, 100), (128, 2, 256), (34, 1, 10)])
-def test_models_of_other_shapes_give_the_same(shape: tuple[int, int, int]) -> None:
-    hidden, heads, intermediate = shape
-    config = BertConfig(
-        vocab_size=50,
-        hidden_size=hidden,
-        num_hidden_layers=2,
-        num_attention_heads=heads,
-        intermediate_size=intermediate,
-        max_position_embeddings=70,
-    )
-    random = np.random.default_rng(hidden)
-    weights = {
-        name: random.normal(0, 0.2, [getattr(config, n) if isinstance(n, str) else n for n in sizes]).astype("f4")
-        for name, sizes in bert_shapes(config).items()
-    }
-    ids, mask = random.integers(0, 50, (3, 70)), random.random((3, 70)) < [[1.0], [0.5], [0.1]]
-    expected, found = (BertModel(config, weights, backend=backend) for backend in ("numpy", "rust"))
-    check_close(found(ids, mask, **EVERYTHING), expected(ids, mask, **EVERYTHING), 2e-6)
-
-
 @pytest.fixture(scope="module")
 def model() -> BertModel:
     return BertModel.from_pretrained(MODELS / "bert_small", "rust")
-
-
-@given(data=st.data())
-@settings(max_examples=50)
-def test_any_mask_gives_what_numpy_gives(model: BertModel, data: st.DataObject) -> None:
-    batch, length = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 24))
-    row = st.lists(st.booleans(), min_size=length, max_size=length).filter(any)
-    mask = np.array(data.draw(st.lists(row, min_size=batch, max_size=batch)))
-    ids = data.draw(
-        st.lists(st.lists(st.integers(0, 109), min_size=length, max_size=length), min_size=batch, max_size=batch)
-    )
-    plain = BertModel.from_pretrained(MODELS / "bert_small", "numpy")
-    expected = plain(ids, mask, **EVERYTHING)
-    found = model(ids, mask, **EVERYTHING)
-    check_close(found, expected)
-    # With visible_only masked positions are 0; visible ones, and the first of each row, keep their bits.
-    some = model(ids, mask, **EVERYTHING, visible_only=True)
-    kept = mask.copy()
-    kept[:, 0] = True
-    np.testing.assert_array_equal(some.last_hidden_state, np.where(kept[:, :, None], found.last_hidden_state, 0))
-    np.testing.assert_array_equal(some.pooler_output, found.pooler_output)
-    assert some.attentions is not None
-    assert found.attentions is not None
-    for p, full in zip(some.attentions, found.attentions, strict=True):
-        np.testing.assert_array_equal(p, np.where(kept[:, None, :, None], full, 0))
 
 
 # --- the same bits
@@ -149,20 +93,6 @@ def test_any_mask_gives_what_numpy_gives(model: BertModel, data: st.DataObject) 
 
 def tokens(model: BertModel, ids: Any, mask: Any = None, **options: Any) -> Any:
     return model(ids, mask, **options).last_hidden_state
-
-
-@given(data=st.data())
-@settings(max_examples=50)
-def test_a_row_has_the_same_bits_in_any_batch_and_padding(model: BertModel, data: st.DataObject) -> None:
-    rows = data.draw(st.lists(st.lists(st.integers(0, 109), min_size=1, max_size=20), min_size=1, max_size=40))
-    length = max(map(len, rows)) + data.draw(st.integers(0, 3))
-    ids = np.array([row + [0] * (length - len(row)) for row in rows])
-    mask = np.array([[1] * len(row) + [0] * (length - len(row)) for row in rows])
-    for threads in (1, 2, 3):
-        together = tokens(model, ids, mask, threads=threads)
-        for i in {0, len(rows) // 2, len(rows) - 1}:
-            alone = tokens(model, [rows[i]], threads=1)
-            np.testing.assert_array_equal(together[i, : len(rows[i])], alone[0])
 
 
 @pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
@@ -196,11 +126,9 @@ def test_pooled_rows_have_the_same_bits_in_any_batch(folder: str, instruction_se
         np.testing.assert_allclose(together[i] / scale, expected[0] / scale, rtol=0, atol=3e-6)
 
 
-@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model", "variant_float16"])
+@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "electra_model"])
 def test_both_engines_pool_rows_of_different_lengths(folder: str) -> None:
     models: list[Any] = [AutoModel.base_from_pretrained(MODELS / folder, name) for name in ("rust", "numpy")]
-    if folder == "variant_float16":
-        models = [in_half_precision(model, "float16") for model in models]
     assert [model.takes_rows for model in models] == [True, False]
     random = np.random.default_rng(4)
     lengths = random.integers(1, 20, 12)
@@ -254,21 +182,6 @@ def test_parameters_are_returned_unchanged(folder: str, tmp_path: Path) -> None:
     assert (tmp_path / "model.safetensors").read_bytes() == (tmp_path / "plain" / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("folder", ["variant_float16", "variant_bfloat16", "albert_model", "mpnet_masked_lm"])
-def test_a_model_can_be_pickled(folder: str) -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / folder, "rust")
-    if folder.startswith("variant"):
-        model = in_half_precision(model, folder.removeprefix("variant_"))
-    inputs = reference_cases(folder)["pairs"][0]
-    again = pickle.loads(pickle.dumps(model))
-    expected, found = outputs(model(**inputs)), outputs(again(**inputs))
-    for name, x in expected.items():
-        np.testing.assert_array_equal(found[name], x)
-    assert {name: w.dtype for name, w in again._weights.items()} == {
-        name: w.dtype for name, w in model._weights.items()
-    }
-
-
 def test_packed_weights_are_stored_only_in_the_engine(model: BertModel) -> None:
     kept = {name for name, weight in model._weights.items() if isinstance(weight, np.ndarray) and weight.ndim == 2}
     tables = {f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type")}
@@ -278,44 +191,26 @@ def test_packed_weights_are_stored_only_in_the_engine(model: BertModel) -> None:
 # --- bfloat16
 
 
-@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "albert_model", "variant_bfloat16"])
-def test_bfloat16_is_close_and_the_same_in_any_batch(folder: str) -> None:
-    near: Any = AutoModel.from_pretrained(MODELS / folder, dtype="bfloat16")
-    exact: Any = AutoModel.from_pretrained(MODELS / folder)
-    assert near.dtype == "bfloat16"
+def test_weights_that_are_bfloat16_in_the_file_are_not_rounded() -> None:
+    """Inputs are, where that makes products faster; weights are stored rounded, in half the memory."""
+    near: Any = AutoModel.from_pretrained(MODELS / "variant_bfloat16", dtype="bfloat16")
+    exact: Any = AutoModel.from_pretrained(MODELS / "variant_bfloat16")
     ids = np.random.default_rng(6).integers(2, near.config.vocab_size, (9, 20))
-    found, expected = outputs(near(ids, threads=2)), outputs(exact(ids))
-    for name, x in expected.items():
-        cosine = (x * found[name]).sum() / np.linalg.norm(x) / np.linalg.norm(found[name])
-        assert cosine > 0.999, name
-        # Weights that are bfloat16 in the file are not rounded, and inputs only where that makes products faster.
-        same = folder == "variant_bfloat16" and not near.engine.instructions.endswith("bf16")
-        assert np.array_equal(x, found[name]) == same, name
-        for i in (0, 8):
-            np.testing.assert_array_equal(outputs(near(ids[i : i + 1], threads=1))[name][0], found[name][i])
-    # Its weights are stored as its arithmetic needs them: rounded, in half the memory.
+    same = not near.engine.instructions.endswith("bf16")
+    assert np.array_equal(near(ids).last_hidden_state, exact(ids).last_hidden_state) == same
+    original = dict(exact.named_parameters())
     for name, weight in near.named_parameters():
-        original = dict(exact.named_parameters())[name]
         rounded = name.endswith("weight") and near._weights[name].dtype != np.float32
-        expected_weight = widen(to_bfloat16(original)) if rounded else original
-        np.testing.assert_array_equal(weight, expected_weight)
-    again = pickle.loads(pickle.dumps(near))
-    np.testing.assert_array_equal(outputs(again(ids))[name_of(again)], outputs(near(ids))[name_of(near)])
-
-
-def name_of(model: Any) -> str:
-    return "last_hidden_state" if isinstance(model, BertModel) else "logits"
+        np.testing.assert_array_equal(weight, widen(to_bfloat16(original[name])) if rounded else original[name])
 
 
 # --- dense layers of heads
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_a_dense_layer_is_its_formula(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RustDense, "_BLOCK", 64)
+def test_a_dense_layer_is_its_formula() -> None:
     random = np.random.default_rng(2)
     for rows, k, n in [(1, 5, 3), (17, 40, 100), (3, 33, 2100)]:
-        weight, bias = random.normal(size=(n, k)).astype(dtype), random.normal(size=n).astype(dtype)
+        weight, bias = random.normal(size=(n, k)).astype("f4"), random.normal(size=n).astype("f4")
         x = random.normal(size=(rows, 2, k)).astype(np.float32)
         expected = x.astype("f8") @ weight.astype("f8").T + bias
         size = np.abs(expected).max()

@@ -28,7 +28,7 @@ from wordpiece_bert.bert.engines import (
     describe_engine,
     get_engine,
 )
-from wordpiece_bert.bert.half_precision import BFLOAT16, widen
+from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.bert.quantized import QUANTIZATION, Int8Weight, split_tensors
@@ -61,7 +61,7 @@ class Model:
         Sizes and settings.
     weights : mapping of str to ndarray
         Arrays by their names in a checkpoint, such as ``"encoder.layer.0.attention.self.query.weight"``, with or
-        without the prefix that a model with a head has. float32 arrays are not copied.
+        without the prefix that a model with a head has. float32 arrays are not copied, other floats are converted.
     source : str, default "weights"
         Where the weights came from, for messages.
     new_head : int, optional
@@ -305,7 +305,7 @@ class Model:
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder that transformers can load.
 
-        Weights that are in half precision in memory are written in half precision, and the weights of a model with
+        Weights that a model with ``dtype="bfloat16"`` has rounded are written so, and the weights of a model with
         ``dtype="int8"`` as int8 numbers, with scales: about a quarter of the size. Such a folder is loaded with
         ``dtype="int8"``, by this package only, and computes the same bits. The tokenizer is not written:
         `Tokenizer.save_pretrained` does that. Other files of an existing folder stay.
@@ -340,7 +340,7 @@ class Model:
         """Write the files of `save_pretrained`, with more settings in the configuration."""
         weights = dict(self._read_weights())
         output.write("model.safetensors", safetensors_chunks(split_tensors(weights)))
-        content = self.config.to_dict() | {"architectures": [type(self).__name__], "dtype": self._stored_dtype()}
+        content = self.config.to_dict() | {"architectures": [type(self).__name__], "dtype": "float32"}
         if any(isinstance(weight, Int8Weight) for weight in weights.values()):
             content |= {"dtype": "int8", "quantization_config": QUANTIZATION}
         content |= settings
@@ -415,13 +415,6 @@ class Model:
             f"{type(self).__name__}({c.encoder_layers} layers, hidden size {c.hidden_size}, {c.num_attention_heads} "
             f"heads, vocabulary {c.vocab_size}, {self.backend} {self.dtype}, from {self.source})"
         )
-
-    def _stored_dtype(self) -> str:
-        dtypes = {weight.dtype for weight in self._weights.values()}
-        if len(dtypes) != 1:
-            return "float32"
-        (dtype,) = dtypes
-        return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
 add_peer_names(Model, INSTEAD_IN_MODELS)

@@ -17,6 +17,7 @@ import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import quoted, read_object
+from wordpiece_bert.bert.counted_positions import counted_positions, packed_positions
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.bert.plan.building import bert_plan
@@ -177,6 +178,11 @@ class BertConfig:
             refuse(self._in_file("layer_norm_eps"), self.layer_norm_eps, "it must be a finite number, 0 or above")
         if self.pad_token_id is not None and not _is_int(self.pad_token_id):
             refuse("pad_token_id", self.pad_token_id, "it must be an integer or null")
+        if self.pads_positions and self._counted_from == self.pad_token_id:
+            most = self.max_position_embeddings - 2
+            if self.pad_token_id is None or not 0 <= self.pad_token_id <= most:
+                why = f"positions count from it on: it must be from 0 to {most}"
+                refuse("pad_token_id", self.pad_token_id, why)
         if not isinstance(self.tie_word_embeddings, bool):
             refuse("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
         if self.label2id is not None and not isinstance(self.label2id, dict):
@@ -267,8 +273,14 @@ class BertConfig:
 
     @property
     def longest_row(self) -> int:
-        """Return the longest row in tokens: P, less the reserved positions of MPNet; without a table, 2³¹ − 1."""
-        return self.max_position_embeddings
+        """Return the longest row in tokens: P, less the positions up to the padding's in RoBERTa and MPNet."""
+        pad = self._counted_from
+        return self.max_position_embeddings if pad is None else max(self.max_position_embeddings - pad - 1, 0)
+
+    @property
+    def _counted_from(self) -> int | None:
+        """Return the id of padding, from which positions count on; None where they count from 0, padding included."""
+        return self.pad_token_id if self.pads_positions else None
 
     @property
     def usual_longest_row(self) -> int:
@@ -282,6 +294,9 @@ class BertConfig:
 
     def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
         """Return the positions of a call without ``position_ids``, [B, S] or [1, S]: 0 to S − 1, padding included.
+
+        In models that count from the padding on, such as RoBERTa, padding has the position of its own id, and tokens,
+        as word vectors, count on from there.
 
         Parameters
         ----------
@@ -297,11 +312,15 @@ class BertConfig:
 
         Examples
         --------
-        >>> from wordpiece_bert.bert import BertConfig
+        >>> import numpy as np
+        >>> from wordpiece_bert.bert import BertConfig, RobertaConfig
         >>> BertConfig().default_positions(None, 4)
         array([[0, 1, 2, 3]])
+        >>> RobertaConfig().default_positions(np.array([[0, 8, 9, 2, 1, 1]]), 6)  # the id of padding is 1
+        array([[2, 3, 4, 5, 1, 1]])
         """
-        del input_ids  # used by MPNet
+        if self._counted_from is not None:
+            return counted_positions(input_ids, length, self._counted_from)
         return np.arange(length, dtype=np.int64)[None, :]
 
     def packed_positions(self, ids: Ids, ends: Ids) -> Ids | None:
@@ -324,8 +343,7 @@ class BertConfig:
         >>> RobertaConfig().packed_positions(ids, ends)
         array([2, 3, 4, 2, 3, 4, 5])
         """
-        del ids, ends  # used by MPNet and RoBERTa
-        return None
+        return None if self._counted_from is None else packed_positions(ids, ends, self._counted_from)
 
     def label(self, index: int) -> str:
         """Return the name of a label; ``LABEL_i`` if `id2label` has none.

@@ -340,7 +340,7 @@ for _family in (
     Family(model_type="roberta", module=f"{_HERE}.families.roberta", name="Roberta", heads=_USUAL, training=Training()),
     Family(
         model_type="xlm-roberta",
-        module=f"{_HERE}.families.roberta",
+        module=f"{_HERE}.families.xlm_roberta",
         name="XLMRoberta",
         heads=_USUAL,
         training=Training(),

@@ -1,7 +1,7 @@
 """Weights in 16 bits: float16 and bfloat16 arrays, and their conversion to float32.
 
-A checkpoint in half precision is widened to float32 when it is loaded, which is exact. Arrays in half precision that a
-model is made of, and weights that an engine rounded, are widened when they are used.
+Weights in half precision are widened to float32 when a model is made of them, which is exact; weights that an engine
+rounded are, when they are used.
 
 NumPy has float16 but no bfloat16. Here a bfloat16 array has the dtype `BFLOAT16`: 16 bits, the upper half of a float32,
 in a structured dtype with one field, so that NumPy refuses arithmetic on them.

@@ -71,7 +71,7 @@ PREPARING = Parameters(
     config : BertConfig
         Sizes and settings.
     weights : mapping
-        float32, or in half precision, with the names and shapes of `checkpoint.bert_shapes`. Those in a file
+        float32, with the names and shapes of `checkpoint.bert_shapes`. Those in a file
         (`wordpiece_bert.bert.stored_tensor`) are read when they are needed, and not kept twice.
     calibration : sequence, optional
         Rows of ids that a model is run over in float32 before it is quantized; by default random ones.

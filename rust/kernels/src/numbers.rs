@@ -1,4 +1,4 @@
-//! Weights and embeddings in the type in which a checkpoint keeps them, and conversions between those types.
+//! Weights and embeddings in the type in which a model keeps them, and conversions between those types.
 //!
 //! Conversions to float32 are exact and have no branches, so that loops over them become vector instructions.
 
@@ -11,17 +11,15 @@ use std::ops::Range;
 /// ```
 /// use wordpiece_kernels::numbers::Numbers;
 ///
-/// let bits = [0x3c00, 0xc000]; // 1 and −2 in half precision
+/// let bits = [0x3f80, 0xc000]; // 1 and −2
 /// let mut widened = [0.0; 2];
-/// Numbers::F16(&bits).read(0, &mut widened);
+/// Numbers::Bf16(&bits).read(0, &mut widened);
 /// assert_eq!(widened, [1.0, -2.0]);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Numbers<'a> {
     /// float32.
     F32(&'a [f32]),
-    /// float16, as its bits.
-    F16(&'a [u16]),
     /// bfloat16, as its bits.
     Bf16(&'a [u16]),
     /// int8, rows of `columns` numbers, each [`GROUP`] of which have a scale.
@@ -58,7 +56,6 @@ impl<'a> Numbers<'a> {
     pub fn slice(self, range: Range<usize>) -> Numbers<'a> {
         match self {
             Numbers::F32(x) => Numbers::F32(&x[range]),
-            Numbers::F16(x) => Numbers::F16(&x[range]),
             Numbers::Bf16(x) => Numbers::Bf16(&x[range]),
             Numbers::Int8 { values, scales, columns } => {
                 let width = columns.max(1);
@@ -74,7 +71,7 @@ impl<'a> Numbers<'a> {
     pub fn len(self) -> usize {
         match self {
             Numbers::F32(x) => x.len(),
-            Numbers::F16(x) | Numbers::Bf16(x) => x.len(),
+            Numbers::Bf16(x) => x.len(),
             Numbers::Int8 { values, .. } => values.len(),
         }
     }
@@ -93,8 +90,7 @@ impl<'a> Numbers<'a> {
         let range = start..start + to.len();
         match self {
             Numbers::F32(x) => to.copy_from_slice(&x[range]),
-            Numbers::F16(x) => widen(&x[range], to, f16_to_f32),
-            Numbers::Bf16(x) => widen(&x[range], to, bf16_to_f32),
+            Numbers::Bf16(x) => to.iter_mut().zip(&x[range]).for_each(|(to, bits)| *to = bf16_to_f32(*bits)),
             Numbers::Int8 { values, scales, columns } => {
                 let (row, first) = (start / columns.max(1), start % columns.max(1));
                 assert!(first + to.len() <= columns, "{} numbers from column {first} on of {columns}", to.len());
@@ -104,13 +100,6 @@ impl<'a> Numbers<'a> {
                 }
             }
         }
-    }
-}
-
-#[inline(always)]
-fn widen(from: &[u16], to: &mut [f32], f: impl Fn(u16) -> f32) {
-    for (to, bits) in to.iter_mut().zip(from) {
-        *to = f(*bits);
     }
 }
 
@@ -141,31 +130,9 @@ pub fn f32_to_bf16(x: f32) -> u16 {
     if x.is_nan() { 0x7fc0 } else { rounded }
 }
 
-/// Widens a number of IEEE 754 half precision.
-///
-/// # Examples
-///
-/// ```
-/// use wordpiece_kernels::numbers::f16_to_f32;
-///
-/// assert_eq!(f16_to_f32(0xc000), -2.0);
-/// assert_eq!(f16_to_f32(0x0001), 2_f32.powi(-24)); // the least number above 0
-/// ```
-#[inline(always)]
-pub fn f16_to_f32(bits: u16) -> f32 {
-    let sign = u32::from(bits & 0x8000) << 16;
-    let rest = u32::from(bits & 0x7fff) << 13;
-    // Read as float32, the exponent is too small by 127 − 15. The product is exact for subnormal numbers, too. The factor is
-    // 2¹¹² by its bits: `powi` may return a neighbour of it.
-    const FACTOR: f32 = f32::from_bits((127 + 112) << 23);
-    let scaled = (f32::from_bits(rest) * FACTOR).to_bits();
-    let special = rest | 0x7f80_0000; // infinity and NaN
-    f32::from_bits(sign | if rest >= 0x0f80_0000 { special } else { scaled })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
+    use super::{Numbers, bf16_to_f32, f32_to_bf16};
 
     #[test]
     fn bfloat16_is_the_nearest_and_ties_go_to_even() {
@@ -192,23 +159,5 @@ mod tests {
         numbers.read(63, &mut part);
         assert_eq!(part, [-7.0, -12.0]);
         assert_eq!(numbers.len(), 140);
-    }
-
-    #[test]
-    fn half_precision_is_widened_exactly() {
-        for (bits, x) in [
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x7bff, 65504.0),
-            (0x0001, 5.960_464_5e-8),
-            (0x8400, -6.103_515_6e-5),
-            (0x3555, 0.333_251_95),
-            (0x7c00, f32::INFINITY),
-            (0xfc00, f32::NEG_INFINITY),
-        ] {
-            assert_eq!(f16_to_f32(bits), x);
-        }
-        assert!(f16_to_f32(0x7e00).is_nan());
-        assert_eq!(f16_to_f32(0x8000).to_bits(), (-0.0f32).to_bits());
     }
 }

@@ -275,41 +275,14 @@ fn packed_weights_can_be_unpacked_and_the_outputs_of_each_layer_begin_at_a_panel
     for (k, sizes) in [(5, vec![3]), (40, vec![33, 33, 33]), (64, vec![64, 1]), (17, vec![32])] {
         let mut random = Random(k as u64);
         let weights: Vec<Vec<f32>> = sizes.iter().map(|n| random.numbers(n * k)).collect();
-        let bits: Vec<Vec<u16>> =
-            weights.iter().map(|weight| weight.iter().map(|x| (x.to_bits() >> 16) as u16).collect()).collect();
         let wide: Vec<Numbers<'_>> = weights.iter().map(|weight| Numbers::F32(weight)).collect();
-        let half: Vec<Numbers<'_>> = bits.iter().map(|bits| Numbers::Bf16(bits)).collect();
-        let (wide, half) = (PackedWeights::new(&wide, k), PackedWeights::new(&half, k));
+        let wide = PackedWeights::new(&wide, k);
         let mut first = 0;
-        for ((weight, bits), n) in weights.iter().zip(&bits).zip(sizes) {
+        for (weight, n) in weights.iter().zip(sizes) {
             assert_eq!(wide.unpack(first, n), UnpackedWeights::F32(weight.clone()));
-            assert_eq!(half.unpack(first, n), UnpackedWeights::Bf16(bits.clone()));
             first += panels(n);
         }
         assert_eq!((wide.k(), wide.panels()), (k, first));
-    }
-}
-
-#[test]
-fn weights_in_16_bits_have_the_same_results_as_when_widened_before_packing() {
-    for set in instruction_sets() {
-        let (k, n, rows) = (70, 65, 17);
-        let mut random = Random(3);
-        let bits: Vec<u16> = random.numbers(n * k).iter().map(|x| (x.to_bits() >> 16) as u16).collect();
-        let (bias, x) = (pad_to_panels(&random.numbers(n)), random.numbers(rows * k));
-        let x = matrix(&x, rows, k);
-        for half in [Numbers::Bf16(&bits), Numbers::F16(&bits)] {
-            let mut wide = vec![0.0; n * k];
-            half.read(0, &mut wide);
-            let run = |weights: Numbers<'_>| {
-                let mut y = Matrix::default();
-                let dense = Dense::from_parts(PackedWeights::new(&[weights], k), bias.clone());
-                let to = y.reshape(rows, n).view_mut();
-                linear(Execution::on_this_thread(set), x.view(), &dense, Epilogue::Bias, to, &mut Default::default());
-                numbers(&y, rows, n).iter().map(|y| y.to_bits()).collect::<Vec<_>>()
-            };
-            assert_eq!(run(half), run(Numbers::F32(&wide)), "{}", set.name());
-        }
     }
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
-from wordpiece_bert.bert.half_precision import is_half
+from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.plan.parts import Shape
 from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight
 from wordpiece_bert.bert.stored_tensor import StoredTensor, equal
@@ -168,8 +168,7 @@ def resolve(
     Returns
     -------
     Resolved
-        The weights, float32 or in half precision as they are in `tensors`, and in the file if they are there; optional
-        ones may be absent.
+        The weights in float32, and in the file if they are there; optional ones may be absent.
 
     Raises
     ------
@@ -208,7 +207,11 @@ def resolve(
         missing = [name for name in expected if name not in tensors]
     if missing:
         raise CheckpointError(f"{where}: {_describe_missing(missing, expected, layout, tensors)}")
-    weights = {name: _checked(tensors[name], name, shape, config, where) for name, shape in expected.items()}
+    checked: dict[int, Any] = {}  # a weight of two names stays one
+    for name, shape in expected.items():
+        weight = _checked(tensors[name], name, shape, config, where)
+        checked.setdefault(id(tensors[name]), weight)
+    weights = {name: checked[id(tensors[name])] for name in expected}
     known = {prefix + name for name in _BUFFERS} | expected.keys()
     unused = [name for name in tensors if name not in known]
     if not layout.head:
@@ -350,9 +353,7 @@ def _checked(tensor: Any, name: str, shape: Shape, config: BertConfig, where: st
         raise CheckpointError(
             f"{where}: {name} holds {tensor.dtype} numbers; weights must be floating-point, not quantized"
         )
-    return (
-        tensor if isinstance(tensor, StoredTensor) or is_half(tensor.dtype) else tensor.astype(np.float32, copy=False)
-    )
+    return tensor if isinstance(tensor, StoredTensor) else widen(tensor)
 
 
 def _meaning(size: str | int, value: int) -> str:

@@ -198,7 +198,7 @@ class Engine(Protocol):
         """Return an encoder over these weights."""
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
-        """Return a dense layer: weight [out, in], bias [out], float32 or in half precision."""
+        """Return a dense layer: weight [out, in], bias [out]."""
 
     def decoder(self, weight: AnyArray, bias: AnyArray) -> Dense:
         """Return a dense layer with an output for each token of the vocabulary, in the dtype of the engine."""

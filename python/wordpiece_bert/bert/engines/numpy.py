@@ -1,6 +1,6 @@
 """The NumPy engine: the steps of a model's plan, over padded rows and the weights of a checkpoint.
 
-Weights are used as they are; those in half precision are widened when they are used, one layer at a time. Threads are
+Weights are used as they are. Threads are
 started by the BLAS library that NumPy was built with, so the argument `threads` of a call has no effect.
 """
 
@@ -13,7 +13,6 @@ import numpy as np
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.disentangled import convolution, disentangled_attention, disentangled_scores
 from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead
-from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.inputs import Inputs
 from wordpiece_bert.bert.plan.interpreter import Interpreter
 from wordpiece_bert.bert.plan.parts import Distances, Slopes
@@ -134,7 +133,7 @@ class NumpyEncoder:
         if weight is None or bias is None:
             return None
         with np.errstate(under="ignore"):
-            return functional.pooler(x, {"weight": widen(weight), "bias": widen(bias)})
+            return functional.pooler(x, {"weight": weight, "bias": bias})
 
     def pooled(self, ids: Ids, ends: Ids, modes: Sequence[str], skip: int, threads: int | None) -> Array:
         """Pad the rows, run all layers and pool each row, as `Encoder.pooled`."""
@@ -167,19 +166,18 @@ class NumpyEncoder:
 
 
 class _StoredWeights:
-    """Weights as a model has them, in float32 when they are used."""
+    """Weights as a model has them."""
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
         self._weights = weights
 
     def get(self, name: str) -> Array | None:
         """Return a weight; None if there is none of this name."""
-        weight = self._weights.get(name)
-        return None if weight is None else widen(weight)
+        return self._weights.get(name)
 
     def rows(self, name: str, ids: Ids) -> Array:
-        """Return rows of a table, of which only these are widened."""
-        rows: Array = widen(self._weights[f"{name}.weight"][ids])
+        """Return rows of a table."""
+        rows: Array = self._weights[f"{name}.weight"][ids]
         return rows
 
     def add(self, name: str, weight: Array, bias: Array | None = None) -> None:
@@ -323,19 +321,12 @@ def _rows_of(batch: int, length: int, position_ids: Ids) -> Inputs:
 class NumpyDense:
     """`functional.linear` over the weights of a checkpoint."""
 
-    #: Rows of a half-precision weight that are widened at once: 24 MB for a masked-language decoder of 768 columns.
-    _BLOCK = 8192
-
     def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
-        self._weight, self._bias = weight, widen(bias)
+        self._weight, self._bias = weight, bias
 
     def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]."""
-        if not is_half(self._weight.dtype):
-            return functional.linear(x, widen(self._weight), self._bias)
-        blocks = range(0, len(self._weight), self._BLOCK)
-        rows = [slice(start, start + self._BLOCK) for start in blocks]
-        return np.concatenate([functional.linear(x, widen(self._weight[r]), self._bias[r]) for r in rows], axis=-1)
+        return functional.linear(x, self._weight, self._bias)
 
 
 class NumpyEngine:

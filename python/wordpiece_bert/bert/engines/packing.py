@@ -107,7 +107,7 @@ class DensePacker:
         for name, weight in zip(names, stored_weights, strict=True):
             numbers = stored(weight)[0] if isinstance(weight, Int8Weight) else quantized(name, weight, factors)
             bias = self._weights.get(f"{name}.bias")
-            given = np.zeros(len(numbers[0]), np.float32) if bias is None else np.ascontiguousarray(widen(bias))
+            given = np.zeros(len(numbers[0]), np.float32) if bias is None else np.ascontiguousarray(bias)
             layers.append(((numbers, "int8"), given))
         return _core.PackedDense(list(names), layers, "int8", self._instruction_set, factors)
 
@@ -153,7 +153,7 @@ def packed_layer(
     CheckpointError
         With int8, a number is NaN or infinite.
     """
-    offset = np.ascontiguousarray(widen(bias))
+    offset = np.ascontiguousarray(bias)
     if dtype == "int8":
         weight = quantized_table(weight, name)
         return _core.PackedDense([name], [(stored(weight), offset)], dtype, instruction_set, weight.factors)

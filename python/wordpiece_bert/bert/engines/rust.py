@@ -30,7 +30,6 @@ from wordpiece_bert.bert.engines.rust_layers import (
     with_tables_loaded,
 )
 from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
-from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.parameters import PREPARING
 from wordpiece_bert.bert.plan.parts import Dense, weighted
 from wordpiece_bert.bert.poolings import have_kernels
@@ -203,26 +202,14 @@ class RustDense:
     For a decoder of the vocabulary, a packed copy of which would need the memory of the word table again.
     """
 
-    #: Rows of a half-precision weight that are widened at once: 24 MB for a masked-language decoder of 768 columns.
-    _BLOCK = 8192
-
     def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
-        self._weight, self._bias = weight, widen(bias)
+        self._weight, self._bias = weight, bias
 
     def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]."""
         rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
-        if is_half(self._weight.dtype):
-            blocks = [slice(start, start + self._BLOCK) for start in range(0, len(self._weight), self._BLOCK)]
-            parts = [self._multiply(rows, widen(self._weight[block]), self._bias[block]) for block in blocks]
-            y = np.concatenate(parts, axis=-1)
-        else:
-            y = self._multiply(rows, widen(self._weight), self._bias)
+        y = _core.dense(rows, np.ascontiguousarray(self._weight), np.ascontiguousarray(self._bias), "identity")
         return y.reshape(*x.shape[:-1], len(self._weight))
-
-    def _multiply(self, rows: Array, weight: Array, bias: Array) -> Array:
-        weight, bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
-        return _core.dense(rows, weight, bias, "identity")
 
 
 @completed_by(PREPARING)

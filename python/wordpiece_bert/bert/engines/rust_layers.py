@@ -124,7 +124,7 @@ def layer_stages(config: BertConfig, weights: Mapping[str, AnyArray]) -> list[ra
 
 def _identity(plan: Plan, weights: Mapping[str, AnyArray], index: int) -> int:
     """Return what is the same for layers with the same weights."""
-    return id(weights[f"{plan.attention(index).query.name}.weight"])
+    return id(weights[f"{next(weighted(plan.layers[index])).name}.weight"])
 
 
 def packed_names(plan: Plan) -> list[str]:
@@ -170,9 +170,9 @@ def build_kernels(
     rotaries: dict[Rotary, None] = {}
     for part in weighted(plan):
         if isinstance(part, Norm):
-            weight, bias = widen(weights[f"{part.name}.weight"]), weights.get(f"{part.name}.bias")
+            weight, bias = weights[f"{part.name}.weight"], weights.get(f"{part.name}.bias")
             arrays[f"{part.name}.weight"] = np.ascontiguousarray(weight)
-            arrays[f"{part.name}.bias"] = np.zeros_like(weight) if bias is None else np.ascontiguousarray(widen(bias))
+            arrays[f"{part.name}.bias"] = np.zeros_like(weight) if bias is None else np.ascontiguousarray(bias)
         elif isinstance(part, Convolution):
             weight, bias = (_widened(weights[f"{part.name}.{name}"]) for name in ("weight", "bias"))
             arrays[f"{part.name}.weight"] = convolution_as_dense(weight)
@@ -183,7 +183,7 @@ def build_kernels(
         if body.rotary is not None:
             rotaries[body.rotary] = None
         if isinstance(body.bias, Distances):
-            table = widen(weights[f"{body.bias.table.name}.weight"])
+            table = weights[f"{body.bias.table.name}.weight"]
             arrays[f"{body.bias.table.name}.by_distance"] = _by_distance(table, config.max_position_embeddings)
         if body.relative is not None:
             terms = _terms(weights, body.relative, instruction_set)
@@ -202,11 +202,11 @@ def _terms(weights: Mapping[str, Any], part: Relative, instruction_set: str | No
     """Return K^r and Q^r [2K, N·d] of a layer, as "keys" and "queries", from the weights as they are stored."""
     table = _widened(weights[f"{part.table.name}.weight"])
     if part.norm is not None:
-        weight, bias = widen(weights[f"{part.norm.name}.weight"]), weights.get(f"{part.norm.name}.bias")
+        weight, bias = weights[f"{part.norm.name}.weight"], weights.get(f"{part.norm.name}.bias")
         if part.norm.kind == "rms":
             table = functional.rms_norm(table, weight, part.norm.eps)
         else:
-            table = functional.layer_norm(table, weight, None if bias is None else widen(bias), eps=part.norm.eps)
+            table = functional.layer_norm(table, weight, bias, eps=part.norm.eps)
     table = np.ascontiguousarray(table)
 
     def projected(dense: Dense) -> Array:
@@ -228,7 +228,7 @@ def _widened(weight: Any) -> Array:
 
 def _types_of_tasks(types: AnyArray, tasks: AnyArray) -> AnyArray:
     """Return a table of token types for the kernels: the types of task 0, then of task 1, and so on (ERNIE)."""
-    sums: Array = widen(tasks)[:, None] + widen(types)  # [tasks, T, H]
+    sums: Array = tasks[:, None] + types  # [tasks, T, H]
     return np.ascontiguousarray(sums.reshape(-1, sums.shape[-1]))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordpiece_bert.bert.half_precision import BFLOAT16, is_half, widen
+from wordpiece_bert.bert.half_precision import BFLOAT16, widen
 from wordpiece_bert.bert.quantized import Int8Weight
 from wordpiece_bert.bert.stored_tensor import loaded
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.stored_tensor import Scratch
 
-    #: Numbers as the kernels accept them, and the name of their dtype; numbers of 16 bits as uint16, int8 with scales
-    #: and columns.
+    #: Numbers as the kernels accept them, and the name of their dtype; int8 with scales and columns.
     Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array, Array], str]
 
 __all__ = ["PackedLayerWeight", "stored", "stored_dense"]
@@ -55,14 +54,11 @@ def stored_dense(weights: Mapping[str, AnyArray], name: str, scratch: Scratch | 
         weight = weight.widen()
     if bias is None:
         return stored(weight), np.zeros(len(weight), np.float32)
-    return stored(weight), np.ascontiguousarray(widen(bias))
+    return stored(weight), np.ascontiguousarray(bias)
 
 
 def stored(weight: AnyArray | Int8Weight) -> Stored:
-    """Return numbers for the kernels and the name of their dtype: 16 bits as uint16, int8 with scales and columns."""
+    """Return numbers for the kernels and the name of their dtype: float32, or int8 with scales and columns."""
     if isinstance(weight, Int8Weight):
         return (weight.values, weight.scales, weight.columns), "int8"
-    weight = np.ascontiguousarray(weight)
-    if not is_half(weight.dtype):
-        return weight, "float32"
-    return weight.view(np.uint16), "bfloat16" if weight.dtype == BFLOAT16 else "float16"
+    return np.ascontiguousarray(widen(weight)), "float32"

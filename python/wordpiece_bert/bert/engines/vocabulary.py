@@ -15,7 +15,6 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.engines.packing import packed_layer
-from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.parameters import PREPARING
 
 if TYPE_CHECKING:
@@ -50,12 +49,12 @@ class NumpyVocabularyHead:
         reduce = np.maximum.reduceat if pooling == "max" else np.add.reduceat
         pooled = np.empty((len(ends) - 1, len(bias)), np.float32)  # [B, V]
         with np.errstate(under="ignore"):
-            t = functional.ACTIVATIONS[activation](functional.linear(x, widen(dense[0]), dense[1]))  # [tokens, E]
+            t = functional.ACTIVATIONS[activation](functional.linear(x, *dense))  # [tokens, E]
             t = functional.layer_norm(t, *norm, eps=eps)
             step = max(1, _MOST_LOGITS // max(1, len(x)))
             for start in range(0, len(bias), step):
                 block = slice(start, start + step)
-                z = functional.linear(t, widen(weight[block]), bias[block])  # [tokens, step]
+                z = functional.linear(t, weight[block], bias[block])  # [tokens, step]
                 w = np.log1p(np.maximum(z, 0))
                 pooled[:, block] = reduce(np.log1p(w) if twice else w, ends[:-1], axis=0)
         rows, columns = np.nonzero(pooled)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.families.neobert import *
     from wordpiece_bert.bert.families.nomic import *
     from wordpiece_bert.bert.families.roberta import *
+    from wordpiece_bert.bert.families.xlm_roberta import *
     from wordpiece_bert.bert.families.xlm_roberta_xl import *
 
 _MODULES = class_modules(__name__)

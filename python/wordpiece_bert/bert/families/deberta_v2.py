@@ -351,10 +351,6 @@ class DebertaV2ForSequenceClassification(SequenceClassification):
     _base_model_class = DebertaV2Model
     _hidden = ("pooler.dense", "pooler_hidden_act")
 
-    @classmethod
-    def _hidden_activation(cls, config: BertConfig) -> str:
-        return _pooler_activation(config)
-
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
         if self.config.problem_type is not None or self.config.num_labels == 1:
             return super()._loss(logits, labels, attention_mask)
@@ -373,15 +369,6 @@ class DebertaV2ForMultipleChoice(MultipleChoice):
 
     _base_model_class = DebertaV2Model
     _hidden = ("pooler.dense", "pooler_hidden_act")
-
-    @classmethod
-    def _hidden_activation(cls, config: BertConfig) -> str:
-        return _pooler_activation(config)
-
-
-def _pooler_activation(config: BertConfig) -> str:
-    assert isinstance(config, DebertaV2Config)
-    return config.pooler_hidden_act
 
 
 class DebertaV2ForTokenClassification(TokenClassification):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wordpiece_bert.bert.config import MUST_BE, SIZES, BertConfig
-from wordpiece_bert.bert.families.counted_positions import counted_positions, packed_positions
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
@@ -25,7 +24,6 @@ from wordpiece_bert.bert.plan.parts import Distances, Table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wordpiece_bert.bert.functional import Ids
     from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
@@ -79,66 +77,15 @@ class MPNetConfig(BertConfig):
     _must_be: ClassVar[Mapping[str, Any]] = {**MUST_BE, "relative_attention_num_buckets": 32}
 
     @property
-    def longest_row(self) -> int:
-        """Return the longest row in tokens: P less two reserved positions, 0 (unused) and 1 (padding)."""
-        return max(self.max_position_embeddings - _PAD - 1, 0)
+    def _counted_from(self) -> int:
+        """Return 1, whatever `pad_token_id` is."""
+        return _PAD
 
     def _plan(self) -> Plan:
         """Return the layers of the model: the layers of BERT, with a bias of the scores by distance."""
         buckets, heads = "relative_attention_num_buckets", "num_attention_heads"
         bias = Distances(Table("encoder.relative_attention_bias", buckets, columns=heads))
         return bert_plan(self, bias=bias)
-
-    def default_positions(self, input_ids: Ids | None, length: int) -> Ids:
-        """Return the positions of tokens: 1 for padding, else counting from 2; word vectors count from 2 on.
-
-        Parameters
-        ----------
-        input_ids : ndarray of int, or None
-            The ids [B, S]; None if the call has word vectors.
-        length : int
-            S, the number of positions.
-
-        Returns
-        -------
-        ndarray of int
-            The positions, [B, S] or [1, S].
-
-        Examples
-        --------
-        Padding, here the id 1, has no position of its own:
-
-        >>> import numpy as np
-        >>> from wordpiece_bert.bert import MPNetConfig
-        >>> MPNetConfig().default_positions(np.array([[0, 8, 9, 2, 1, 1]]), 6)
-        array([[2, 3, 4, 5, 1, 1]])
-        """
-        return counted_positions(input_ids, length, _PAD)
-
-    def packed_positions(self, ids: Ids, ends: Ids) -> Ids:
-        """Return the positions of rows of ids one after the other, [tokens].
-
-        Parameters
-        ----------
-        ids : ndarray of int
-            The ids of all rows, [tokens].
-        ends : ndarray of int
-            Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
-
-        Returns
-        -------
-        ndarray of int
-            The positions, [tokens].
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from wordpiece_bert.bert import MPNetConfig
-        >>> ids, ends = np.array([0, 9, 2, 0, 8, 9, 2]), np.array([0, 3, 7])  # rows of 3 and of 4 tokens
-        >>> MPNetConfig().packed_positions(ids, ends)
-        array([2, 3, 4, 2, 3, 4, 5])
-        """
-        return packed_positions(ids, ends, _PAD)
 
 
 class MPNetModel(BertModel):

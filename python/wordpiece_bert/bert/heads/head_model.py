@@ -11,7 +11,6 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.bert.checkpoint import Layout, Resolved
 from wordpiece_bert.bert.engines.packing import quantized_table
-from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import cross_entropy
 from wordpiece_bert.bert.model import BertModel
@@ -176,7 +175,7 @@ class HeadWeights:
 
     def norm(self, name: str) -> tuple[Array, Array]:
         """Return γ and β of a layer norm."""
-        return widen(self._weights[f"{name}.weight"]), widen(self.bias(name))
+        return self._weights[f"{name}.weight"], self.bias(name)
 
 
 class LogitsModel(HeadModel):

@@ -14,7 +14,6 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.engines.engine_interface import HeadLayers
 from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
-from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.bert.heads.head_model import HeadWeights, LabelledModel, LogitsModel, pooler_output
 from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
 from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
@@ -108,8 +107,8 @@ class MaskedLMHead:
         """Return the head as the engine pools its logits over the tokens of a text."""
         weights, names = self._weights, self._names
         assert names.dense is not None and self._norm is not None, "a class without them refuses"  # noqa: PT018
-        dense = weights.weight(f"{names.dense}.weight"), widen(weights.bias(names.dense))
-        decoder = self._decoder_weight(), widen(weights.bias(names.decoder))
+        dense = weights.weight(f"{names.dense}.weight"), weights.bias(names.dense)
+        decoder = self._decoder_weight(), weights.bias(names.decoder)
         return weights.vocabulary_head(HeadLayers(dense, self._activation, self._norm, self._eps, decoder))
 
     def _decoder_weight(self) -> AnyArray:
@@ -224,7 +223,8 @@ class _FirstTokenModel(LabelledModel):
 
     #: The dense layer that computes the scores.
     _classifier: ClassVar[str] = "classifier"
-    #: In variants without a pooler: a dense layer over the first token, and the activation after it.
+    #: In variants without a pooler: a dense layer over the first token, and the activation after it, or the field that
+    #: has it.
     _hidden: ClassVar[tuple[str, str] | None] = None
     #: The number of scores, or the field of the configuration that has it.
     _score_count: ClassVar[str | int]
@@ -261,9 +261,9 @@ class _FirstTokenModel(LabelledModel):
     @classmethod
     def _hidden_activation(cls, config: BertConfig) -> str:
         """Return the activation after the layer over the first token, a name in `ACTIVATIONS`."""
-        del config  # used by DeBERTa
         assert cls._hidden is not None, "only asked for where there is such a layer"
-        return cls._hidden[1]
+        name = cls._hidden[1]
+        return name if name in ACTIVATIONS else str(getattr(config, name))
 
     @classmethod
     def _score_layers(cls, config: BertConfig) -> ScoreLayers:

@@ -192,12 +192,17 @@ fn share_panels(
     let Dense { weights, bias, .. } = dense;
     let Execution { instruction_set, pool, .. } = execution;
     let threads = pool.map_or(1, |pool| pool.count() + 1);
-    map_with(each_panel.into_iter().enumerate().collect(), pool, Vec::new, |widened, (panel, out)| {
-        // The panels in between belong to the other threads.
-        let ahead = weights.memory_of(panel + threads);
-        let (weights, bias) = (weights.panel(instruction_set, panel, widened), &bias[panel]);
-        arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
-    });
+    map_with(
+        each_panel.into_iter().enumerate().collect(),
+        pool,
+        || (),
+        |(), (panel, out)| {
+            // The panels in between belong to the other threads.
+            let ahead = weights.memory_of(panel + threads);
+            let (weights, bias) = (weights.panel(panel), &bias[panel]);
+            arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
+        },
+    );
 }
 
 /// Computes the outputs of `range`, panels of `dense`, into `out`, on this thread; `x` is converted already.
@@ -215,14 +220,13 @@ pub(crate) fn linear_panels(
 ) {
     let Dense { weights, bias, .. } = dense;
     let Execution { instruction_set, .. } = execution;
-    let mut widened = Vec::new();
     let panels_per_checkpoint = (ROWS_PER_CHECKPOINT / out.len().max(1)).max(1);
     for (panel, from) in range.enumerate() {
         if panel % panels_per_checkpoint == 0 {
             checkpoint();
         }
         let ahead = weights.memory_of(from + 1);
-        let weights = weights.panel(instruction_set, from, &mut widened);
+        let weights = weights.panel(from);
         let (bias, out) = (&bias[from], PanelOutput::Sums(out.panel(panel)));
         arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
     }
@@ -259,10 +263,9 @@ pub fn linear_to_rows(execution: Execution, x: &Matrix, dense: &Dense, activatio
     let x = converted.convert(execution, x, weights);
     let epilogue = Epilogue::Activation(activation);
     let threads = execution.pool.map_or(1, |pool| pool.count() + 1);
-    panels_to_rows(execution, rows, n, to, |panel, widened, out| {
+    panels_to_rows(execution, rows, n, to, |panel, _, out| {
         let ahead = weights.memory_of(panel + threads);
-        let (weights, bias, out) =
-            (weights.panel(instruction_set, panel, widened), &bias[panel], PanelOutput::Sums(out));
+        let (weights, bias, out) = (weights.panel(panel), &bias[panel], PanelOutput::Sums(out));
         arch::run(instruction_set, ProductPanel { x, weights, ahead, bias, epilogue, panel, out });
     });
 }

@@ -4,15 +4,12 @@
 //! It takes as much memory as the weights, rounded up to whole panels for each layer.
 
 use super::int8::{BytePanel, PackedBytes, QuantizedWeight};
-use crate::arch::{self, InstructionSet, Kernel, Simd, TileUnit};
-use crate::matrix::{HalfRow, PANEL, PairRow, Row, panels};
-use crate::numbers::{Numbers, bf16_to_f32, f16_to_f32, f32_to_bf16};
+use crate::arch::TileUnit;
+use crate::matrix::{PANEL, PairRow, Row, panels};
+use crate::numbers::{Numbers, bf16_to_f32, f32_to_bf16};
 use crate::tile::Ahead;
 
 /// The weights [N, K] of one or more dense layers with the same input, packed once.
-///
-/// Weights in 16 bits stay so. Unless they are multiplied as bfloat16, a panel is widened when it is used, once for all rows
-/// of a task.
 ///
 /// # Examples
 ///
@@ -41,8 +38,6 @@ pub struct PackedWeights {
 /// The rows of all panels, one panel after the other: K rows for each, or 16·⌈K/32⌉ rows of pairs.
 enum PackedRows {
     F32(Vec<Row>),
-    F16(Vec<HalfRow>),
-    Bf16(Vec<HalfRow>),
     Pairs(Vec<PairRow>),
     Bytes(PackedBytes),
 }
@@ -59,11 +54,12 @@ pub enum WeightPanel<'a> {
 }
 
 impl PackedWeights {
-    /// Packs the weights of dense layers, each [N, K]; N may differ between layers. The outputs of each layer begin at a panel.
+    /// Packs float32 weights of dense layers, each [N, K]; N may differ between layers. The outputs of each layer begin at a
+    /// panel.
     ///
     /// # Panics
     ///
-    /// If the length of a weight is not a multiple of `k`, or the weights are not all of one type, or int8.
+    /// If the length of a weight is not a multiple of `k`, or a weight is not float32.
     ///
     /// # Examples
     ///
@@ -77,12 +73,7 @@ impl PackedWeights {
     /// assert!(matches!(packed.unpack(1, 1), UnpackedWeights::F32(weight) if weight == second));
     /// ```
     pub fn new(weights: &[Numbers<'_>], k: usize) -> PackedWeights {
-        let rows = match weights.first() {
-            None | Some(Numbers::F32(_)) => PackedRows::F32(pack(weights, k, Row::ZERO)),
-            Some(Numbers::F16(_)) => PackedRows::F16(pack(weights, k, HalfRow::ZERO)),
-            Some(Numbers::Bf16(_)) => PackedRows::Bf16(pack(weights, k, HalfRow::ZERO)),
-            Some(Numbers::Int8 { .. }) => panic!("int8 weights are packed by `PackedWeights::int8`"),
-        };
+        let rows = PackedRows::F32(pack(weights, k));
         let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
         PackedWeights { rows, k, panels, is_rounded: false }
     }
@@ -113,7 +104,7 @@ impl PackedWeights {
             for x in &mut numbers {
                 *x = bf16_to_f32(f32_to_bf16(*x));
             }
-            rows.extend(pack(&[Numbers::F32(&numbers)], k, Row::ZERO));
+            rows.extend(pack(&[Numbers::F32(&numbers)], k));
         }
         let panels = weights.iter().map(|weight| panels(weight.len() / k.max(1))).sum();
         PackedWeights { rows: PackedRows::F32(rows), k, panels, is_rounded: true }
@@ -198,28 +189,17 @@ impl PackedWeights {
         self.panels
     }
 
-    /// Returns one panel as it is multiplied. If it must be widened to float32 first, that is done into `widened`.
+    /// Returns one panel as it is multiplied.
     #[inline]
-    pub fn panel<'a>(
-        &'a self,
-        instruction_set: InstructionSet,
-        panel: usize,
-        widened: &'a mut Vec<Row>,
-    ) -> WeightPanel<'a> {
-        let range = panel * self.k..(panel + 1) * self.k;
-        let (rows, is_bf16) = match &self.rows {
-            PackedRows::F32(rows) => return WeightPanel::F32(&rows[range]),
+    pub fn panel(&self, panel: usize) -> WeightPanel<'_> {
+        match &self.rows {
+            PackedRows::F32(rows) => WeightPanel::F32(&rows[panel * self.k..][..self.k]),
             PackedRows::Pairs(rows) => {
                 let pairs = pair_rows(self.k);
-                return WeightPanel::Pairs(&rows[panel * pairs..][..pairs]);
+                WeightPanel::Pairs(&rows[panel * pairs..][..pairs])
             }
-            PackedRows::Bytes(bytes) => return WeightPanel::Bytes(bytes.panel(panel)),
-            PackedRows::F16(rows) => (rows, false),
-            PackedRows::Bf16(rows) => (rows, true),
-        };
-        widened.resize(self.k, Row::ZERO);
-        arch::run(instruction_set, WidenPanel { rows: &rows[range], is_bf16, to: widened });
-        WeightPanel::F32(widened)
+            PackedRows::Bytes(bytes) => WeightPanel::Bytes(bytes.panel(panel)),
+        }
     }
 
     /// Returns the memory of a panel, to be prefetched; nothing beyond the last panel.
@@ -229,7 +209,6 @@ impl PackedWeights {
         }
         match &self.rows {
             PackedRows::F32(rows) => part(rows, panel, self.k),
-            PackedRows::F16(rows) | PackedRows::Bf16(rows) => part(rows, panel, self.k),
             PackedRows::Pairs(rows) => part(rows, panel, pair_rows(self.k)),
             PackedRows::Bytes(bytes) if panel < self.panels => Ahead::of(bytes.panel(panel).quads),
             PackedRows::Bytes(_) => Ahead::NOTHING,
@@ -245,8 +224,6 @@ impl PackedWeights {
                 UnpackedWeights::Bf16(numbers.into_iter().map(f32_to_bf16).collect())
             }
             PackedRows::F32(rows) => UnpackedWeights::F32(unpack(&rows[first_panel * self.k..], self.k, n)),
-            PackedRows::F16(rows) => UnpackedWeights::F16(unpack(&rows[first_panel * self.k..], self.k, n)),
-            PackedRows::Bf16(rows) => UnpackedWeights::Bf16(unpack(&rows[first_panel * self.k..], self.k, n)),
             PackedRows::Bytes(bytes) => UnpackedWeights::Int8(bytes.unpack(first_panel, n, self.k)),
             PackedRows::Pairs(rows) => {
                 let pairs = pair_rows(self.k);
@@ -275,93 +252,38 @@ fn pair_rows(k: usize) -> usize {
 pub enum UnpackedWeights {
     /// float32.
     F32(Vec<f32>),
-    /// float16, as its bits.
-    F16(Vec<u16>),
     /// bfloat16, as its bits.
     Bf16(Vec<u16>),
     /// int8 with scales.
     Int8(QuantizedWeight),
 }
 
-/// A row of packed weights, of 32-bit or 16-bit numbers.
-trait PackedRow: Copy {
-    type Number: Copy + Default;
-
-    fn numbers(&mut self) -> &mut [Self::Number; PANEL];
-
-    /// Returns weights as numbers of this type.
-    ///
-    /// # Panics
-    ///
-    /// If they are of another type.
-    fn weights<'a>(weights: Numbers<'a>) -> &'a [Self::Number];
-}
-
-impl PackedRow for Row {
-    type Number = f32;
-
-    fn numbers(&mut self) -> &mut [f32; PANEL] {
-        &mut self.0
-    }
-
-    fn weights<'a>(weights: Numbers<'a>) -> &'a [f32] {
-        match weights {
-            Numbers::F32(x) => x,
-            _ => panic!("weights of different types"),
-        }
-    }
-}
-
-impl PackedRow for HalfRow {
-    type Number = u16;
-
-    fn numbers(&mut self) -> &mut [u16; PANEL] {
-        &mut self.0
-    }
-
-    fn weights<'a>(weights: Numbers<'a>) -> &'a [u16] {
-        match weights {
-            Numbers::F16(x) | Numbers::Bf16(x) => x,
-            Numbers::F32(_) | Numbers::Int8 { .. } => panic!("weights of different types"),
-        }
-    }
-}
-
-/// Packs weights [N, K] one after the other, each beginning at a panel; `zero` fills the columns beyond the last output.
-fn pack<R: PackedRow>(weights: &[Numbers<'_>], k: usize, zero: R) -> Vec<R> {
+/// Packs float32 weights [N, K] one after the other, each beginning at a panel; columns beyond the last output are 0.
+///
+/// # Panics
+///
+/// If a weight is of another type, or its length is not a multiple of `k`.
+fn pack(weights: &[Numbers<'_>], k: usize) -> Vec<Row> {
     let mut rows = Vec::with_capacity(rows_of(weights, k, k));
-    for weight in weights.iter().map(|weight| R::weights(*weight)) {
+    for weight in weights {
+        let Numbers::F32(weight) = weight else { panic!("weights that are not float32") };
         assert!(weight.len().is_multiple_of(k), "{} weights for {k} inputs", weight.len());
         for outputs in weight.chunks(PANEL * k) {
             let start = rows.len();
-            rows.resize(start + k, zero);
-            pack_rows(outputs, &mut rows[start..]);
+            rows.resize(start + k, Row::ZERO);
+            pack_panel(outputs, &mut rows[start..]);
         }
     }
     rows
 }
 
-/// Transposes up to 32 outputs [n, K] into the first n columns of K rows.
-fn pack_rows<R: PackedRow>(outputs: &[R::Number], to: &mut [R]) {
-    /// Inputs that are written for all outputs before the next: few enough that their rows stay in the cache.
-    const INPUTS: usize = 16;
-    let k = to.len();
-    for (block, to) in to.chunks_mut(INPUTS).enumerate() {
-        for (n, weights) in outputs.chunks_exact(k).enumerate() {
-            for (weight, row) in weights[block * INPUTS..].iter().zip(to.iter_mut()) {
-                row.numbers()[n] = *weight;
-            }
-        }
-    }
-}
-
 /// Reverses [`pack`] for the first layer in `rows`, which has `n` outputs.
-fn unpack<R: PackedRow>(rows: &[R], k: usize, n: usize) -> Vec<R::Number> {
-    let mut weights = vec![R::Number::default(); n * k];
+fn unpack(rows: &[Row], k: usize, n: usize) -> Vec<f32> {
+    let mut weights = vec![0.0; n * k];
     for (outputs, panel) in weights.chunks_mut(PANEL * k).zip(rows.chunks(k)) {
         for (n, weights) in outputs.chunks_exact_mut(k).enumerate() {
             for (weight, row) in weights.iter_mut().zip(panel) {
-                *weight = { *row }.numbers()[n];
+                *weight = row.0[n];
             }
         }
     }
@@ -370,29 +292,13 @@ fn unpack<R: PackedRow>(rows: &[R], k: usize, n: usize) -> Vec<R::Number> {
 
 /// Packs up to 32 outputs [n, K] into the first n columns of K rows; the other columns keep what they hold.
 pub(super) fn pack_panel(outputs: &[f32], to: &mut [Row]) {
-    pack_rows(outputs, to);
-}
-
-// The kernel below is a plain loop: the compiler vectorizes it with the instructions that `run` enables.
-
-/// Widens a panel of 16-bit weights to float32.
-struct WidenPanel<'a> {
-    rows: &'a [HalfRow],
-    /// Whether they are bfloat16; otherwise they are float16.
-    is_bf16: bool,
-    to: &'a mut [Row],
-}
-
-impl Kernel for WidenPanel<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        for (from, to) in self.rows.iter().zip(self.to) {
-            if self.is_bf16 {
-                to.0 = from.0.map(bf16_to_f32);
-            } else {
-                to.0 = from.0.map(f16_to_f32);
+    /// Inputs that are written for all outputs before the next: few enough that their rows stay in the cache.
+    const INPUTS: usize = 16;
+    let k = to.len();
+    for (block, to) in to.chunks_mut(INPUTS).enumerate() {
+        for (n, weights) in outputs.chunks_exact(k).enumerate() {
+            for (weight, row) in weights[block * INPUTS..].iter().zip(to.iter_mut()) {
+                row.0[n] = *weight;
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::arch::{InstructionSet, TileUnit};
 /// How a dense layer multiplies; its weights are packed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Products {
-    /// float32 products. Weights in 16 bits are widened when they are used.
+    /// float32 products.
     Float32,
     /// float32 products of weights that were rounded to bfloat16, and unrounded inputs.
     RoundedWeights,

@@ -1,4 +1,4 @@
-//! Weights as NumPy arrays, float32 or 16-bit numbers as their bits, read in place and unpacked.
+//! Weights as NumPy arrays, float32, bfloat16 as bits or int8, read in place and unpacked.
 
 use numpy::{
     Element, IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
@@ -12,7 +12,7 @@ use wordpiece_kernels::numbers::Numbers;
 use crate::error;
 use crate::text::Utf8String;
 
-/// The numbers of a table or weight and the name of their type: float32; float16 or bfloat16 as uint16 bits; or int8 as a
+/// The numbers of a table or weight and the name of their type: float32; bfloat16 as uint16 bits; or int8 as a
 /// tuple of int8 numbers [rows, columns], float32 scales [rows, groups] and the float32 columns that are not quantized.
 pub type StoredArray<'py> = (Bound<'py, PyAny>, Utf8String);
 
@@ -41,7 +41,6 @@ pub fn stored_array(py: Python<'_>, weights: UnpackedWeights, shape: [usize; 2])
     let name = |name: &str| Utf8String(name.to_owned());
     Ok(match weights {
         UnpackedWeights::F32(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), name("float32")),
-        UnpackedWeights::F16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), name("float16")),
         UnpackedWeights::Bf16(x) => (x.into_pyarray(py).reshape(shape)?.into_any(), name("bfloat16")),
         UnpackedWeights::Int8(x) => (int8_arrays(py, x, shape)?.into_pyobject(py)?.into_any(), name("int8")),
     })
@@ -67,11 +66,8 @@ pub fn int8_arrays(py: Python<'_>, weight: QuantizedWeight, [rows, columns]: [us
 /// A stored array while it is read.
 pub enum BorrowedNumbers<'py> {
     F32(PyReadonlyArray2<'py, f32>),
-    /// 16-bit numbers as bits.
-    Bits {
-        array: PyReadonlyArray2<'py, u16>,
-        is_bf16: bool,
-    },
+    /// bfloat16 numbers as bits.
+    Bf16(PyReadonlyArray2<'py, u16>),
     Int8 {
         values: PyReadonlyArray2<'py, i8>,
         scales: PyReadonlyArray2<'py, f32>,
@@ -87,7 +83,7 @@ impl<'py> BorrowedNumbers<'py> {
                 let (values, scales, _) = array.extract::<(_, _, Bound<'py, PyAny>)>()?;
                 BorrowedNumbers::Int8 { values, scales }
             }
-            half => BorrowedNumbers::Bits { array: array.extract()?, is_bf16: half == "bfloat16" },
+            _ => BorrowedNumbers::Bf16(array.extract()?),
         })
     }
 
@@ -96,7 +92,7 @@ impl<'py> BorrowedNumbers<'py> {
         match self {
             BorrowedNumbers::F32(array) => array.shape()[1],
             BorrowedNumbers::Int8 { values, .. } => values.shape()[1],
-            BorrowedNumbers::Bits { array, .. } => array.shape()[1],
+            BorrowedNumbers::Bf16(array) => array.shape()[1],
         }
     }
 
@@ -111,8 +107,7 @@ impl<'py> BorrowedNumbers<'py> {
             BorrowedNumbers::Int8 { values, scales } => {
                 Numbers::Int8 { values: by_rows(values)?, scales: by_rows(scales)?, columns: values.shape()[1] }
             }
-            BorrowedNumbers::Bits { array, is_bf16: true } => Numbers::Bf16(by_rows(array)?),
-            BorrowedNumbers::Bits { array, is_bf16: false } => Numbers::F16(by_rows(array)?),
+            BorrowedNumbers::Bf16(array) => Numbers::Bf16(by_rows(array)?),
         })
     }
 }
