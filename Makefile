@@ -201,7 +201,7 @@ test-torch: $(TORCH)
 		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py \
 		tests/test_modernbert_torch.py tests/test_deberta.py tests/test_sentence_save.py tests/test_distill.py \
 		tests/test_against_sentence_transformers.py tests/test_peer_snippets.py tests/test_static_classifier.py \
-		tests/test_finetune_torch.py tests/test_inspect_torch.py tests/test_float64_torch.py $(ARGS)
+		tests/test_finetune_torch.py tests/test_inspect_torch.py tests/test_float64_torch.py tests/test_verify_torch.py $(ARGS)
 
 # For the newest Python that the oldest NumPy has wheels for: make PYTHON=python3.11 test-oldest
 test-oldest: $(OLDEST)

@@ -46,6 +46,7 @@ TABLE = (
     ("python/wordpiece_bert/bert/* python/wordpiece_bert/sentence/*", "thorough docs test-torch"),
     ("python/wordpiece_bert/finetune/* python/wordpiece_bert/tasks/*", "thorough docs test-torch"),
     ("python/wordpiece_bert/evaluation/* python/wordpiece_bert/util.py", "thorough docs test-torch"),
+    ("python/wordpiece_bert/verify/*", "thorough:verify docs test-torch"),
     ("python/wordpiece_bert/training/*", "thorough docs"),
     ("python/*", "thorough docs test-integrations test-torch"),
     ("docs/* README.md CHANGELOG.md CONTRIBUTING.md", "thorough:docs docs test-browser"),

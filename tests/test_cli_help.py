@@ -14,6 +14,8 @@ from wordpiece_bert.cli.parser import RARE
 from wordpiece_bert.cli.program import COMMANDS, _parser, _subparsers, main
 
 PARSERS = {name: _subparsers(_parser([name]))[name] for name in COMMANDS}
+#: `verify` has commands of its own.
+PARSERS |= {f"{name} {kind}": one for name in COMMANDS for kind, one in _subparsers(PARSERS[name]).items()}
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,12 +28,12 @@ def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PARSERS)
 def test_help_fits_a_screen_and_help_all_has_the_rest(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    short, whole = (output_of(capsys, command, option) for option in ("--help", "--help-all"))
+    short, whole = (output_of(capsys, *command.split(), option) for option in ("--help", "--help-all"))
     assert len(short.splitlines()) <= 60
     assert max(map(len, (short + whole).splitlines())) <= 80
     actions = [action for action in PARSERS[command]._actions if action.help != argparse.SUPPRESS]
@@ -52,9 +54,9 @@ def test_without_arguments_the_program_prints_its_help(capsys: pytest.CaptureFix
     assert output_of(capsys) == output_of(capsys, "--help")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PARSERS)
 def test_every_command_that_takes_a_model_takes_it_by_one_option(command: str) -> None:
-    if command not in ("train", "count"):  # these make vocabularies
+    if command not in ("train", "count", "verify"):  # these make vocabularies, and `verify tokenizer` takes one
         assert {"-m", "--model"} <= set(PARSERS[command]._option_string_actions)
 
 
@@ -67,6 +69,9 @@ def test_a_model_by_place_and_by_option_is_the_same(given: list[str], capsys: py
     )
     options = predict.parse_args(predict.with_model_in_place([*given, "texts.txt", "-q"]))
     assert (options.model, options.files, options.quiet) == ("minilm", ["texts.txt"], True)
+    verify = PARSERS["verify model"]
+    options = verify.parse_args(verify.with_model_in_place([*given, "--dtype", "int8", "texts.txt"]))
+    assert (options.model, options.files, options.dtype) == ("minilm", ["texts.txt"], "int8")
     if given != ["minilm"]:
         options = predict.parse_args(predict.with_model_in_place(["texts.txt", *given]))
         assert (options.model, options.files) == ("minilm", ["texts.txt"])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(wordpiece_bert.__file__).parent
 BINDING = Path(__file__).parent.parent / "rust" / "python" / "src" / "error.rs"
 PARSERS = {name: _subparsers(_parser([name]))[name] for name in COMMANDS}
+PARSERS |= {f"{name} {kind}": one for name in COMMANDS for kind, one in _subparsers(PARSERS[name]).items()}
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 #: Commands of other programs, and of this one, with options of their own.
 OTHER_PROGRAMS = re.compile(rf"(?:pip install|hf download).*|\b(?:{'|'.join(COMMANDS)}) --[a-z-]+")
@@ -71,7 +72,7 @@ def test_there_are_messages_with_advice_for_python() -> None:
         assert any(part in message for message in messages), part
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PARSERS)
 def test_a_command_advises_only_what_it_has_options_for(command: str) -> None:
     parser = PARSERS[command]
     wrong = []
@@ -84,7 +85,7 @@ def test_a_command_advises_only_what_it_has_options_for(command: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PARSERS)
 def test_the_commands_own_messages_name_only_its_options(command: str) -> None:
     module = command.replace("-", "_")
     files = [path for path in (PACKAGE / "cli").glob("*.py") if path.stem in (module, *_PARTS.get(command, ()))]
@@ -102,7 +103,7 @@ _PARTS = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PARSERS)
 def test_an_option_is_named_where_the_library_names_its_argument(command: str) -> None:
     for action in PARSERS[command]._actions:
         long = [option for option in action.option_strings if option.startswith("--")]

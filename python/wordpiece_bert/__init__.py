@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wordpiece_bert import tokenizer as tokenizer
     from wordpiece_bert import training as training
     from wordpiece_bert import util as util
+    from wordpiece_bert import verify as verify
     from wordpiece_bert._core import Encoding as Encoding
     from wordpiece_bert._core import __version__ as __version__
     from wordpiece_bert._core import set_num_threads as set_num_threads
@@ -97,6 +98,7 @@ _SUBMODULES = (
     "tasks",
     "training",
     "util",
+    "verify",
 )
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES, _SUBMODULES, searched=("sentence", "bert", "errors"))

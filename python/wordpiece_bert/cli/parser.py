@@ -88,6 +88,13 @@ class Parser(argparse.ArgumentParser):
         is_text = option_string.startswith("-m") and " " in option_string.partition("=")[0]
         return [] if is_text else super()._get_option_tuples(option_string)
 
+    def _match_arguments_partial(self, actions: Sequence[argparse.Action], arg_strings_pattern: str) -> list[int]:
+        # Python 3.11 takes no files at all where options stand between another argument and the files.
+        counts: list[int] = super()._match_arguments_partial(actions, arg_strings_pattern)
+        if counts and counts[-1] == 0 and "A" in arg_strings_pattern[sum(counts) :]:
+            counts.pop()
+        return counts
+
     def check_options(self, arguments: Sequence[str]) -> None:
         """Refuse long options that do not exist, before argparse complains of what is missing instead of them."""
         for argument in arguments:

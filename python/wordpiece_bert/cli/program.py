@@ -1,8 +1,8 @@
 """The entry point: builds the parser, runs a subcommand, turns errors and signals into exit codes.
 
 Results go to a file or to standard output; progress, warnings and errors go to standard error. The exit codes are 0 for
-success, 2 for an error in the arguments or the input (reported in one line; ``--debug`` shows the traceback), 130 after
-Ctrl-C, and 128 plus the signal's number after SIGTERM (143) or SIGHUP (129).
+success, 1 if ``verify`` does not pass, 2 for an error in the arguments or the input (reported in one line; ``--debug``
+shows the traceback), 130 after Ctrl-C, and 128 plus the signal's number after SIGTERM (143) or SIGHUP (129).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ COMMANDS = {
     "pretrain": "pre-training examples to a model",
     "finetune": "labelled texts to a model for a task",
     "report": "how well vocabularies fit texts",
+    "verify": "a tokenizer or a model beside the library that you come from",
     "info": "what a vocabulary, tokenizer or model contains",
     "inspect": "one offline page about a text: tokens, attention, predictions",
     "serve": "models over HTTP: vectors and rankings for other programs",
@@ -82,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _import_extension()
             if getattr(options, "verbose", False):
                 _print_every_second()
-            options.run(options)
+            status = options.run(options)
             sys.stdout.flush()
         except KeyboardInterrupt as error:
             if debug:
@@ -102,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             message = _one_line(error)
             print_error(in_words_of(message, parser) if parser is not None else message)
             return 2
-    return 0
+    return status or 0
 
 
 class _SignalError(BaseException):
@@ -189,8 +190,9 @@ class _Completion(argparse.Action):
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, Parser]:
-    [commands] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return cast("dict[str, Parser]", commands.choices)
+    """Return the parsers of a parser's commands by name; none if it has none."""
+    found = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return cast("dict[str, Parser]", found[0] if found else {})
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -201,12 +203,17 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.print_help()
         raise SystemExit(0)
     if (command := commands.get(arguments[0])) is not None:
-        command.check_options(arguments[1:])
-        arguments = [arguments[0], *command.with_model_in_place(arguments[1:])]
+        place = 1
+        if (kinds := _subparsers(command)) and (kind := kinds.get("".join(arguments[1:2]))) is not None:
+            command, place = kind, 2
+        command.check_options(arguments[place:])
+        arguments = [*arguments[:place], *command.with_model_in_place(arguments[place:])]
     elif arguments[0].startswith("-"):
         parser.check_options(arguments[:1])
     options = parser.parse_args(arguments)
     options.parser = commands[options.command]
+    if hasattr(options, "verified"):
+        options.parser = _subparsers(options.parser)[options.verified]
     return options
 
 
