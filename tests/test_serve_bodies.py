@@ -63,7 +63,7 @@ def test_a_server_that_ends_takes_no_more_requests(encoder: SentenceEncoder) -> 
 
 
 def test_a_client_alone_waits_for_nobody_and_several_for_each_other(encoder: SentenceEncoder) -> None:
-    client = Client(create_app({"a": encoder}, ServerSettings(fill_deadline=60)))
+    client = Client(create_app({"a": encoder}, ServerSettings(fill_deadline=60, result_cache_bytes=0)))
     for _ in range(3):
         client.post("/embed", inputs="bread")
 

@@ -294,11 +294,14 @@ def embed_texts(
     blocks : list, optional
         A list to which the blocks that are read are added.
     """
+    from wordpiece_bert._internal.recent import Recent
     from wordpiece_bert.bert import functional
     from wordpiece_bert.sentence.dense.dense_encoder import body_of
+    from wordpiece_bert.sentence.dense.recent_rows import RECENT_BYTES, recent_vectors
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.dense.table import TableBody
 
+    recent = Recent(RECENT_BYTES)
     encode: Callable[..., Any] = encoder.encode_document if as_documents else encoder.encode
     more: dict[str, Any] = {"normalize_embeddings": True} if options.normalize else {}
     # Without a prompt a static model takes the texts where the file has them.
@@ -317,7 +320,10 @@ def embed_texts(
             vectors, cut, tokens = table.block_vectors(block, encoder.max_seq_length or 0)
             vectors = functional.normalize(vectors) if options.normalize else vectors
         else:
-            vectors, cut = encode(block.texts(), **prompt, batch_size=options.batch_size, return_truncated=True, **more)
+            with recent_vectors(recent):
+                vectors, cut = encode(
+                    block.texts(), **prompt, batch_size=options.batch_size, return_truncated=True, **more
+                )
         append(vectors)
         return cut, tokens
 

@@ -34,6 +34,7 @@ _SETTINGS: dict[str, Callable[[str], Any]] = {
     "queue_tokens": arguments.positive,
     "queue_requests": arguments.positive,
     "max_tokens": arguments.positive,
+    "result_cache_bytes": arguments.natural,
 }
 
 
@@ -110,7 +111,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
             is_whole = isinstance(field.default, int)
             group.add_argument(
                 "--" + field.name.replace("_", "-"),
-                type=arguments.positive if is_whole else seconds,
+                type=_SETTINGS.get(field.name, arguments.positive) if is_whole else seconds,
                 metavar="N" if is_whole else "S",
                 help=arguments.described(LIMITS, field.name, f"{field.default:g}" if not is_whole else field.default),
             )

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert._internal.parameters import completed_by, taking
+from wordpiece_bert._internal.recent import Recent
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations import arrow
 from wordpiece_bert.integrations.named_models import checked_options, encoder_of, import_package
 from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.pretraining.batches import example_batches
 from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder, with_threads
+from wordpiece_bert.sentence.dense.recent_rows import RECENT_BYTES, recent_vectors
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.sentence.source import lasting_name
@@ -252,9 +254,10 @@ def _embed_batches(
 ) -> Iterator[Any]:
     import pyarrow as pa
 
-    encoder = encoder_of(model, encoder_options=loading)
+    encoder, recent = encoder_of(model, encoder_options=loading), Recent(RECENT_BYTES)
     for batch in _slices(batches, column):
-        found = arrow.embed(batch, column, encoder, **vars(options))
+        with recent_vectors(recent):
+            found = arrow.embed(batch, column, encoder, **vars(options))
         # Spark reads lists, and none of a fixed size.
         index = found.schema.get_field_index("vector")
         yield found.set_column(index, "vector", found.column("vector").cast(pa.list_(pa.float32())))

@@ -281,10 +281,11 @@ class CrossEncoder(Encoder):
         activation = activation_fn or self._activation
         batches = list(encoding_batches(encodings, batch_size))
         tokens = sum(map(len, encodings))
-        for batch, inputs in with_progress(batches, show=bool(show_progress_bar)):
-            y = activation(self._model.infer(**inputs, threads=self._threads))  # [B, labels]
-            notify(len(batch), int(inputs["attention_mask"].sum()), tokens)
-            scores[batch] = softmax(y) if apply_softmax and self.num_labels > 1 else y
+        for batch in with_progress(batches, show=bool(show_progress_bar)):
+            y = activation(self._model.infer(**batch.inputs, threads=self._threads))  # [B, labels]
+            notify(len(batch.encodings), batch.tokens, tokens)
+            y = softmax(y) if apply_softmax and self.num_labels > 1 else y
+            scores[batch.encodings] = y[batch.rows]
         result: Any = scores[:, 0] if self.num_labels == 1 else scores
         if convert_to_tensor:
             result = tensors(np.ascontiguousarray(result))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from wordpiece_bert._internal.batching import sorted_batches, token_runs
+from wordpiece_bert._internal.batching import Passes
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.texts import check_tokens
 from wordpiece_bert.errors import ConfigError
@@ -16,6 +14,7 @@ from wordpiece_bert.tokenizer.subword import SubwordTokenizer, tokenizer_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
     import numpy.typing as npt
 
     from wordpiece_bert.bert.model import BertModel
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["check_token_types", "model_tokenizer", "order_of", "passes", "rows_of", "with_lowercase"]
+__all__ = ["check_token_types", "model_tokenizer", "passes", "rows_of", "with_lowercase"]
 
 
 def model_tokenizer(folder: Path, *, lowercase: bool, word_splitter: WordSplitter | None = None) -> AnyTokenizer:
@@ -77,12 +76,20 @@ def rows_of(
     return rows
 
 
-def passes(model: BertModel, rows: RaggedBatch, batch_size: int, tokens: int) -> list[slice | npt.NDArray[np.intp]]:
-    """Divide rows into passes of a model: runs of at most `tokens` tokens, or batches of rows of similar length."""
-    return [*(token_runs(rows, tokens) if model.takes_rows else sorted_batches(rows.lengths, batch_size))]
+def passes(
+    model: BertModel,
+    rows: RaggedBatch,
+    batch_size: int,
+    tokens: int,
+    *,
+    bound_padding: bool = False,
+    visible: npt.NDArray[np.int64] | None = None,
+    known: npt.NDArray[np.bool_] | None = None,
+) -> Passes:
+    """Divide rows into passes of a model: runs of at most `tokens` tokens, or batches of rows of similar length.
 
-
-def order_of(parts: list[slice | npt.NDArray[np.intp]]) -> npt.NDArray[np.intp] | None:
-    """Return the indices that bring the joined results of `passes` into the order of the rows; None if they are."""
-    batches = [part for part in parts if not isinstance(part, slice)]
-    return np.argsort(np.concatenate(batches)) if batches else None
+    Rows with the same ids, of which as many tokens are visible [rows], are computed once, and rows with `known` results
+    not at all.
+    """
+    most = tokens if model.takes_rows else None
+    return Passes(rows, batch_size, most, bound_padding=bound_padding, also=visible, known=known)

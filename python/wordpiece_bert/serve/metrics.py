@@ -120,9 +120,13 @@ class Metrics:
         self.requests = Counter(f"{prefix}requests_total", "Requests by path and status.")
         self.texts = Counter(f"{prefix}texts_total", "Texts, or pairs of texts, that went through a model.")
         self.tokens = Counter(f"{prefix}tokens_total", "Tokens that went through a model.")
+        self.recent = Counter(
+            f"{prefix}recent_results_total", "Texts, or pairs of texts, whose results were kept from earlier ones."
+        )
         self.truncated = Counter(f"{prefix}truncated_texts_total", "Texts that were truncated.")
         self.queue_tokens = Gauge(f"{prefix}queue_tokens", "Tokens that wait for a model.")
         self.queue_requests = Gauge(f"{prefix}queue_requests", "Requests that wait for a model.")
+        self.recent_bytes = Gauge(f"{prefix}recent_results_bytes", "Memory of the results that are kept.")
         self.seconds = Histogram(
             f"{prefix}request_duration_seconds", "Time from the headers of a request to its answer.", _SECONDS
         )

@@ -30,6 +30,8 @@ LIMITS = Parameters(
         Tokens that may wait for a model before requests get 429.
     queue_requests : int, default 1024
         Requests that may wait for a model before others get 429.
+    result_cache_bytes : int, default 33554432
+        Memory of each model for results of recent texts and pairs, which are answered without the model; 0 for none.
     max_items : int, default 2048
         Texts in a request, or documents to rank.
     max_tokens : int, default 131072
@@ -85,6 +87,7 @@ class ServerSettings:
     fill_deadline: float = 0.002
     queue_tokens: int = 524_288
     queue_requests: int = 1024
+    result_cache_bytes: int = 32 << 20
     max_items: int = 2048
     max_tokens: int = 131_072
     max_bytes: int = 8 << 20
@@ -102,6 +105,7 @@ class ServerSettings:
     def __post_init__(self) -> None:
         for name in ("batch_tokens", "queue_tokens", "queue_requests", "max_items", "max_tokens", "max_bytes"):
             whole_number(name, getattr(self, name), 1)
+        whole_number("result_cache_bytes", self.result_cache_bytes, 0)
         for name in ("fill_deadline", "receive_timeout", "drain_timeout"):
             value = getattr(self, name)
             number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan

@@ -27,6 +27,8 @@ _INSTALL = "OpenTelemetry is not installed: pip install 'wordpiece-bert[otel]'"
 _METRICS = {
     "texts": ("wordpiece_bert.texts", "{text}"),
     "tokens": ("wordpiece_bert.tokens", "{token}"),
+    "recent": ("wordpiece_bert.recent_results", "{text}"),
+    "recent_bytes": ("wordpiece_bert.recent_results.size", "By"),
     "truncated": ("wordpiece_bert.truncated_texts", "{text}"),
     "queue_tokens": ("wordpiece_bert.queue.tokens", "{token}"),
     "queue_requests": ("wordpiece_bert.queue.requests", "{request}"),

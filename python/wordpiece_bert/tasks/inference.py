@@ -51,9 +51,10 @@ def infer(model: LogitsModel, encodings: Sequence[AnyEncoding], batch_size: int)
     """Return the logits of each encoding, in order: [labels], or [tokens, labels] for a head over tokens."""
     found: dict[int, Array] = {}
     tokens = sum(map(len, encodings))
-    for batch, inputs in encoding_batches(encodings, batch_size):
-        logits = model.infer(**inputs)  # [B, labels] or [B, S, labels]
-        notify(len(batch), int(inputs["attention_mask"].sum()), tokens)
-        for row, index in zip(logits, batch.tolist(), strict=True):
+    for batch in encoding_batches(encodings, batch_size):
+        logits = model.infer(**batch.inputs)  # [B, labels] or [B, S, labels]
+        notify(len(batch.encodings), batch.tokens, tokens)
+        for index, place in zip(batch.encodings.tolist(), batch.rows.tolist(), strict=True):
+            row = logits[place]
             found[index] = row[: len(encodings[index])] if row.ndim == 2 else row
     return [found[index] for index in range(len(encodings))]

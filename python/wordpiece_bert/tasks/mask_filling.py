@@ -120,12 +120,15 @@ def fill_mask(
             where = f" among the {len(encoding)} tokens that are left of it" if encoding.truncated else ""
             raise InputError(f"texts[{index}] has no {tokenizer.mask_token}{where}: {items[index][:80]!r}")
     filled: dict[int, list[list[FilledMask]]] = {index: [] for index in range(len(items))}
-    for batch, inputs in encoding_batches(encodings, batch_size):
-        x = model.base_model(**inputs, visible_only=True).last_hidden_state  # [B, S, H]
-        rows = np.repeat(np.arange(len(batch)), [len(masks[index]) for index in batch])  # [masks]
-        positions = np.concatenate([masks[index] for index in batch])  # [masks]
+    for batch in encoding_batches(encodings, batch_size):
+        x = model.base_model(**batch.inputs, visible_only=True).last_hidden_state  # [B, S, H]
+        counts = [len(masks[index]) for index in batch.encodings]
+        rows = np.repeat(batch.rows, counts)  # [masks]
+        positions = np.concatenate([masks[index] for index in batch.encodings])  # [masks]
         scores = (row for logits in token_logits(model, x[rows, positions]) for row in softmax(logits))
-        for index, position, row in zip(batch[rows].tolist(), positions.tolist(), scores, strict=True):
+        for index, position, row in zip(
+            np.repeat(batch.encodings, counts).tolist(), positions.tolist(), scores, strict=True
+        ):
             only_mask = len(masks[index]) == 1
             found = _filled(tokenizer, encodings[index], position, row, allowed, top_k, only_mask=only_mask)
             filled[index].append(found)

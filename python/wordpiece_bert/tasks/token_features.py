@@ -152,13 +152,13 @@ def feature_extraction(
     single, items = _check_texts(texts, split=is_split_into_words)
     encodings = encode(tokenizer, items, longest_row(base, tokenizer), is_split_into_words=is_split_into_words)
     found: dict[int, TokenVectors] = {}
-    for batch, inputs in encoding_batches(encodings, batch_size):
-        states = base(**inputs, output_hidden_states=True).hidden_states
+    for batch in encoding_batches(encodings, batch_size):
+        states = base(**batch.inputs, output_hidden_states=True).hidden_states
         assert states is not None
         x = _combined(states, choice, factors)  # [B, S, width]
-        for row, index in zip(x, batch.tolist(), strict=True):
+        for index, row in zip(batch.encodings.tolist(), batch.rows.tolist(), strict=True):
             encoding = encodings[index]
-            vectors = row[: len(encoding)]  # [tokens, width]
+            vectors = x[row, : len(encoding)]  # [tokens, width]
             if words is None:
                 found[index] = _of_tokens(vectors, encoding)
             else:
@@ -206,8 +206,7 @@ def _combined(states: tuple[Array, ...], choice: Choice, factors: Array | None) 
 
 
 def _of_tokens(vectors: Array, encoding: Encoding) -> TokenVectors:
-    contiguous = np.ascontiguousarray(vectors)
-    return TokenVectors(contiguous, list(encoding.offsets), list(encoding.tokens), encoding.truncated)
+    return TokenVectors(vectors.copy(), list(encoding.offsets), list(encoding.tokens), encoding.truncated)
 
 
 def _of_words(vectors: Array, encoding: Encoding, text: Any, how: str) -> TokenVectors:

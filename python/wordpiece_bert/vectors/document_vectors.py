@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.numerics import IDS, VECTORS
+from wordpiece_bert._internal.recent import Recent
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.encoder_fingerprint import document_prompt, fingerprint_of
+from wordpiece_bert.sentence.dense.recent_rows import RECENT_BYTES, recent_vectors
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.folders.content_files import FileState
 from wordpiece_bert.sentence.folders.contents import file_digest
@@ -157,12 +159,14 @@ def embedding(
         Chunks are longer than the rows of the model.
     """
     options: dict[str, Any] = {"prompt": document_text(encoder, prompt, prompt_name), "batch_size": batch_size}
+    recent = Recent(RECENT_BYTES)
     if normalize:
         options["normalize_embeddings"] = True
     if chunking is None:
 
         def entire(texts: list[str]) -> Encoded:
-            vectors, truncated = encoder.encode_document(texts, return_truncated=True, **options)
+            with recent_vectors(recent):
+                vectors, truncated = encoder.encode_document(texts, return_truncated=True, **options)
             return Encoded(vectors, truncated)
 
         return entire
@@ -184,7 +188,8 @@ def embedding(
             vectors = np.concatenate(late_vectors(encoder, texts, spans, **options))
         else:
             pieces = [texts[i][s:e] for i, (s, e) in zip(owners.tolist(), places.tolist(), strict=True)]
-            vectors, cut = encoder.encode_document(pieces, return_truncated=True, **options)
+            with recent_vectors(recent):
+                vectors, cut = encoder.encode_document(pieces, return_truncated=True, **options)
             truncated[owners[cut]] = True
         return Encoded(vectors, truncated, np.column_stack([owners, places]))
 

@@ -233,7 +233,7 @@ def _token_vectors(
             x[batch] = _pooled_by_model(model, rows, batch, threads)
         return x
     parts: list[slice | npt.NDArray[np.intp]]
-    parts = [*token_runs(rows, TOKENS_PER_CALL)] if model.takes_rows else [*sorted_batches(lengths, _ROWS)]
+    parts = [*token_runs(rows.row_offsets, TOKENS_PER_CALL)] if model.takes_rows else [*sorted_batches(lengths, _ROWS)]
     for part in with_progress(parts, show=show, lengths=lengths):
         x[part] = model.pooled(rows, part, [_MODES[pooling]], 0, threads)
     return x

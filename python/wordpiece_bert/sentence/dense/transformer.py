@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from wordpiece_bert._internal.batching import pad_rows, sorted_batches, token_runs, with_progress
+from wordpiece_bert._internal.batching import Passes, pad_rows
 from wordpiece_bert._internal.checks import thread_count, whole_number
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
@@ -18,13 +18,13 @@ from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.body import TokenVectors, is_of_model
 from wordpiece_bert.sentence.dense.late_chunking import check_chunks, mean_of_chunks, sections_of, tokens_of_texts
+from wordpiece_bert.sentence.dense.recent_rows import RecentVectors
 from wordpiece_bert.sentence.dense.windows import COMBINATIONS, combine, cut_into_windows
 from wordpiece_bert.sentence.folders.modules import Dense, Normalize, read_folder
 from wordpiece_bert.sentence.folders.save import write_modules
-from wordpiece_bert.sentence.rows import model_tokenizer, rows_of
+from wordpiece_bert.sentence.rows import model_tokenizer, passes, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     import numpy.typing as npt
@@ -142,9 +142,10 @@ class TransformerBody:
         tokens = tokens_of_texts(self.tokenizer, texts, call.prefix, None if sections else longest_row, self.threads)
         parts = sections_of(tokens, spans, longest_row)
         found: dict[int, Array] = {}
-        for batch in self._batches(parts.rows, call.batch_size, progress=False):
+        batches = Passes(parts.rows, call.batch_size, bound_padding=True)
+        for batch in batches.shown(show=False):
             x, mask = self._token_states(parts.rows, batch)  # [B, S, H], [B, S]
-            for i, index in enumerate(batch.tolist()):
+            for index, i in batches.sharing(batch):
                 found[index] = self.vectors_of_chunks(x[i, mask[i]], parts.starts[index], parts.chunks[index])
         bounds = itertools.pairwise(parts.firsts.tolist())
         return [np.concatenate([found[index] for index in range(first, end)]) for first, end in bounds]
@@ -212,20 +213,20 @@ class TransformerBody:
         """
         modes = self.folder.pooling.modes
         vectors = np.zeros((len(rows), self.folder.dimension), np.float32)  # [rows, d]
-        if self.folder.layers is not None:
-            for batch in self._batches(rows, batch_size, progress=progress):
-                x, mask = self._token_states(rows, batch)  # [B, S, H], [B, S]
-                y = np.concatenate([self.model.pool(x, mask, mode, skip) for mode in modes], axis=1)
-                vectors[batch] = self._after_pooling(y)
-            return vectors
-        parts: Iterable[slice | npt.NDArray[np.intp]]
-        if self.model.takes_rows:
-            parts = with_progress(token_runs(rows, TOKENS_PER_CALL), show=progress, lengths=rows.lengths)
+        recent = RecentVectors(rows, (self, skip), vectors)
+        if self.folder.layers is None:
+            parts = passes(self.model, rows, batch_size, TOKENS_PER_CALL, bound_padding=True, known=recent.known)
         else:
-            parts = self._batches(rows, batch_size, progress=progress)
-        for part in parts:
-            y = self.model.pooled(rows, part, modes, skip, self.threads)  # [B, modes · H]
+            parts = Passes(rows, batch_size, bound_padding=True, known=recent.known)
+        for part in parts.shown(show=progress):
+            if self.folder.layers is None:
+                y = self.model.pooled(rows, part, modes, skip, self.threads)  # [B, modes · H]
+            else:
+                x, mask = self._token_states(rows, part)  # [B, S, H], [B, S]
+                y = np.concatenate([self.model.pool(x, mask, mode, skip) for mode in modes], axis=1)
             vectors[part] = self._after_pooling(y)
+        parts.repeat(vectors)
+        recent.keep()
         return vectors
 
     def _combined(self, vectors: Array, rows: RaggedBatch, call: Call, texts: int) -> Array:
@@ -238,14 +239,11 @@ class TransformerBody:
     def vectors_of_tokens(self, rows: RaggedBatch, batch_size: int, *, progress: bool = False) -> list[Array]:
         """Run the model: the vectors of each row's tokens, [tokens, H]."""
         vectors: dict[int, Array] = {}
-        for batch in self._batches(rows, batch_size, progress=progress):
+        batches = Passes(rows, batch_size, bound_padding=True)
+        for batch in batches.shown(show=progress):
             x, mask = self._token_states(rows, batch)  # [B, S, H], [B, S]
-            vectors |= {index: x[i, mask[i]] for i, index in enumerate(batch.tolist())}
+            vectors |= {index: x[i, mask[i]] for index, i in batches.sharing(batch)}
         return [vectors[index] for index in range(len(rows))]
-
-    def _batches(self, rows: RaggedBatch, size: int, *, progress: bool) -> Iterable[npt.NDArray[np.intp]]:
-        batches = sorted_batches(rows.lengths, size, bound_padding=True)
-        return with_progress(batches, show=progress, lengths=rows.lengths)
 
     def _token_states(self, rows: RaggedBatch, batch: npt.NDArray[np.intp]) -> tuple[Array, Mask]:
         """Run the model over some rows: the vectors to pool, [B, S, H], and which of them are tokens, [B, S]."""

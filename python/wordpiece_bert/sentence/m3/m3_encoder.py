@@ -10,7 +10,6 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, SearchResults
 from wordpiece_bert._internal.atomic_folder import written_folder
-from wordpiece_bert._internal.batching import with_progress
 from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
@@ -29,7 +28,7 @@ from wordpiece_bert.sentence.m3.m3_vectors import M3Rows, M3Vectors, rows_of_vec
 from wordpiece_bert.sentence.m3.scoring import Hits, best_documents, checked_weights, scores_of_pairs
 from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
 from wordpiece_bert.sentence.parameters import ENCODING
-from wordpiece_bert.sentence.rows import model_tokenizer, order_of, passes, rows_of
+from wordpiece_bert.sentence.rows import model_tokenizer, passes, rows_of
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, joined
 from wordpiece_bert.tokenizer.parameters import SPLITTING
@@ -209,12 +208,12 @@ class M3Encoder(Encoder):
         rows = rows_of(self._tokenizer, items, self._max_seq_length, self._threads)
         parts = passes(self._model, rows, size, _TOKENS_PER_CALL)
         found = []
-        for part in with_progress(parts, show=bool(show_progress_bar), lengths=rows.lengths):
+        for part in parts.shown(show=bool(show_progress_bar)):
             x, ends = self._model.token_states(rows, part, threads=self._threads)  # [tokens, H], [B + 1]
             numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
             ids = np.concatenate([rows.ids[rows.row_offsets[i] : rows.row_offsets[i + 1]] for i in numbers])
             found.append(self._outputs(x, ends, ids))
-        vectors = self._joined(found, order_of(parts))
+        vectors = self._joined(found, parts.order())
         if single:
             vectors = M3Vectors(vectors.dense[0], vectors.sparse[0], vectors.colbert[0])
         if not return_truncated:

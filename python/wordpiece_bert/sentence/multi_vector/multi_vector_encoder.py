@@ -9,7 +9,6 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.batching import with_progress
 from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import (
@@ -33,7 +32,7 @@ from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim, maxsim
 from wordpiece_bert.sentence.multi_vector.multi_vector_loading import load_encoder, marked_tokenizer, token_ids
 from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
 from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
-from wordpiece_bert.sentence.rows import check_token_types, order_of, passes, rows_of
+from wordpiece_bert.sentence.rows import check_token_types, passes, rows_of
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.tokenizer.parameters import SPLITTING
 
@@ -381,9 +380,9 @@ class MultiVectorEncoder(VectorEncoder):
     def _vectors(self, rows: _Rows, task: str | None, batch_size: int, *, progress: bool) -> MultiVectors:
         """Run the model and all modules over the tokens that count."""
         batch_rows, visible, _ = rows
-        batches = passes(self._model, batch_rows, batch_size, TOKENS_PER_CALL)
+        batches = passes(self._model, batch_rows, batch_size, TOKENS_PER_CALL, visible=visible)
         parts, counts = [np.zeros((0, self.dimension), np.float32)], [np.zeros(0, np.int64)]
-        for batch in with_progress(batches, show=progress, lengths=batch_rows.lengths):
+        for batch in batches.shown(show=progress):
             x, ends = self._model.token_states(batch_rows, batch, visible[batch], self._threads)  # [tokens, H]
             counted = self._counted(batch_rows, batch, task)  # [tokens]
             x = x if counted.all() else x[counted]
@@ -393,7 +392,7 @@ class MultiVectorEncoder(VectorEncoder):
             counts.append(np.add.reduceat(counted, ends[:-1], dtype=np.int64))
         lengths = np.concatenate(counts)
         vectors = MultiVectors(np.concatenate(parts), np.concatenate([[0], np.cumsum(lengths)]))
-        order = order_of(batches)
+        order = batches.order()
         return vectors if order is None else vectors[order.tolist()]
 
     def _counted(

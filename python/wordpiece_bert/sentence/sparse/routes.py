@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from wordpiece_bert._internal.batching import with_progress
 from wordpiece_bert._internal.progress import notify
 from wordpiece_bert.bert.auto import load_any
 from wordpiece_bert.bert.engines import describe_engine
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.folders.sparse import SpladeFolder, StaticWeights
-from wordpiece_bert.sentence.rows import model_tokenizer, order_of, passes, rows_of
+from wordpiece_bert.sentence.rows import model_tokenizer, passes, rows_of
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, joined
 
 if TYPE_CHECKING:
@@ -91,14 +90,14 @@ class SpladeRoute(NamedTuple):
         most = None if most is None or most >= self.dimension else most
         batches = passes(self.model.base_model, rows, batch_size, TOKENS_PER_CALL)
         parts: list[SparseVectors] = []
-        for batch in with_progress(batches, show=progress, lengths=rows.lengths):
+        for batch in batches.shown(show=progress):
             x, ends = self.model.base_model.token_states(rows, batch, threads=self.threads)  # [tokens, H]
             pooled = self.head.encode(
                 x, ends, self.folder.pooling, twice=self.folder.twice, max_values=most, threads=self.threads
             )
             parts.append(SparseVectors(*pooled, (len(ends) - 1, self.dimension)))
         vectors = joined(parts, self.dimension)
-        order = order_of(batches)
+        order = batches.order()
         return vectors if order is None else vectors[order], rows.truncated
 
     def __repr__(self) -> str:

@@ -82,14 +82,14 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         """
         self.check_dimensions(dimensions)
         rows, skip = await self._rows(texts, options)
-        vectors = await self.batcher.submit(rows, rows.lengths, _Key(skip, tokens=False))
+        vectors = await self._results(rows, rows.lengths, _Key(skip, tokens=False))
         return Answer(self.shortened(vectors, dimensions), rows.truncated, len(rows.ids))
 
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, H] each, as with ``output_value="token_embeddings"``."""
         rows, _ = await self._rows(texts, options)
         self.check_numbers(len(rows.ids) * transformer_of(self.encoder).model.config.hidden_size)
-        vectors = await self.batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
+        vectors = await self._results(rows, rows.lengths, _Key(0, tokens=True))
         return Answer(vectors, rows.truncated, len(rows.ids))
 
     async def embed_chunks(self, chunks: list[str], options: Options, *, dimensions: int | None = None) -> Answer:
@@ -110,7 +110,7 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         tokens = await self.tokenized(
             lambda: tokens_of_texts(self.tokenizer, [text], prefix, longest_row, 1), len(text)
         )
-        [states] = await self.batcher.submit(rows, rows.lengths, _Key(0, tokens=True))
+        [states] = await self._results(rows, rows.lengths, _Key(0, tokens=True))
         ends = np.cumsum([len(chunk) + 1 for chunk in chunks], dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         spans = np.stack([starts, ends - 1], axis=1)

@@ -25,10 +25,10 @@ __all__ = ["M3Model"]
 _Output: TypeAlias = Literal["dense", "sparse", "colbert"]
 
 
-class _Rows(NamedTuple):
-    """The texts of a request, and what it wants of each; a batch may have requests of all three kinds."""
+class _Row(NamedTuple):
+    """A text of a request, and what it wants of it; a batch may have requests of all three kinds."""
 
-    texts: list[str]
+    text: str
     output: _Output
 
 
@@ -84,21 +84,19 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
         return given, rows
 
     async def _answer(self, texts: list[str], rows: RaggedBatch, output: _Output) -> Answer:
-        values = await self.batcher.submit(_Rows(texts, output), rows.lengths)
+        values = await self._results([_Row(text, output) for text in texts], rows.lengths)
         return Answer(values, rows.truncated, len(rows.ids))
 
     def _run(self, _: None, parts: Sequence[Part]) -> list[Any]:
-        texts = [text for part in parts for text in part.rows.texts[part.start : part.stop]]
-        vectors, _truncated = self.encoder.encode(texts, return_truncated=True)
-        wanted = {part.rows.output for part in parts}
-        sparse = sparse_rows(vectors.sparse) if "sparse" in wanted else []
+        rows: list[_Row] = [row for part in parts for row in part.rows[part.start : part.stop]]
+        vectors, _truncated = self.encoder.encode([row.text for row in rows], return_truncated=True)
+        sparse = sparse_rows(vectors.sparse) if any(row.output == "sparse" for row in rows) else []
         found: list[Any] = []
-        for part in parts:
-            for index in range(len(found), len(found) + part.stop - part.start):
-                if part.rows.output == "dense":
-                    found.append(vectors.dense[index])
-                elif part.rows.output == "sparse":
-                    found.append(sparse[index])
-                else:
-                    found.append(vectors.colbert[index].copy())  # a view would keep the vectors of all texts
+        for index, row in enumerate(rows):
+            if row.output == "dense":
+                found.append(vectors.dense[index])
+            elif row.output == "sparse":
+                found.append(sparse[index])
+            else:
+                found.append(vectors.colbert[index].copy())  # a view would keep the vectors of all texts
         return found

@@ -109,7 +109,7 @@ class SequenceModel(Classifies):
         tokens = int(rows.lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
         check_truncated(rows.truncated, truncate=options.truncate, longest_row=encoder.longest_row)
-        logits = await self.batcher.submit(rows, rows.lengths)
+        logits = await self._results(rows, rows.lengths)
         scores = logits if raw_scores else scores_of(self.ranker, logits)
         return Answer(scores[:, 0], rows.truncated, tokens)
 
@@ -133,7 +133,7 @@ class SequenceModel(Classifies):
         tokens = int(lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
         check_truncated(truncated, truncate=options.truncate, longest_row=encoder.longest_row)
-        return Answer(await self.batcher.submit(rows, lengths), truncated, tokens)
+        return Answer(await self._results(rows, lengths), truncated, tokens)
 
     def _pair_encoder(self, options: Options) -> PairEncoder:
         """Return what makes rows of at most as many tokens as a request allows."""
@@ -158,8 +158,8 @@ class SequenceModel(Classifies):
     def _run(self, _: None, parts: Sequence[Part]) -> npt.NDArray[Any]:
         rows = [row for part in parts for row in part.rows[part.start : part.stop]]
         logits = np.zeros((len(rows), len(self.labels)), np.float32)
-        for batch, inputs in encoding_batches(rows, _ROWS):
-            logits[batch] = logits_of(self.ranker, inputs)
+        for batch in encoding_batches(rows, _ROWS):
+            logits[batch.encodings] = logits_of(self.ranker, batch.inputs)[batch.rows]
         return logits
 
 

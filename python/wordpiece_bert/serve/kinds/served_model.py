@@ -13,10 +13,11 @@ from wordpiece_bert.sentence.parts import prompt_of
 from wordpiece_bert.serve.batching import Batcher
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import TokenRows
+from wordpiece_bert.serve.recent_results import RecentResults
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -106,6 +107,11 @@ class Served:
         self.tokenizer = tokenizer
         self.settings = settings
         self.batcher: Batcher = Batcher(self._run, settings, metrics, name) if within is None else within.batcher
+        self.recent = RecentResults(settings, metrics, name) if within is None else within.recent
+
+    async def _results(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> Any:
+        """Return the results of rows: recent ones that are kept, the others through the queue."""
+        return await self.recent.results(self.batcher.submit, rows, lengths, key)
 
     def _run(self, key: Any, parts: Sequence[Part]) -> Any:
         """Compute a batch in the thread of the model: a result for each row, in order."""

@@ -59,7 +59,7 @@ class _VectorModel(Prompted):
         prefix = prefix_of(self.encoder, self.settings, options)
         texts = [prefix + text for text in plain]
         counted = await self._counted(texts, self.longest_row)
-        results = await self.batcher.submit(texts, counted.lengths, options.task)
+        results = await self._results(texts, counted.lengths, options.task)
         truncated = np.array([cut for _, cut in results], np.bool_)
         check_truncated(truncated, truncate=options.truncate, longest_row=self.longest_row)
         rows = [row for row, _ in results]

@@ -1,0 +1,69 @@
+"""Vectors of rows that earlier calls have computed, for programs that hand over many texts some at a time."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    import numpy.typing as npt
+
+    from wordpiece_bert._internal.recent import Recent
+    from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+
+__all__ = ["RECENT_BYTES", "RecentVectors", "recent_vectors"]
+
+#: The most memory of the vectors that are kept, with their ids.
+RECENT_BYTES = 64 << 20
+
+_kept: ContextVar[Recent | None] = ContextVar("recent_vectors", default=None)
+
+
+@contextmanager
+def recent_vectors(kept: Recent) -> Iterator[None]:
+    """Inside this context, models of dense encoders take vectors from a table, and put the ones they compute there."""
+    token = _kept.set(kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+class RecentVectors:
+    """The rows of a call whose vectors are in the table of this context, if there is one.
+
+    Parameters
+    ----------
+    rows : RaggedBatch
+        The rows.
+    of_model : hashable
+        The model and the options that vectors depend on.
+    vectors : array
+        Where the vectors go, [rows, d].
+    """
+
+    def __init__(self, rows: RaggedBatch, of_model: Hashable, vectors: Array) -> None:
+        self._table, self._vectors = _kept.get(), vectors
+        #: Which rows have vectors, [rows]; None without a table.
+        self.known: npt.NDArray[np.bool_] | None = None
+        if self._table is None:
+            return
+        self._keys = [(of_model, ids.tobytes()) for ids in rows]
+        self.known = np.zeros(len(rows), np.bool_)
+        for row, key in enumerate(self._keys):
+            if (vector := self._table.get(key)) is not None:
+                vectors[row], self.known[row] = vector, True
+
+    def keep(self) -> None:
+        """Keep the vectors that were computed."""
+        if self._table is None or self.known is None:
+            return
+        for row in np.flatnonzero(~self.known).tolist():
+            key, vector = self._keys[row], self._vectors[row]
+            self._table.keep(key, vector.copy(), len(key[1]) + vector.nbytes)
