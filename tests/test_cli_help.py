@@ -56,7 +56,8 @@ def test_without_arguments_the_program_prints_its_help(capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("command", PARSERS)
 def test_every_command_that_takes_a_model_takes_it_by_one_option(command: str) -> None:
-    if command not in ("train", "count", "verify"):  # these make vocabularies, and `verify tokenizer` takes one
+    # These make vocabularies or only join files, and `verify tokenizer` takes a vocabulary.
+    if command not in ("train", "count", "merge", "verify"):
         assert {"-m", "--model"} <= set(PARSERS[command]._option_string_actions)
 
 

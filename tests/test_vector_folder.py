@@ -605,3 +605,39 @@ def test_commands_use_what_a_folder_remembers(models: Path, desk: Path, capsys: 
     capsys.readouterr()
     assert main(search) == 2
     assert "is not a description of vectors" in capsys.readouterr().err
+
+
+def test_a_folder_remembers_the_revision_of_a_cached_model(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    repository = tmp_path / "cache" / "models--org--name"
+    for commit, reference, model in (("a" * 40, "main", "static"), ("b" * 40, "v2", "sentences")):
+        (repository / "refs").mkdir(parents=True, exist_ok=True)
+        (repository / "refs" / reference).write_text(commit)
+        shutil.copytree(models / model, repository / "snapshots" / commit)
+    folder = written(documents(9), tmp_path / "v", SentenceEncoder("org/name", revision="v2"))
+    opened = open_vectors(folder)
+    assert opened.encoder.engine == SentenceEncoder("org/name", revision="v2").engine
+    assert len(opened.search(QUERIES[0], 3)) == 3
+    assert write_vectors(documents(9), folder, update=True).plan.unchanged == 9
+    # Another model has no such revision, and is refused by what it contains.
+    with pytest.raises(InputError, match="what differs"):
+        opened.search(QUERIES[0], 3, encoder=models / "static")
+
+
+def test_a_file_of_vectors_is_searched_with_its_dtype(
+    models: Path, desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("texts.txt").write_text("bread dough\na bicycle\nflour and water\n")
+    model = ["-m", str(models / "sentences")]
+    for kind in ("npy", "parquet", "arrow", "jsonl"):
+        assert main(["embed", "texts.txt", "-o", f"v.{kind}", *model, "--dtype", "int8", "--documents", "-q"]) == 0
+        search = ["search", "texts.txt", "--vectors", f"v.{kind}", *model, "--query", "bread", "-q", "--json"]
+        capsys.readouterr()
+        assert main(search) == 0
+        answer = capsys.readouterr().out
+        assert main([*search, "--dtype", "int8"]) == 0
+        assert capsys.readouterr().out == answer
+        assert main([*search, "--dtype", "float32"]) == 2
+        assert "dtype" in capsys.readouterr().err

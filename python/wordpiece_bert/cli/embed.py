@@ -47,11 +47,11 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         description="Compute the vector of every text, float32: as one NumPy array [texts, width], as the column "
         "'vector' of a Parquet or Arrow file, or as one JSON object per text. A sparse model has the columns 'indices' "
         "and 'values' instead, and a multi-vector model a column 'vectors'; neither is written as .npy. Files of dense "
-        "vectors have a fingerprint of the texts and the model, which 'search' compares; that of FILE.npy and "
-        "FILE.jsonl is in FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json. With --id-column the output "
-        "has the ids of a table too, except .npy. A file is written at once: after a kill its run begins again. An "
-        "output that ends in .vectors is a folder of Parquet files that 'search' reads, with the ids and fields of a "
-        "table, or of files with --whole, in chunks; after a kill the same command goes on where it was.",
+        "vectors have a fingerprint of the texts and the model, which 'search' compares, in "
+        "FILE.npy.fingerprint.json or FILE.jsonl.fingerprint.json for these. With --id-column the output has the ids "
+        "of a table too, except .npy. An output that ends in .vectors is a folder of Parquet files that 'search' "
+        "reads, with the ids and fields of a table, or of files with --whole, in chunks. After a kill a folder is "
+        "continued; a file begins again.",
     )
     arguments.add_files(parser)
     parser.add_argument(
