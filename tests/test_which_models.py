@@ -46,7 +46,7 @@ def test_every_class_of_the_table_exists() -> None:
 def test_tokenizers_and_checks_have_the_words_of_the_page() -> None:
     kinds = ("WordPiece", "byte-level BPE", "Unigram", "Gemma's BPE")
     for row in ROWS:
-        assert len(row) == 5, row
+        assert len(row) == 6, row
         assert row[2].startswith(kinds), row
         assert row[4].split(";")[0].split(",")[0] in ("weights", "layout", "code"), row
 

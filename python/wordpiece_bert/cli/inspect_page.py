@@ -13,6 +13,7 @@ from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.inspect import Page
 from wordpiece_bert.inspect.kinds import KINDS, Inspected
+from wordpiece_bert.inspect.sources import transformer_folder
 from wordpiece_bert.tasks.task_loading import load
 from wordpiece_bert.tokenizer.corpus.writers import check_output
 from wordpiece_bert.tokenizer.subword import tokenizer_of
@@ -72,13 +73,8 @@ def _model(name: str, *, download: bool) -> Loaded | None:
     """Return the model, or None for a vocabulary or a folder without weights."""
     if Path(name).is_file():
         return None
-    folder = find_model(name, download=download)
-    if (folder / "modules.json").exists():
-        from wordpiece_bert.sentence.folders.modules import read_folder
-
-        folder = read_folder(folder).transformer
     try:
-        return load(folder)
+        return load(transformer_folder(find_model(name, download=download)))
     except ModelNotFoundError:
         return None
 

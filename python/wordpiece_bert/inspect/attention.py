@@ -13,7 +13,7 @@ import numpy as np
 from wordpiece_bert._internal.checks import refuse_str, whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.pack import as_finite
-from wordpiece_bert.inspect.trace import Trace, about
+from wordpiece_bert.inspect.trace import Trace, about, traced
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
+    from wordpiece_bert.inspect.sources import AnySource
 
 __all__ = ["attention", "checked_tokens", "checked_weights", "neurons", "rollout"]
 
@@ -33,7 +34,7 @@ SUM_TOLERANCE = 0.01
 
 
 def attention(
-    source: Trace | npt.ArrayLike,
+    source: Trace | AnySource | npt.ArrayLike,
     tokens: Sequence[str] | None = None,
     *,
     sentence_ids: Sequence[int | None] | None = None,
@@ -41,15 +42,17 @@ def attention(
     layer: int | None = None,
     head: int = 0,
     token: int | None = None,
+    text: str | None = None,
+    pair: str | None = None,
     title: str = "Attention",
 ) -> View:
     """Show the attention weights: of one token in one head, and of all layers and heads at once.
 
     Parameters
     ----------
-    source : Trace or array_like
-        What `trace` returns; or the weights after the softmax, numbers [L, N, S, S] or L arrays [1, N, S, S], as
-        ``output_attentions=True`` returns them here, in transformers and in torch.
+    source : Trace, array_like or model
+        What `trace` returns, or with `text` a model; or the weights after the softmax, numbers [L, N, S, S] or L arrays
+        [1, N, S, S], as ``output_attentions=True`` returns them here, in transformers and in torch.
     tokens : sequence of str, optional
         S tokens; not with a `Trace`, which has them.
     sentence_ids : sequence of int, optional
@@ -61,6 +64,8 @@ def attention(
     layer, head, token : int
         What is selected at first: the index of a layer, of a head and of a query token. The picture of the view shows
         this head; without a layer it shows all heads.
+    text, pair : str, optional
+        The text to trace, and the second text of a pair, if `source` is a model in any form that `trace` takes.
     title : str, default "Attention"
         A line above the view.
 
@@ -84,15 +89,16 @@ def attention(
     >>> inspect.attention(trace).kind
     'attention'
     """
+    given: Any = traced(source, text, pair)
     factors, truncated = {}, False
     texts: tuple[str, ...] = ()
-    if isinstance(source, Trace):
-        truncated, texts = source.truncated, source.texts
-        tokens, sentence_ids, value_norms = source.tokens, source.sentence_ids, source.value_norms
-        if source.position_bias is None:
-            factors["attention"] = (source.queries, source.keys)
-        source = source.attentions
-    weights = checked_weights(source)
+    if isinstance(given, Trace):
+        truncated, texts = given.truncated, given.texts
+        tokens, sentence_ids, value_norms = given.tokens, given.sentence_ids, given.value_norms
+        if given.position_bias is None:
+            factors["attention"] = (given.queries, given.keys)
+        given = given.attentions
+    weights = checked_weights(given)
     norms = None if value_norms is None else as_finite("value_norms", value_norms, (3,))
     names = checked_tokens(tokens, weights.shape[-1])
     if norms is not None and norms.shape != weights.shape[:3]:
@@ -159,7 +165,7 @@ def rollout(attentions: npt.ArrayLike) -> Array:
 
 
 def neurons(
-    source: Trace | None = None,
+    source: Trace | AnySource | None = None,
     tokens: Sequence[str] | None = None,
     *,
     queries: npt.ArrayLike | None = None,
@@ -169,14 +175,16 @@ def neurons(
     head: int = 0,
     query: int = 0,
     key: int = 0,
+    text: str | None = None,
+    pair: str | None = None,
     title: str = "Queries and keys",
 ) -> View:
     """Show how a weight comes about: query, key, their elementwise product, the score and the softmax.
 
     Parameters
     ----------
-    source : Trace, optional
-        What `trace` returns; or None, and the next three arguments.
+    source : Trace or model, optional
+        What `trace` returns, or with `text` a model; or None, and the next three arguments.
     tokens : sequence of str, optional
         S tokens.
     queries, keys : array_like, optional
@@ -185,6 +193,8 @@ def neurons(
         The indices of the layers to show; by default all.
     layer, head, query, key : int, default 0
         What is selected at first: the indices of a layer, a head and a pair of tokens.
+    text, pair : str, optional
+        The text to trace, and the second text of a pair, if `source` is a model in any form that `trace` takes.
     title : str, default "Queries and keys"
         A line above the view.
 
@@ -207,9 +217,10 @@ def neurons(
     >>> inspect.neurons(trace).arrays["queries"].shape
     (1, 1, 8, 67)
     """
+    given: Any = traced(source, text, pair)
     bias = None
-    if source is not None:
-        queries, keys, tokens, bias = source.queries, source.keys, source.tokens, source.position_bias
+    if given is not None:
+        queries, keys, tokens, bias = given.queries, given.keys, given.tokens, given.position_bias
     q, k = as_finite("queries", queries, (4,)), as_finite("keys", keys, (4,))
     if q.shape != k.shape:
         raise InputError(f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}")
@@ -230,7 +241,7 @@ def neurons(
     if bias is not None:
         arrays["bias"] = bias[chosen]
         encodings["bias"] = "half"
-    truncated, texts = (False, ()) if source is None else (source.truncated, source.texts)
+    truncated, texts = (False, ()) if given is None else (given.truncated, given.texts)
     data = {"tokens": names, "layers": chosen, "first": first, "truncated": truncated}
     data["about"] = about(*texts or [" ".join(names)])
     return View("neurons", title, data, arrays, encodings)

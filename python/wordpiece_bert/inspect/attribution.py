@@ -19,16 +19,16 @@ from wordpiece_bert.inspect.effects import CosineScore, HeadScore, Options, Repl
 from wordpiece_bert.inspect.outputs import outputs_of
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.sentences import Sentences
+from wordpiece_bert.inspect.sources import as_sentence_encoder, resolve
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import chosen_target
-from wordpiece_bert.inspect.trace import encode, encoder_of
-from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
-from wordpiece_bert.tasks.task_loading import loaded
+from wordpiece_bert.inspect.trace import encoder_of
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.inspect.sources import AnySource
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
 __all__ = ["Attribution", "attribute"]
@@ -101,7 +101,7 @@ class Attribution:
 
 @completed_by(VIEWING)
 def attribute(
-    source: Source | SentenceEncoder,
+    source: AnySource,
     text: str,
     pair: str | None = None,
     *,
@@ -136,9 +136,9 @@ def attribute(
 
     Parameters
     ----------
-    source : Loaded, tuple, str, os.PathLike or SentenceEncoder
-        A model with its tokenizer, or the model's name or folder; or a sentence encoder, whose cosine of `text` and
-        `pair` is explained, the tokens of each text while the other is as it is.
+    source : Loaded, tuple, str, os.PathLike, SentenceEncoder or CrossEncoder
+        A model with its tokenizer, or the model's name or folder, or a ranker; or a sentence encoder or its name, whose
+        cosine of `text` and `pair` is explained, the tokens of each text while the other is as it is.
     text : str
         The text; the question, for an answer.
     pair : str, optional
@@ -185,16 +185,17 @@ def attribute(
     replace = checked_choice("replace", replace, _REPLACE)
     steps = whole_number("steps", steps, 1, 10_000)
     options = Options(method, replace, steps, layers)
-    if isinstance(source, SentenceEncoder):
+    if (sentences := as_sentence_encoder(source)) is not None:
         if pair is None:
             raise InputError("the cosine of two sentences needs the second: pass pair=")
-        return _of_cosine(source, text, pair, options, max_length)
-    model, tokenizer = loaded(source)
+        return _of_cosine(sentences, text, pair, options, max_length)
+    given = resolve(source)
+    model, tokenizer = given.model, given.tokenizer
     encoder = encoder_of(model)
     stack = Stack(encoder)
     outputs = outputs_of(model, stack, tokenizer, "attribution")
     _check(model, tokenizer, options)
-    encoding = encode(model, tokenizer, text, pair, max_length)
+    encoding = given.encode(text, pair, max_length)
     x = stack.output(stack.row(encoding))  # [1, S, H]
     target = chosen_target(model, outputs, tokenizer, encoding, x, label, token, answer)
     part = ScoredText(
@@ -226,7 +227,7 @@ def attribute(
         chosen=target.chosen,
         replacement=_replacement(options, tokenizer),
         truncated=encoding.truncated,
-        texts=(text,) if pair is None else (text, pair),
+        texts=given.texts(text, pair),
     )
 
 

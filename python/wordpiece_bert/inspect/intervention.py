@@ -18,19 +18,19 @@ from wordpiece_bert.inspect.alignment import align_tokens
 from wordpiece_bert.inspect.outputs import outputs_of
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.sentences import Sentences
+from wordpiece_bert.inspect.sources import as_sentence_encoder, resolve
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import word_token
-from wordpiece_bert.inspect.trace import about, encode, encoder_of
+from wordpiece_bert.inspect.trace import about, encoder_of
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
-from wordpiece_bert.tasks.task_loading import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.inputs import Inputs
-    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.inspect.sources import AnySource
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
 __all__ = ["Interventions", "intervene", "interventions"]
@@ -92,7 +92,7 @@ class Interventions:
 
 @completed_by(VIEWING)
 def intervene(
-    source: Source | SentenceEncoder,
+    source: AnySource,
     text: str,
     pair: str | None = None,
     *,
@@ -114,9 +114,9 @@ def intervene(
 
     Parameters
     ----------
-    source : Loaded, tuple, str, os.PathLike or SentenceEncoder
-        A model with a head and its tokenizer, or the model's name or folder; or a sentence encoder. Every family can
-        be changed; it is computed in NumPy in float32.
+    source : Loaded, tuple, str, os.PathLike, SentenceEncoder or CrossEncoder
+        A model with a head and its tokenizer, or the model's name or folder, or a ranker; or a sentence encoder. Every
+        family can be changed; it is computed in NumPy in float32.
     text, pair : str
         The text, and the second text of a pair.
     heads : sequence, optional
@@ -149,15 +149,16 @@ def intervene(
     True
     """
     top_k = whole_number("top_k", top_k, 1)
-    if isinstance(source, SentenceEncoder):
-        return _of_sentence(source, text, pair, heads, other, checked_strings("beside", beside), token, max_length)
+    if (sentences := as_sentence_encoder(source)) is not None:
+        return _of_sentence(sentences, text, pair, heads, other, checked_strings("beside", beside), token, max_length)
     if beside:
         raise InputError("beside is for a SentenceEncoder")
-    model, tokenizer = loaded(source)
+    given = resolve(source)
+    model, tokenizer = given.model, given.tokenizer
     stack = Stack(encoder_of(model))
     outputs = outputs_of(model, stack, tokenizer, "intervention")
-    encoding = encode(model, tokenizer, text, pair, max_length)
-    donor = None if other is None else encode(model, tokenizer, other, other_pair, max_length)
+    encoding = given.encode(text, pair, max_length)
+    donor = None if other is None else given.encode(other, other_pair, max_length)
     sets, named = _heads(heads, stack), None
     one = isinstance(model, SequenceClassification)
     words = isinstance(model, MaskedLM | BertForPreTraining)
@@ -192,7 +193,7 @@ def intervene(
         moved=moved,
         shape=(stack.layers, stack.heads),
         truncated=encoding.truncated or bool(donor and donor.truncated),
-        texts=(text,) if pair is None else (text, pair),
+        texts=given.texts(text, pair),
     )
 
 

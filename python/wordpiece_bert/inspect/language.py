@@ -13,13 +13,13 @@ from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
-from wordpiece_bert.inspect.trace import about, encode
+from wordpiece_bert.inspect.sources import resolve
+from wordpiece_bert.inspect.trace import about
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.tasks.task_loading import loaded
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
-    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.inspect.sources import AnySource, Resolved
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["BATCH", "logit_lens", "predictions"]
@@ -32,7 +32,7 @@ DECODED = 128
 
 @completed_by(VIEWING)
 def predictions(
-    source: Source,
+    source: AnySource,
     text: str,
     pair: str | None = None,
     *,
@@ -45,9 +45,9 @@ def predictions(
 
     Parameters
     ----------
-    source : Loaded, str or PathLike
+    source : Loaded, str, PathLike, SentenceEncoder or CrossEncoder
         A model with a masked-language head and its tokenizer, as `wordpiece_bert.tasks.load` returns them, or the
-        model's name or folder.
+        model's name or folder. Encoders and rankers have no such head, and are refused.
     text, pair : str
         The text, with or without mask tokens, and the second text of a pair.
     top_k : int, optional
@@ -75,8 +75,8 @@ def predictions(
     >>> view.kind
     'predictions'
     """
-    model, tokenizer = _with_language_head(source)
-    encoding = encode(model, tokenizer, text, pair, max_length)
+    given, model = _with_language_head(source)
+    tokenizer, encoding = given.tokenizer, given.encode(text, pair, max_length)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
     if mask_each:
         if tokenizer.mask_token_id is None:
@@ -93,7 +93,7 @@ def predictions(
 
 @completed_by(predictions)
 def logit_lens(
-    source: Source,
+    source: AnySource,
     text: str,
     pair: str | None = None,
     *,
@@ -117,8 +117,8 @@ def logit_lens(
     >>> inspect.logit_lens("models/words", "the capital of france is [MASK]").kind
     'lens'
     """
-    model, tokenizer = _with_language_head(source)
-    encoding = encode(model, tokenizer, text, pair, max_length)
+    given, model = _with_language_head(source)
+    tokenizer, encoding = given.tokenizer, given.encode(text, pair, max_length)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
     out = model.base_model([encoding.ids], token_type_ids=[encoding.token_type_ids], output_hidden_states=True)
     assert out.hidden_states is not None
@@ -129,11 +129,11 @@ def logit_lens(
     return View("lens", title, data, {"probabilities": np.stack(values), "own": np.stack(own)})
 
 
-def _with_language_head(source: Source) -> tuple[MaskedLM | BertForPreTraining, AnyTokenizer]:
-    model, tokenizer = loaded(source)
-    if not isinstance(model, (MaskedLM, BertForPreTraining)):
-        raise InputError(f"this view needs a model with a masked-language head, not {type(model).__name__}")
-    return model, tokenizer
+def _with_language_head(source: AnySource) -> tuple[Resolved, MaskedLM | BertForPreTraining]:
+    given = resolve(source)
+    if not isinstance(given.model, (MaskedLM, BertForPreTraining)):
+        raise InputError(f"this view needs a model with a masked-language head, not {type(given.model).__name__}")
+    return given, given.model
 
 
 def _best(

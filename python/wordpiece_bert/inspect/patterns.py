@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens, checked_weights
-from wordpiece_bert.inspect.trace import Trace, about
+from wordpiece_bert.inspect.trace import Trace, about, traced
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.inspect.sources import AnySource
 
 __all__ = ["HABITS", "patterns"]
 
@@ -38,11 +39,13 @@ THRESHOLDS = (
 
 
 def patterns(
-    source: Trace | Sequence[Trace] | npt.ArrayLike,
+    source: Trace | AnySource | Sequence[Trace] | npt.ArrayLike,
     tokens: Sequence[str] | None = None,
     *,
     sentence_ids: Sequence[int | None] | None = None,
     word_ids: Sequence[int | None] | None = None,
+    text: str | None = None,
+    pair: str | None = None,
     title: str = "Patterns",
 ) -> View:
     """Label each attention head by its measured habit.
@@ -56,10 +59,13 @@ def patterns(
 
     Parameters
     ----------
-    source : Trace, sequence of Trace or array_like
-        What `trace` returns, or several of them, whose measures are averaged; or weights as `attention` takes them.
+    source : Trace, sequence of Trace, array_like or model
+        What `trace` returns, or with `text` a model, or several of them, whose measures are averaged; or weights as
+        `attention` takes them.
     tokens, sentence_ids, word_ids : sequence, optional
         For weights: S tokens, the text of each token (0, 1 or None), and the word of each token.
+    text, pair : str, optional
+        The text to trace, and the second text of a pair, if `source` is a model in any form that `trace` takes.
     title : str, default "Patterns"
         A line above the view.
 
@@ -81,23 +87,24 @@ def patterns(
     >>> inspect.patterns(trace).data["labels"]
     [['broad']]
     """
-    traces = [source] if isinstance(source, Trace) else source if isinstance(source, (list, tuple)) else []
+    given: Any = traced(source, text, pair)
+    traces = [given] if isinstance(given, Trace) else given if isinstance(given, (list, tuple)) else []
     truncated, texts = False, []
     if traces and all(isinstance(one, Trace) for one in traces):
         found = [_measures(checked_weights(t.attentions), t.tokens, t.sentence_ids, t.word_ids) for t in traces]
-        pair = any(1 in t.sentence_ids for t in traces)
+        is_pair = any(1 in t.sentence_ids for t in traces)
         truncated = any(t.truncated for t in traces)
         texts = about(*traces[0].texts) if len(traces) == 1 else []
         if len({one.shape for one in found}) > 1:
             raise InputError("traces of models with different layers or heads cannot be averaged")
     else:
-        weights = checked_weights(source)  # type: ignore[arg-type]
+        weights = checked_weights(given)
         names = checked_tokens(tokens, weights.shape[-1])
         found = [_measures(weights, names, sentence_ids, word_ids)]
         texts = about(" ".join(names))
-        pair = sentence_ids is not None and 1 in sentence_ids
+        is_pair = sentence_ids is not None and 1 in sentence_ids
     measures: Array = np.mean(np.array(found, np.float64), axis=0).astype(np.float32)
-    labels = [[_label(head, pair=pair) for head in layer] for layer in measures.tolist()]
+    labels = [[_label(head, pair=is_pair) for head in layer] for layer in measures.tolist()]
     data = {"habits": list(HABITS), "labels": labels, "texts": len(found), "pair": pair, "truncated": truncated}
     data["about"] = texts
     return View("patterns", title, data, {"measures": measures})

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.choices import SaliencyMethod
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.effects import Replace
-    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
-    from wordpiece_bert.tasks.task_loading import Source
+    from wordpiece_bert.inspect.sources import AnySource
 
 __all__ = ["saliency"]
 
@@ -28,7 +27,7 @@ _SIGNED = "Blue tokens raise the {}, orange tokens lower it."
 
 @completed_by(attribute)
 def saliency(
-    source: Source | SentenceEncoder | Attribution | Sequence[Attribution],
+    source: AnySource | Attribution | Sequence[Attribution],
     text: str | None = None,
     pair: str | None = None,
     *,
@@ -46,7 +45,7 @@ def saliency(
 
     Parameters
     ----------
-    source : Loaded, tuple, str, os.PathLike, SentenceEncoder, Attribution or sequence of Attribution
+    source : Loaded, tuple, str, os.PathLike, SentenceEncoder, CrossEncoder, Attribution or sequence of Attribution
         What `attribute` takes; or what it returned, several of them to choose from in the page.
     text : str, optional
         The text; not with an `Attribution`.

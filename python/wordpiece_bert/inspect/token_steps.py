@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.parts import core_of
-from wordpiece_bert.errors import InputError
+from wordpiece_bert.inspect.sources import tokenizer_in
 from wordpiece_bert.inspect.trace import about
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.tokenizer.subword import SubwordTokenizer
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from wordpiece_bert._core import BertNormalizer
+    from wordpiece_bert.inspect.sources import AnySource
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["tokens"]
@@ -37,11 +37,11 @@ _STEPS = {
 
 
 def tokens(
-    tokenizer: AnyTokenizer,
+    tokenizer: AnyTokenizer | AnySource,
     text: str,
     pair: str | None = None,
     *,
-    beside: AnyTokenizer | None = None,
+    beside: AnyTokenizer | AnySource | None = None,
     names: tuple[str, str] | None = None,
     max_length: int | None = None,
     title: str = "Tokens",
@@ -50,12 +50,12 @@ def tokens(
 
     Parameters
     ----------
-    tokenizer : Tokenizer
-        The tokenizer. Of one that is not WordPiece, as `tasks.load` returns for RoBERTa, the tokens are shown without
-        the steps.
+    tokenizer : Tokenizer, Loaded, str, PathLike, SentenceEncoder or CrossEncoder
+        The tokenizer, or a model whose tokenizer it is. Of one that is not WordPiece, as `tasks.load` returns for
+        RoBERTa, the tokens are shown without the steps.
     text, pair : str
         The text, and the second text of a pair.
-    beside : Tokenizer, optional
+    beside : Tokenizer or model, optional
         A second tokenizer for the same text.
     names : tuple of str, optional
         What to call the two tokenizers.
@@ -85,10 +85,7 @@ def tokens(
     >>> inspect.tokens(tokenizer, "New Yorker").kind
     'tokens'
     """
-    tokenizers = [tokenizer] if beside is None else [tokenizer, beside]
-    for one in tokenizers:
-        if not isinstance(one, Tokenizer | SubwordTokenizer):
-            raise InputError(f"tokens needs a Tokenizer, not {type(one).__name__}")
+    tokenizers = list(map(tokenizer_in, [tokenizer] if beside is None else [tokenizer, beside]))
     called = (
         ["first tokenizer", "second tokenizer"]
         if names is None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.base_model import Model, read
@@ -19,15 +18,14 @@ from wordpiece_bert.bert.parts import name_in_checkpoint, weights_of
 from wordpiece_bert.bert.plan.parts import weighted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
-from wordpiece_bert.tasks.task_loading import loaded, longest_row
-from wordpiece_bert.tokenizer.subword import model_encodings
+from wordpiece_bert.inspect.sources import is_source, resolve
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
-    from wordpiece_bert.tasks.task_loading import Source
-    from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
+    from wordpiece_bert.inspect.sources import AnySource
+    from wordpiece_bert.tokenizer.subword import AnyEncoding
 
-__all__ = ["Trace", "about", "encode", "encoder_of", "run_trace", "stored_weight", "trace"]
+__all__ = ["Trace", "about", "encoder_of", "run_trace", "stored_weight", "trace", "traced"]
 
 #: What is added to the score of a key beyond a window: its weight is 0, and float16 has the number.
 _BEYOND = np.float32(-60_000.0)
@@ -97,13 +95,14 @@ class Trace:
 
 
 @completed_by(VIEWING)
-def trace(source: Source, text: str, pair: str | None = None, *, max_length: int | None = None) -> Trace:
+def trace(source: AnySource, text: str, pair: str | None = None, *, max_length: int | None = None) -> Trace:
     """Run one text, or a pair, through a model and keep what happens inside.
 
     Parameters
     ----------
-    source : Loaded, str or PathLike
-        A model and its tokenizer, as `wordpiece_bert.tasks.load` returns them, or a model's name or folder.
+    source : Loaded, str, PathLike, SentenceEncoder or CrossEncoder
+        A model and its tokenizer, as `wordpiece_bert.tasks.load` returns them, a model's name or folder, or an encoder
+        or a ranker, whose default prompt is put before the text.
     text, pair : str
         The text, and the second text of a pair.
 
@@ -126,25 +125,17 @@ def trace(source: Source, text: str, pair: str | None = None, *, max_length: int
     >>> trace.tokens
     ['[CLS]', 'the', 'capital', 'of', 'france', 'is', 'paris', '[SEP]']
     """
-    model, tokenizer = loaded(source)
-    texts = (text,) if pair is None else (text, pair)
-    return run_trace(model, encode(model, tokenizer, text, pair, max_length), texts)
+    found = resolve(source)
+    return run_trace(found.model, found.encode(text, pair, max_length), found.texts(text, pair))
 
 
-def encode(model: Model, tokenizer: AnyTokenizer, text: str, pair: str | None, max_length: int | None) -> AnyEncoding:
-    """Encode a text or a pair for a view, truncated to `max_length` and to the longest row of the model.
-
-    Raises
-    ------
-    InputError
-        The text has no token, or `max_length` is not a whole number, or too small for the special tokens.
-    """
-    most = longest_row(model, tokenizer)
-    max_length = most if max_length is None else min(whole_number("max_length", max_length, 1), most)
-    encoding = tokenizer.encode(text, pair, truncation=True, max_length=max_length, padding=False)
-    if not len(encoding):
-        raise InputError(f"the text has no token: {text[:80]!r}")
-    return model_encodings(tokenizer, [encoding])[0]
+def traced(source: object, text: str | None, pair: str | None) -> Any:
+    """Return the trace of a text in a source, or the source itself, which is a trace or arrays, without a text."""
+    if text is None:
+        if is_source(source):
+            raise InputError("a model needs a text: pass text=, or what trace returns")
+        return source
+    return trace(source, text, pair)  # type: ignore[arg-type]  # `resolve` checks it
 
 
 def encoder_of(model: Model) -> BertModel:

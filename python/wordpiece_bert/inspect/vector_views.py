@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens
 from wordpiece_bert.inspect.pack import as_finite
+from wordpiece_bert.inspect.sources import is_source, resolve
 from wordpiece_bert.inspect.trace import Trace, encoder_of, stored_weight
 from wordpiece_bert.inspect.view import View
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
+    from wordpiece_bert.inspect.sources import AnySource
 
 __all__ = ["positions", "similarity", "sinusoids", "token_similarity"]
 
@@ -111,7 +113,7 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
     return similarity(a.hidden_states[layer], a.tokens, b.hidden_states[layer], b.tokens, title=title)
 
 
-def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "Positions") -> View:
+def positions(source: Model | AnySource | npt.ArrayLike, *, most: int = 512, title: str = "Positions") -> View:
     """Show position embeddings as the literature plots them: their values and cosine similarities, beside sinusoids.
 
     Wang and Chen (2020), "What Do Position Embeddings Learn?"; the sinusoids are as in Vaswani et al. (2017),
@@ -119,7 +121,7 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
 
     Parameters
     ----------
-    source : Model or array_like
+    source : Model, Loaded, str, PathLike, SentenceEncoder, CrossEncoder or array_like
         A model with learned position embeddings, or a table [P, H].
     most : int, default 512
         How many positions to show.
@@ -145,13 +147,14 @@ def positions(source: Model | npt.ArrayLike, *, most: int = 512, title: str = "P
     >>> view.arrays["learned"].shape
     (3, 3)
     """
-    if isinstance(source, Model):
-        encoder = encoder_of(source)
+    given: Any = resolve(source).model if is_source(source) else source
+    if isinstance(given, Model):
+        encoder = encoder_of(given)
         if not encoder.config.has_position_table:
-            raise InputError(f"{type(source).__name__} has no table of positions: it rotates queries and keys instead")
+            raise InputError(f"{type(given).__name__} has no table of positions: it rotates queries and keys instead")
         table = stored_weight(encoder, "embeddings.position_embeddings.weight")
     else:
-        table = as_finite("positions", source, (2,))
+        table = as_finite("positions", given, (2,))
     if 0 in table.shape:
         raise InputError(f"the table of positions is empty: {list(table.shape)}")
     table = table[:most]

@@ -15,8 +15,8 @@ from wordpiece_bert.inspect.language import logit_lens, predictions
 from wordpiece_bert.inspect.packed_page import page_file
 from wordpiece_bert.inspect.patterns import patterns
 from wordpiece_bert.inspect.saliency import saliency
+from wordpiece_bert.inspect.sources import resolve
 from wordpiece_bert.inspect.token_steps import tokens
-from wordpiece_bert.inspect.trace import encode
 from wordpiece_bert.inspect.vector_views import positions
 from wordpiece_bert.tasks.task_loading import longest_row
 
@@ -67,11 +67,10 @@ def _answers(loaded: Loaded | None) -> bool:
 
 def _looked_at(inspected: Inspected) -> int | None:
     """Return the token that is looked at in a text without a mask: the first that is not special."""
-    model, tokenizer = inspected.model
     if not _predicts_words(inspected.model):
         return None
-    encoding = encode(model, tokenizer, inspected.text, inspected.pair, inspected.max_length)
-    if tokenizer.mask_token_id in encoding.ids:
+    encoding = resolve(inspected.model).encode(inspected.text, inspected.pair, inspected.max_length)
+    if inspected.tokenizer.mask_token_id in encoding.ids:
         return None
     return next((i for i, side in enumerate(encoding.sequence_ids) if side is not None), 0)
 

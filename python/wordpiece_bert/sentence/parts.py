@@ -6,13 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wordpiece_bert._internal.batching import ModelInputs
+    from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.cross_encoder import CrossEncoder
     from wordpiece_bert.sentence.encoder_base import Encoder
     from wordpiece_bert.sentence.source import Source
 
-__all__ = ["config_of", "late_vectors", "logits_of", "prompt_of", "scores_of", "settings_of", "source_of", "threads_of"]
+__all__ = [
+    "config_of",
+    "late_vectors",
+    "logits_of",
+    "model_of",
+    "prompt_of",
+    "scores_of",
+    "settings_of",
+    "source_of",
+    "threads_of",
+]
 
 
 def source_of(encoder: Encoder) -> Source | None:
@@ -57,6 +68,13 @@ def logits_of(ranker: CrossEncoder, inputs: ModelInputs) -> Array:
 def config_of(ranker: CrossEncoder) -> BertConfig:
     """Return the configuration of a cross encoder's model."""
     return ranker._model.config
+
+
+def model_of(ranker: CrossEncoder) -> Model:
+    """Return the model of a cross encoder, with its head, or the encoder before its modules."""
+    model: Any = ranker._model
+    found: Model = getattr(model, "_encoder", model)
+    return found
 
 
 def scores_of(ranker: CrossEncoder, logits: Array) -> Array:

@@ -95,9 +95,11 @@ def peer(reference: str, folder: Path) -> Iterator[None]:
     InputError
         The reference failed; the message has what it said.
     """
-    bars = None
+    bars: Any = None
     if find_spec("transformers") is not None and reference in (SENTENCE_TRANSFORMERS, TRANSFORMERS):
-        from transformers.utils import logging as bars
+        import transformers
+
+        bars = transformers.utils.logging
 
         shown, level = bars.is_progress_bar_enabled(), bars.get_verbosity()
         bars.disable_progress_bar()

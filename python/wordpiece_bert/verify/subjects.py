@@ -18,7 +18,16 @@ from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.sentence.activations import identity
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.encoder_loading import encoder_class
-from wordpiece_bert.sentence.folders.kinds import CROSS, MULTI_VECTOR, SENTENCE, SPARSE, STATIC, is_model2vec, kind_of
+from wordpiece_bert.sentence.folders.kinds import (
+    CROSS,
+    MULTI_VECTOR,
+    SENTENCE,
+    SPARSE,
+    STATIC,
+    is_model2vec,
+    kind_of,
+    makes_sentence_vectors,
+)
 from wordpiece_bert.sentence.folders.modules import read_folder
 from wordpiece_bert.sentence.parts import prompt_of
 from wordpiece_bert.sentence.rows import rows_of
@@ -108,7 +117,7 @@ def subject_of(folder: Path, texts: list[Any]) -> Subject:
     if kind is CROSS or _is_ranker(folder):
         return _Ranker(folder, texts)
     made: Subject
-    if kind is SENTENCE and not (folder / "modules.json").is_file() and _has_head(folder):
+    if kind is SENTENCE and not makes_sentence_vectors(folder):
         return _Head(folder, texts)
     made = {SPARSE: _Sparse, MULTI_VECTOR: _TokenVectors, STATIC: _Static, SENTENCE: _Sentence}[kind](folder, texts)
     if pairs:
@@ -128,13 +137,9 @@ def _is_ranker(folder: Path) -> bool:
     return config.num_labels == 1 and config.problem_type != "regression"
 
 
-def _has_head(folder: Path) -> bool:
-    return "For" in _architecture(folder)
-
-
 class _Sentence(Subject):
     name = "sentence encoder"
-    references = (SENTENCE_TRANSFORMERS, TRANSFORMERS, ONNX)
+    references: tuple[str, ...] = (SENTENCE_TRANSFORMERS, TRANSFORMERS, ONNX)
     #: The class of sentence-transformers.
     peer_class: ClassVar[str] = "SentenceTransformer"
 
@@ -281,7 +286,8 @@ class _Ranker(Subject):
         run = network(reference, self.folder, onnx_file(self.folder), "AutoModelForSequenceClassification")
         prefix = prompt_of(model)
         pairs = [(prefix + first, second) for first, second in self.texts]
-        logits = np.stack(infer(_Network(run), encode(model.tokenizer, pairs, model.max_length), _BATCH))
+        network_model: Any = _Network(run)
+        logits = np.stack(infer(network_model, encode(model.tokenizer, pairs, model.max_length), _BATCH))
         return logits[:, 0] if model.num_labels == 1 else logits
 
     def measures(self, model: Any, a: Any, b: Any) -> dict[str, float]:
@@ -320,7 +326,7 @@ class _Head(Subject):
         if isinstance(loaded.model, MaskedLM):
             mask = loaded.tokenizer.token_to_id(loaded.tokenizer.mask_token)
             places = [len(one) // 2 for one in encodings]
-            masked = [_masked(one, place, mask) for one, place in zip(encodings, places, strict=True)]
+            masked: list[Any] = [_masked(one, place, mask) for one, place in zip(encodings, places, strict=True)]
             found = []
             for start in range(0, len(masked), _BATCH):  # a row has a number for each token of the vocabulary
                 part = slice(start, start + _BATCH)

@@ -81,7 +81,7 @@ class TokenizerReport:
     >>> from wordpiece_bert.verify import verify_tokenizer
     >>> report = verify_tokenizer("minilm", "examples/texts/sentences.txt")
     >>> report.passed, report.texts, report.first
-    (True, 26, None)
+    (True, 60, None)
     """
 
     #: What was compared with, and its version.
@@ -172,7 +172,7 @@ def verify_tokenizer(
     --------
     >>> from wordpiece_bert.verify import verify_tokenizer
     >>> verify_tokenizer("minilm", "examples/texts/sentences.txt", max_length=8, stride=2).windows
-    81
+    201
     """
     start = time.perf_counter()
     source = Path(name) if Path(name).is_file() else find_model(name, download=download)
@@ -285,10 +285,10 @@ class _Both:
         if whole is None:
             return _Found(0, 0, [0])
         our_rows, our_windows = self._rows(texts), self._windows(texts)
-        differing = _differing(our_rows, peer_rows(whole), len(texts))
-        differing |= _differing(our_windows, peer_windows(cut), len(texts))
+        unequal = _differing(our_rows, peer_rows(whole), len(texts))
+        unequal |= _differing(our_windows, peer_windows(cut), len(texts))
         counts = np.bincount(our_windows["texts"], minlength=len(texts))
-        return _Found(len(our_rows["ids"]), int(counts[counts > 1].sum()), sorted(differing))
+        return _Found(len(our_rows["ids"]), int(counts[counts > 1].sum()), sorted(unequal))
 
     def _rows(self, texts: list[Any]) -> Columns:
         batch = self._ours.encode_batch(

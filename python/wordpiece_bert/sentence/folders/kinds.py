@@ -24,6 +24,7 @@ __all__ = [
     "check_class",
     "is_model2vec",
     "kind_of",
+    "makes_sentence_vectors",
 ]
 
 
@@ -109,6 +110,20 @@ def kind_of(folder: Path) -> Kind:
     """
     saved_as = _read(folder / "config_sentence_transformers.json").get("model_type")
     return next(kind for kind in KINDS if saved_as in kind.saved_as or kind.is_kind(folder))
+
+
+def makes_sentence_vectors(folder: Path) -> bool:
+    """Return whether a folder has modules of a sentence encoder, or a model without a head.
+
+    Raises
+    ------
+    ConfigError
+        As for `kind_of`.
+    """
+    if kind_of(folder) is not SENTENCE:
+        return False
+    names = _architectures(folder / "config.json")
+    return (folder / "modules.json").is_file() or not any("For" in str(name) for name in names)
 
 
 def check_class(folder: Path, class_name: str, more: str = "") -> None:
