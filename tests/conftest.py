@@ -50,7 +50,6 @@ THOROUGH = frozenset(
         "families_everywhere",
         "finetune_rust",
         "finetune_trainer",
-        "finetune_variants",
         "fingerprint",
         "heads",
         "hub",

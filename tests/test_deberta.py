@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_paths import forced_path
 from model_files import MODELS, check_equal, copied, reference_cases
 from random_models import random_model
 from wordpiece_bert import CrossEncoder, SentenceEncoder, bert, tasks
@@ -92,42 +90,6 @@ def random_rows(config: DebertaV2Config, draw: Any, seed: int) -> tuple[Any, Any
     return ids, mask.astype(np.int64)
 
 
-@given(config=configs(), data=st.data(), seed=st.integers(0, 2**16))
-@settings(max_examples=60, deadline=None)
-def test_the_engines_agree(config: DebertaV2Config, data: st.DataObject, seed: int) -> None:
-    ids, mask = random_rows(config, data.draw, seed)
-    weights = random_weights(config, seed)
-    expected = DebertaV2Model(config, weights, backend="numpy")(ids, mask, **EVERYTHING)
-    found = DebertaV2Model(config, weights)(ids, mask, **EVERYTHING)
-    # At masked positions too: heads read the first position of a row, and losses the logits of all.
-    names = ("last_hidden_state", "hidden_states", "attentions")
-    check_equal(found, {name: np.asarray(getattr(expected, name)) for name in names}, None)
-
-
-def test_buckets_that_no_distance_has_are_left_out() -> None:
-    """With nearly as many buckets as distances, rows of the table lie between the rows of neighbouring distances."""
-    config = DebertaV2Config(
-        vocab_size=50,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=1,
-        intermediate_size=16,
-        max_position_embeddings=66,
-        relative_attention=True,
-        position_buckets=64,
-        pos_att_type=("p2c", "c2p"),
-        position_biased_input=False,
-    )
-    rows = relative_rows(np.arange(100), 64, 66)
-    # 32 keys with as many rows, but not one after the other.
-    assert any(rows[i + 31] - rows[i] == 31 and np.diff(rows[i : i + 32]).max() > 1 for i in range(60))
-    weights, ids = random_weights(config, 3), np.random.default_rng(3).integers(0, 50, (1, 100))
-    expected = DebertaV2Model(config, weights, backend="numpy")(ids)
-    check_equal(
-        DebertaV2Model(config, weights)(ids), {"last_hidden_state": np.asarray(expected.last_hidden_state)}, None
-    )
-
-
 @given(st.integers(-3000, 3000), st.sampled_from([2, 3, 4, 7, 8, 64, 256, 512]), st.sampled_from([0, 300, 512, 1024]))
 def test_rows_of_distances_by_their_definition(distance: int, span: int, longest: int) -> None:
     """One row a distance up to half the span, then logarithmic steps; symmetric about row K; 0 and 2K − 1 beyond."""
@@ -139,39 +101,6 @@ def test_rows_of_distances_by_their_definition(distance: int, span: int, longest
         row = int(math.copysign(math.ceil(steps) + middle, distance))
     assert found == min(max(row + span, 0), 2 * span - 1)
     assert relative_rows(np.array(0), span, longest) == span
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-@pytest.mark.parametrize("folder", ["deberta_conv_groups", "deberta_own_keys", "deberta_embedding_size"])
-def test_rounded_products_are_close(folder: str, dtype: str) -> None:
-    exact: Any = AutoModel.from_pretrained(MODELS / folder)
-    rounded: Any = AutoModel.from_pretrained(MODELS / folder, dtype=dtype)
-    for inputs, _ in reference_cases(folder).values():
-        x, y = exact(**inputs).last_hidden_state, rounded(**inputs).last_hidden_state
-        seen = np.asarray(inputs.get("attention_mask", np.ones(x.shape[:2]))) != 0
-        x, y = x[seen], y[seen]
-        assert (x * y).sum() / np.linalg.norm(x) / np.linalg.norm(y) > (0.9999 if dtype == "bfloat16" else 0.999)
-        assert not np.array_equal(x, y)
-
-
-@pytest.mark.parametrize("path", ["scalar", "amx-emulated"])
-def test_other_instructions_give_the_same_in_bfloat16(path: str) -> None:
-    exact: Any = AutoModel.from_pretrained(MODELS / "deberta_conv_groups")
-    with forced_path(path):
-        rounded: Any = AutoModel.from_pretrained(MODELS / "deberta_conv_groups", dtype="bfloat16")
-    ids = np.random.default_rng(1).integers(0, 188, (2, 75))
-    x, y = exact(ids).last_hidden_state, rounded(ids).last_hidden_state
-    assert (x * y).sum() / np.linalg.norm(x) / np.linalg.norm(y) > 0.9999
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
-def test_saved_and_pickled_models_compute_the_same_bits(dtype: str, tmp_path: Path) -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / "deberta_own_keys", dtype=dtype)
-    expected = model([[5, 9, 33]]).last_hidden_state
-    model.save_pretrained(tmp_path)
-    for again in (AutoModel.from_pretrained(tmp_path, dtype=dtype), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(again([[5, 9, 33]]).last_hidden_state, expected)
-        assert again.config == model.config
 
 
 # --- files

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import wordpiece_bert as wb
-from kernel_paths import forced_path
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import CrossEncoder, SentenceEncoder, _core, tasks
 from wordpiece_bert.bert import AutoModel, BertModel
@@ -48,23 +47,6 @@ def test_products_are_faster_only_with_instructions_for_bfloat16(instruction_set
     # Tile registers do not multiply float32.
     vectors = "avx512" if instruction_set == "amx" else instruction_set
     assert _core.describe_products("float32", instruction_set)[1:] == (vectors, False, "")
-
-
-@pytest.mark.parametrize("folder", ["bert_model", "mpnet_model", "nomic_model", "albert_model", "deberta_conv_groups"])
-def test_bfloat16_is_close_by_every_path_and_the_same_in_any_batch(folder: str) -> None:
-    """The emulated tiles of AMX among them: packing, tails and epilogues are the same as with the instruction."""
-    exact: Any = AutoModel.from_pretrained(MODELS / folder)
-    ids = np.random.default_rng(6).integers(2, exact.config.vocab_size, (5, 21))
-    expected = exact(ids).last_hidden_state
-    for path in (*_core.kernel_instruction_sets(), "amx-emulated"):
-        with forced_path(path):
-            model: Any = AutoModel.from_pretrained(MODELS / folder, dtype="bfloat16")
-        assert model._encoder._kernels.instruction_set == path
-        found = model(ids, threads=2).last_hidden_state
-        assert (expected * found).sum() / np.linalg.norm(expected) / np.linalg.norm(found) > 0.999, path
-        assert not np.array_equal(expected, found), path
-        for i in (0, 4):
-            np.testing.assert_array_equal(model(ids[i : i + 1], threads=1).last_hidden_state[0], found[i], err_msg=path)
 
 
 def test_an_unknown_dtype_lists_what_is_offered() -> None:

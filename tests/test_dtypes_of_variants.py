@@ -124,7 +124,7 @@ def test_every_class_has_every_dtype(name: str, tmp_path: Path) -> None:
     exact = generated(cls)
     expected = computed(exact)
     # The goals are 0.9999 and 0.999. The few scores of heads of random weights, and NeoBERT's vectors with weights of
-    # this size, whose gates multiply the errors, are below; NeoBERT's in test_int8.py are above the goal.
+    # this size, whose gates multiply the errors, are below.
     least = (0.9995, 0.998) if issubclass(cls, HeadModel) or cls is NeoBertModel else (0.9999, 0.999)
     bounds = {"float32": 1.0, "bfloat16": least[0], "int8": least[1]}
     assert {*bounds} == {*DTYPES["rust"]}

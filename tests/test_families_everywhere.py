@@ -148,18 +148,6 @@ def test_the_commands_say_what_the_library_says(
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "auto"])
-def test_dtypes_stay_close(name: str, dtype: str, home: Path, tmp_path: Path) -> None:
-    folder = folder_of(name, "model", home)
-    encoder = SentenceEncoder(folder, dtype=dtype)
-    found, expected = encoder.encode(TEXTS), SentenceEncoder(folder).encode(TEXTS)
-    cosines = (found * expected).sum(axis=1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
-    assert cosines.min() > 0.97
-    encoder.save_pretrained(tmp_path)
-    np.testing.assert_array_equal(SentenceEncoder(tmp_path, dtype=dtype).encode(TEXTS), found)
-
-
-@pytest.mark.parametrize("name", TOKENIZERS)
 def test_a_trace_ends_in_the_models_states_and_pages_are_made(name: str, home: Path) -> None:
     folder = folder_of(name, "model", home)
     loaded = tasks.load(folder)

@@ -1,13 +1,14 @@
 """Training of every family: central differences, and the kernels beside NumPy on each instruction set.
 
-Families that have no layer of their own, and those whose layers are in test_finetune_gradients.py, are here too: what a
-family trains is in its plan, and what is tested is the plan.
+Any plans, and what does not depend on the family, are in test_plans.py.
 """
 
 from __future__ import annotations
 
+import shutil
+import tracemalloc
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import wordpiece_bert.bert as bert
 from gradient_checks import (
     SIZES,
     THREE,
+    VOCABULARY,
     assert_gradients,
     assert_same_direction,
     batch_of,
@@ -23,21 +25,52 @@ from gradient_checks import (
     same_bits,
 )
 from kernel_paths import each_path
+from model_files import MODELS
 from random_models import random_model
+from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.bert.family_table import FAMILIES, trainable
-from wordpiece_bert.finetune import value_and_grad
+from wordpiece_bert.errors import InputError
+from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, value_and_grad
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.gradient import compute
+from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.passes import PassOptions
 
-_RATES = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3, "classifier_dropout": 0.4}
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_RATES = {
+    "embedding_dropout": 0.3,
+    "hidden_dropout_prob": 0.2,
+    "attention_probs_dropout_prob": 0.3,
+    "pooler_dropout": 0.25,
+    "cls_dropout": 0.4,
+    "classifier_dropout": 0.4,
+}
 _PLACES = {"max_position_embeddings": 160}
 _WIDE = {"head_dim": 10, "hidden_act": "gelu"}
+_BIASES = dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True)
+_DEBERTA = _PLACES | {
+    "hidden_act": "gelu_new",
+    "relative_attention": True,
+    "position_buckets": 16,
+    "pos_att_type": ("p2c", "c2p"),
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+}
+_OWN_KEYS = {"share_att_key": False, "norm_rel_ebd": "none"}
+_KINDS = ("sliding_attention", "full_attention", "sliding_attention")
 
 #: Configurations of each family, by what is particular in them; the first has dropout.
 CASES: dict[str, dict[str, dict[str, Any]]] = {
+    "Bert": {"plain": _PLACES},
+    "Albert": {"plain": _PLACES | {"embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2}},
+    "DistilBert": {"plain": _PLACES | {"type_vocab_size": 0}},
+    "Electra": {"plain": _PLACES | {"embedding_size": 8}},
+    "MPNet": {"plain": _PLACES},
     "Roberta": {"plain": _PLACES, "relu": _PLACES | {"hidden_act": "relu", "type_vocab_size": 1}},
     "XLMRoberta": {"plain": _PLACES},
     "XLMRobertaXL": {"plain": _PLACES | {"num_attention_heads": 2}, "silu": _PLACES | {"hidden_act": "silu"}},
@@ -48,19 +81,23 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
     "Gte": {"plain": {}, "wide heads": _WIDE | {"type_vocab_size": 0, "rope_factor": 2.0}},
     "NomicBert": {"plain": {}, "wide heads": _WIDE | {"type_vocab_size": 0}},
     "JinaBert": {"plain": {}, "norms of queries and keys": {"has_query_key_norms": True, "hidden_act": "relu"}},
-    "ModernBert": {"plain": {"local_attention": 40, "hidden_act": "silu"}},
+    "ModernBert": {
+        "plain": {"local_attention": 40, "hidden_act": "silu", "num_hidden_layers": 3},
+        "biases": {"local_attention": 6, **_BIASES, "decoder_bias": False, "classifier_activation": "tanh"},
+        "windows": {
+            "local_attention": 1,
+            "num_hidden_layers": 3,
+            "layer_types": _KINDS,
+            "classifier_pooling": "mean",
+            "tie_word_embeddings": False,
+        },
+    },
     "DebertaV2": {
-        "plain": {
-            **_PLACES,
-            "relative_attention": True,
-            "position_buckets": 16,
-            "pos_att_type": ("p2c", "c2p"),
-            "share_att_key": True,
-            "norm_rel_ebd": "layer_norm",
-            "position_biased_input": False,
-            "conv_kernel_size": 3,
-            "conv_act": "gelu",
-        }
+        "plain": _DEBERTA | {"conv_kernel_size": 3, "conv_act": "gelu"},
+        "v2": _DEBERTA | {"conv_kernel_size": 3, "conv_groups": 2, "type_vocab_size": 2, "embedding_size": 8},
+        "c2p": _DEBERTA | _OWN_KEYS | {"pos_att_type": ("c2p",), "legacy": False},
+        "p2c": _DEBERTA | _OWN_KEYS | {"pos_att_type": ("p2c",), "position_buckets": -1, "conv_kernel_size": 5},
+        "absolute": _PLACES | {"pooler_hidden_act": "tanh"},
     },
     "NeoBert": {"plain": _PLACES | {"hidden_act": "silu"}},
 }
@@ -69,8 +106,10 @@ HEADS = {entry.name: entry.heads for entry in FAMILIES.values()}
 
 
 def config_of(family: str, case: str, **more: Any) -> Any:
-    rates = _RATES if case == "plain" and family != "NeoBert" else dict.fromkeys(_RATES, 0.0)
-    return getattr(bert, f"{family}Config")(**SIZES | CASES[family][case] | rates | more)
+    kind = getattr(bert, f"{family}Config")
+    rates = {name: rate if case == "plain" and family != "NeoBert" else 0.0 for name, rate in _RATES.items()}
+    known = {name: rate for name, rate in rates.items() if name in kind.__dataclass_fields__}
+    return kind(**SIZES | CASES[family][case] | known | more)
 
 
 def dropout_of(case: str) -> KeyedDropout | None:
@@ -81,7 +120,16 @@ def test_all_families_with_token_vectors_are_trained() -> None:
     assert set(FAMILIES) - set(trainable()) == {"dpr"}
 
 
-@pytest.mark.parametrize(("family", "case", "head"), [(*names, head) for names in NAMES for head in HEADS[names[0]]])
+#: Each head of a family, and its other cases with the first; replaced tokens are in test_replaced_tokens.py.
+WITH_HEADS = [
+    (family, case, head)
+    for family, case in NAMES
+    for head in (HEADS[family] if case == "plain" else HEADS[family][:1])
+    if (family, head) != ("Electra", "PreTraining")
+]
+
+
+@pytest.mark.parametrize(("family", "case", "head"), WITH_HEADS)
 def test_gradients_against_central_differences(family: str, case: str, head: str) -> None:
     config = config_of(family, case, id2label={0: "a", 1: "b"} if head == "NextSentencePrediction" else THREE)
     model = random_model(getattr(bert, f"{family}For{head}"), config, "numpy")
@@ -99,7 +147,7 @@ def long_rows(family: str, case: str) -> tuple[Network, Any, dict[str, Any], Any
         "hidden_size": 32,
         "num_attention_heads": 2,
         "intermediate_size": 40,
-        "num_hidden_layers": 3,
+        "num_hidden_layers": 4 if family == "Albert" else 3,
         "tie_word_embeddings": False,
     }
     config = config_of(family, case, **sizes)
@@ -114,7 +162,7 @@ def long_rows(family: str, case: str) -> tuple[Network, Any, dict[str, Any], Any
 @pytest.mark.parametrize("path", each_path("float32"))
 @pytest.mark.parametrize(("family", "case"), NAMES)
 def test_the_kernels_compute_the_gradients_of_numpy(family: str, case: str, path: str) -> None:
-    """With the same masks of dropout; and the same bits for any number of threads, and whatever is kept or trained."""
+    """With the same masks of dropout; and the same bits for any number of threads, and whatever is kept."""
     network, parameters, batch, expected = long_rows(family, case)
     options = PassOptions(dropout_of(case))
     found = compute(network, parameters, batch, options, engine=RustTraining(path, 1))
@@ -123,12 +171,6 @@ def test_the_kernels_compute_the_gradients_of_numpy(family: str, case: str, path
     assert same_bits(compute(network, parameters, batch, options, engine=engine), found)
     again = compute(network, parameters, batch, options._replace(gradient_checkpointing=True), engine=engine)
     assert same_bits(again, found)
-    for lowest in (0, 2):
-        above = compute(network, parameters, batch, options._replace(trained_from=lowest), engine=engine)
-        frozen = {network.name(name) for name in network.plan.shapes().keys() - network.plan.trained(lowest)}
-        assert above.loss == found.loss
-        assert above.gradients.keys() == found.gradients.keys() - frozen
-        assert all(np.array_equal(g, found.gradients[name]) for name, g in above.gradients.items())
 
 
 @pytest.mark.parametrize("path", each_path("bfloat16"))
@@ -140,3 +182,109 @@ def test_gradients_in_bfloat16_point_the_same_way(family: str, case: str, path: 
     assert same_bits(compute(network, parameters, batch, options, engine=RustTraining(path, 3, "bfloat16")), found)
     # The derivative of relu is 0 or 1: a number that is rounded to the other side of 0 changes it.
     assert_same_direction(found, expected, 0.97 if network.config.hidden_act == "relu" else 0.99)
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize(("family", "case"), NAMES)
+def test_the_memory_of_a_step_is_estimated(family: str, case: str, checkpointing: bool) -> None:
+    """The estimate, which is read off the plan, is near the peak of what NumPy allocates."""
+    sizes = {"hidden_size": 48, "num_attention_heads": 4, "intermediate_size": 120, "num_hidden_layers": 4}
+    config = (
+        config_of(family, case, id2label=THREE, **sizes, layer_types=_KINDS[:2] * 2)
+        if case == "windows"
+        else (config_of(family, case, id2label=THREE, **sizes))
+    )
+    model = random_model(getattr(bert, f"{family}ForMaskedLM"), config, "numpy")
+    network, random = Network(model), np.random.default_rng(0)
+    parameters = network.parameters(model)
+    ids = random.integers(1, VOCABULARY, (24, 64))
+    batch = {"input_ids": ids, "labels": np.where(random.random(ids.shape) < 0.1, ids, -100)}
+    options = PassOptions(dropout_of(case), gradient_checkpointing=checkpointing)
+    tracemalloc.start()
+    try:
+        compute(network, parameters, batch, options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    labelled = int((batch["labels"] >= 0).sum())
+    estimate = needed_memory(
+        config, model.num_parameters(), ids.size, gradient_checkpointing=checkpointing, labelled=labelled
+    )
+    assert 0.75 * peak < estimate < 1.5 * peak
+
+
+# --- trainers
+
+
+def settings(folder: Path, **options: Any) -> TrainingArguments:
+    return TrainingArguments(folder, **{"per_device_train_batch_size": 2, "learning_rate": 1e-2} | options)
+
+
+def rows_of(count: int) -> list[dict[str, Any]]:
+    random = np.random.default_rng(8)
+    lengths = random.integers(2, 9, count)
+    return [
+        {"input_ids": random.integers(1, VOCABULARY, length).tolist(), "labels": int(random.integers(0, 3))}
+        for length in lengths
+    ]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "rust"])
+@pytest.mark.parametrize("family", ["Roberta", "ModernBert", "DebertaV2"])
+def test_a_training_resumes_with_the_same_bits_and_its_folder_loads(family: str, backend: str, tmp_path: Path) -> None:
+    model = random_model(
+        getattr(bert, f"{family}ForSequenceClassification"), config_of(family, "plain", id2label=THREE), backend
+    )
+    rows = rows_of(8)
+    whole = Trainer(model, settings(tmp_path / "whole", max_steps=6), rows)
+    whole.train()
+    Trainer(model, settings(tmp_path / "half", max_steps=6, save_steps=3), rows).train()
+    shutil.rmtree(tmp_path / "half" / "checkpoint-6", ignore_errors=True)
+    again = Trainer(model, settings(tmp_path / "half", max_steps=6, save_steps=3), rows)
+    again.train(resume_from_checkpoint=tmp_path / "half" / "checkpoint-3")
+    trained = dict(whole.model.named_parameters())
+    for name, array in again.model.named_parameters():
+        np.testing.assert_array_equal(array, trained[name])
+    changed = [name for name, array in model.named_parameters() if not np.array_equal(array, trained[name])]
+    assert set(changed) == set(trained)
+    whole.save_model(tmp_path / "saved")
+    loaded: Any = bert.AutoModel.from_pretrained(tmp_path / "saved", backend)
+    ids = [rows[0]["input_ids"]]
+    np.testing.assert_array_equal(loaded(ids).logits, whole.model(ids).logits)
+
+
+def test_a_sentence_encoder_is_trained_with_another_tokenizer(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    encoder = SentenceEncoder.from_pretrained(MODELS / "st_modernbert_mean", backend="numpy")
+    rows = [{"anchor": f"text {i}", "positive": f"the text number {i}"} for i in range(4)]
+    loss = losses.MultipleNegativesRankingLoss()
+    trainer = SentenceTrainer(encoder, settings(tmp_path, max_steps=4, per_device_train_batch_size=4), rows, loss=loss)
+    trainer.train()
+    history = [entry["loss"] for entry in trainer.log_history if "loss" in entry]
+    vectors = [encoder.encode([row[name] for row in rows]) for name in ("anchor", "positive")]
+    first = losses.MultipleNegativesRankingLoss().value_and_grad(vectors).loss
+    after = [trainer.model.encode([row[name] for row in rows]) for name in ("anchor", "positive")]
+    assert losses.MultipleNegativesRankingLoss().value_and_grad(after).loss < first, history
+    trainer.save_model(tmp_path / "saved")
+    again = SentenceEncoder.from_pretrained(tmp_path / "saved", backend="numpy")
+    np.testing.assert_array_equal(again.encode(["text 1"]), trainer.model.encode(["text 1"]))
+
+
+@pytest.mark.parametrize(
+    "labels", [[2, 0, -1, 1], [[2], [0], [-1], [1]], [[0.2, 0.3, 0.5], [0, 1, 0], [0.5, 0.5, 1], [1, 0, 0]]]
+)
+def test_losses_of_deberta_without_a_problem_type(labels: Any) -> None:
+    model = random_model(
+        bert.DebertaV2ForSequenceClassification, config_of("DebertaV2", "absolute", id2label=THREE), "numpy"
+    )
+    batch = batch_of("SequenceClassification", np.random.default_rng(4)) | {"labels": np.array(labels)}
+    check_gradients(model, batch)
+    assert value_and_grad(model, **batch).loss == pytest.approx(float(model(**batch).loss), abs=2e-6)
+
+
+def test_labels_of_deberta_that_are_all_left_out_are_refused() -> None:
+    model = random_model(
+        bert.DebertaV2ForSequenceClassification, config_of("DebertaV2", "absolute", id2label=THREE), "numpy"
+    )
+    with pytest.raises(InputError, match="are ignored"):
+        value_and_grad(model, [[1, 2]], labels=[-1])

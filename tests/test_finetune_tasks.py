@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tracemalloc
 import warnings
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 import tiny_models
 from wordpiece_bert import SentenceEncoder, Tokenizer, tasks
-from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.evaluation import EmbeddingSimilarityEvaluator
@@ -30,10 +28,8 @@ from wordpiece_bert.finetune import (
     metrics,
     model_for,
     save_curve,
-    value_and_grad,
 )
 from wordpiece_bert.finetune.choices import choice_rows
-from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.questions import question_windows, read_squad
 
 if TYPE_CHECKING:
@@ -285,39 +281,6 @@ def test_a_pooler_that_the_folder_lacks_is_drawn(folder: Path, tmp_path: Path) -
 
 
 # --- memory
-
-
-@pytest.mark.parametrize("checkpointing", [False, True])
-def test_the_memory_of_a_step_is_estimated(checkpointing: bool) -> None:
-    """The estimate is near the peak of what NumPy allocates."""
-    config = BertConfig(
-        vocab_size=200,
-        hidden_size=64,
-        num_hidden_layers=6,
-        num_attention_heads=4,
-        intermediate_size=256,
-        max_position_embeddings=64,
-        id2label={0: "a", 1: "b"},
-    )
-    layout = BertForSequenceClassification._layout(config)
-    random = np.random.default_rng(0)
-    sizes = {layout.prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
-    weights = {
-        name: random.normal(0, 0.02, [getattr(config, s) if isinstance(s, str) else s for s in shape]).astype(
-            np.float32
-        )
-        for name, shape in sizes.items()
-    }
-    model = BertForSequenceClassification(config, weights, backend="numpy")
-    ids = random.integers(5, 200, (48, 64))
-    tracemalloc.start()
-    try:
-        value_and_grad(model, ids, labels=np.zeros(48, np.int64), gradient_checkpointing=checkpointing)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    estimate = needed_memory(config, model.num_parameters(), ids.size, gradient_checkpointing=checkpointing)
-    assert 0.5 * peak < estimate < 1.5 * peak
 
 
 def test_a_batch_that_does_not_fit_is_refused_before_the_training(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import pickle
 import re
 import shutil
 import warnings
@@ -232,12 +231,6 @@ def test_an_empty_batch_gives_empty_arrays(folder: str) -> None:
     assert len(again.attentions) == len(out.attentions)
 
 
-def test_states_are_returned_only_on_request() -> None:
-    out = BertForTokenClassification.from_pretrained(MODELS / "bert_token_cls")([[1, 2, 3]])
-    assert (out.hidden_states, out.attentions, out.loss) == (None, None, None)
-    assert out.logits.shape == (1, 3, 7)
-
-
 def test_predict_gives_the_logits_of_single_tokens() -> None:
     model = BertForMaskedLM.from_pretrained(MODELS / "bert_masked_lm")
     ids = [[5, 17, 42, 9]]
@@ -266,12 +259,6 @@ def test_infer_gives_the_logits_of_visible_tokens(folder: str, backend: str) -> 
     # NumPy's library adds up in an order that depends on the number of rows.
     tolerance = 0 if backend == "rust" else 1e-5
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
-
-
-def test_a_model_with_a_head_can_be_pickled() -> None:
-    model = BertForPreTraining.from_pretrained(MODELS / "bert_pretraining")
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again([[1, 2]]).prediction_logits, model([[1, 2]]).prediction_logits)
 
 
 # --- losses
@@ -654,13 +641,6 @@ def test_mpnet_reserves_two_positions() -> None:
     assert model(np.full((1, 46), 5)).last_hidden_state.shape == (1, 46, 32)
     with pytest.raises(InputError, match=r"rows of 47 tokens are longer than .* less the 2 that it reserves, 46"):
         model(np.full((1, 47), 5))
-
-
-def test_padding_does_not_change_a_row_of_mpnet() -> None:
-    model = AutoModel.base_from_pretrained(MODELS / "mpnet_model")
-    alone = model([[0, 17, 42, 2]]).last_hidden_state
-    right = model([[0, 17, 42, 2, 1, 1]], [[1, 1, 1, 1, 0, 0]]).last_hidden_state[:, :4]
-    np.testing.assert_allclose(right, alone, atol=1e-6)
 
 
 def test_layers_of_one_group_of_albert_are_the_same_arrays() -> None:

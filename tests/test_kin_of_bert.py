@@ -1,7 +1,7 @@
 """ERNIE, CamemBERT, data2vec and XLM-RoBERTa-XL: what they have that BERT and RoBERTa have not.
 
 Outputs equal to transformers' are tested in test_heads.py and test_engines.py for the folders, other shapes of models
-whose norms come first in test_variants.py, and models that transformers makes in test_kin_torch.py.
+whose norms come first in test_plans.py, and models that transformers makes in test_kin_torch.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from model_files import MODELS, check_equal, reference_cases
+from model_files import MODELS, reference_cases
 from random_models import random_model
 from wordpiece_bert import bert
 from wordpiece_bert.bert import (
@@ -36,33 +34,6 @@ def small_ernie(**fields: Any) -> ErnieConfig:
     return ErnieConfig(**{"vocab_size": 50, "num_hidden_layers": 2, "use_task_id": True, **sizes, **fields})
 
 
-@given(data=st.data())
-@settings(max_examples=20, deadline=None)
-def test_both_engines_add_the_task_of_each_token(data: st.DataObject) -> None:
-    tasks, types = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
-    config = small_ernie(task_type_vocab_size=tasks, type_vocab_size=types)
-    random = np.random.default_rng(data.draw(st.integers(0, 2**16)))
-    shape = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 30))
-    mask = random.random(shape) < 0.7
-    mask[:, 0] = True
-    inputs = {
-        "attention_mask": mask,
-        "token_type_ids": random.integers(0, types, shape),
-        "task_type_ids": random.integers(0, tasks, shape),
-    }
-    ids = random.integers(0, 50, shape)
-    numpy, rust = (random_model(ErnieModel, config, backend) for backend in ("numpy", "rust"))
-    expected = numpy(ids, **inputs, output_hidden_states=True)
-    found = rust(ids, **inputs, output_hidden_states=True)
-    check_equal(found, {"hidden_states": np.stack(expected.hidden_states)}, mask)
-    # The word vectors of a call may have the rows of the other tables in them.
-    weights = dict(numpy.named_parameters())
-    words, rows = (weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "task_type"))
-    moved = words[ids] + rows[inputs["task_type_ids"]] - rows[0]
-    again = numpy(inputs_embeds=moved, attention_mask=mask, token_type_ids=inputs["token_type_ids"])
-    check_equal(again, {"last_hidden_state": expected.last_hidden_state}, mask)
-
-
 #: The heads of ERNIE, and what their outputs are called.
 HEADS = {
     "MaskedLM": ["logits"],
@@ -78,21 +49,9 @@ HEADS = {
 @pytest.mark.parametrize("head", HEADS)
 def test_heads_pass_the_tasks_to_their_encoder(head: str, backend: str) -> None:
     """Their logits equal those from the encoder whose word vectors have the rows of the tasks in them."""
-    kind: Any = getattr(bert, f"ErnieFor{head}")
     random = np.random.default_rng(1)
-    layout = kind._layout(small_ernie())
-    config = small_ernie()
-    weights = {
-        name: random.normal(size=[getattr(config, size) if isinstance(size, str) else size for size in shape]).astype(
-            "f4"
-        )
-        for name, shape in {
-            **{layout.prefix + name: shape for name, shape in layout.base.items()},
-            **layout.head,
-        }.items()
-        if not name.endswith("decoder.bias") and not name.endswith("decoder.weight")
-    }
-    model = kind(config, weights, backend=backend)
+    model = random_model(getattr(bert, f"ErnieFor{head}"), small_ernie(), backend)
+    weights = dict(model.named_parameters())
     ids, mask, tasks = random.integers(0, 50, (2, 7)), np.arange(7) < [[7], [4]], random.integers(0, 3, (2, 7))
     words, rows = (weights[f"ernie.embeddings.{name}_embeddings.weight"] for name in ("word", "task_type"))
     expected = model(inputs_embeds=words[ids] + rows[tasks] - rows[0], attention_mask=mask)
@@ -109,17 +68,7 @@ def test_heads_pass_the_tasks_to_their_encoder(head: str, backend: str) -> None:
 
 
 def test_choices_have_tasks_too() -> None:
-    model: Any = bert.ErnieForMultipleChoice(
-        small_ernie(),
-        {
-            **{
-                f"ernie.{name}": array
-                for name, array in random_model(ErnieModel, small_ernie(), "numpy").named_parameters()
-            },
-            "classifier.weight": np.ones((1, 24), np.float32),
-            "classifier.bias": np.zeros(1, np.float32),
-        },
-    )
+    model = random_model(bert.ErnieForMultipleChoice, small_ernie(), "rust")
     random = np.random.default_rng(2)
     ids, tasks = random.integers(0, 50, (2, 3, 5)), random.integers(0, 3, (2, 3, 5))
     found = model(ids, task_type_ids=tasks, labels=[0, 2])

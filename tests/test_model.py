@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import threading
 from pathlib import Path
@@ -70,28 +69,6 @@ def test_all_kinds_of_input_are_in_the_reference() -> None:
 
 
 # --- masks and padding
-
-
-def test_padding_changes_nothing(model: BertModel) -> None:
-    ids = np.array([[5, 17, 42, 9]])
-    alone = model(ids).last_hidden_state
-    for fill in (0, 109):
-        wide = np.full((1, 11), fill)
-        wide[:, :4] = ids
-        out = model(wide, attention_mask=np.arange(11)[None] < 4)
-        np.testing.assert_allclose(out.last_hidden_state[:, :4], alone, atol=1e-6)
-        np.testing.assert_allclose(out.pooler_output, model(ids).pooler_output, atol=1e-6)
-
-
-@given(data=st.data())
-def test_a_batch_gives_the_results_of_its_rows(model: BertModel, data: st.DataObject) -> None:
-    rows = data.draw(st.lists(st.lists(st.integers(0, 109), min_size=1, max_size=24), min_size=1, max_size=4))
-    width = max(map(len, rows))
-    ids = np.array([row + [0] * (width - len(row)) for row in rows])
-    mask = np.array([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-    out = model(ids, mask).last_hidden_state
-    for i, row in enumerate(rows):
-        np.testing.assert_allclose(out[i, : len(row)], model([row]).last_hidden_state[0], atol=2e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.uint8, np.float32, np.float64])
@@ -320,11 +297,6 @@ def test_threads_may_share_a_model(model: BertModel) -> None:
         thread.join()
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_a_model_can_be_pickled(model: BertModel) -> None:
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again([[1, 2]]).last_hidden_state, model([[1, 2]]).last_hidden_state)
 
 
 def test_strict_floating_point_errors_of_the_caller_have_no_effect(model: BertModel) -> None:

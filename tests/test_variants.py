@@ -14,20 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from kernel_paths import forced_path
 from model_files import MODELS, check_equal, reference_cases, write_safetensors
 from random_models import EVERYTHING
-from wordpiece_bert import SentenceEncoder, _core
+from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.bert import (
     AutoModel,
     DPRConfig,
     DPRQuestionEncoder,
     GteConfig,
-    MegatronBertModel,
     NomicBertConfig,
     NomicBertModel,
     RobertaConfig,
-    functional,
 )
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
@@ -38,47 +35,6 @@ if TYPE_CHECKING:
 
 
 # --- the engines, for other shapes
-
-
-@pytest.mark.parametrize("instruction_set", _core.kernel_instruction_sets())
-@pytest.mark.parametrize(
-    "folder",
-    [
-        *("nomic_model", "nomic_wide_heads", "gte_model", "megatron_model", "roberta_model"),
-        *("jina_heads_6", "jina_qk_norm", "neobert_model"),
-    ],
-)
-def test_every_instruction_set_gives_the_same(folder: str, instruction_set: str) -> None:
-    with forced_path(instruction_set):
-        model: Any = AutoModel.from_pretrained(MODELS / folder)
-    for inputs, expected in reference_cases(folder).values():
-        check_equal(model(**inputs, **EVERYTHING), expected, inputs.get("attention_mask"))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_half_precision_weights_and_products(dtype: str) -> None:
-    model: Any = AutoModel.from_pretrained(MODELS / "nomic_model", dtype=dtype)
-    expected: Any = AutoModel.from_pretrained(MODELS / "nomic_model", "numpy")
-    ids = np.arange(5, 40)[None]
-    found, wanted = model(ids).last_hidden_state, expected(ids).last_hidden_state
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 if dtype == "float32" else 0.1)
-    assert dtype == "float32" or np.abs(found - wanted).max() > 1e-4
-
-
-@pytest.mark.parametrize("backend", ["rust", "numpy"])
-def test_norms_come_before_the_sub_layers(backend: str) -> None:
-    """With all dense layers 0, only the embeddings and the last norm are left."""
-    model = AutoModel.from_pretrained(MODELS / "megatron_model", "numpy")
-    kept = ("embeddings.", "encoder.ln.")
-    weights = {name: x if name.startswith(kept) else 0 * x for name, x in model.named_parameters()}
-    out: Any = MegatronBertModel(model.config, weights, backend=backend)([[5, 9]], output_hidden_states=True)
-    x = sum(
-        weights[f"embeddings.{name}_embeddings.weight"][ids]
-        for name, ids in [("word", [5, 9]), ("position", [0, 1]), ("token_type", [0, 0])]
-    )
-    np.testing.assert_allclose(out.hidden_states[0][0], x, rtol=0, atol=1e-6)
-    norm = functional.layer_norm(x, weights["encoder.ln.weight"], weights["encoder.ln.bias"], eps=1e-12)
-    np.testing.assert_allclose(out.last_hidden_state[0], norm, rtol=0, atol=1e-6)
 
 
 # --- DPR
@@ -167,16 +123,6 @@ def test_no_table_limits_the_length_of_a_row() -> None:
     positions = np.arange(5000, 5100)[None]
     shifted = NomicBertModel(config, tensors)(ids, position_ids=positions).last_hidden_state
     np.testing.assert_allclose(shifted, outputs[1], rtol=0, atol=2e-3)  # only distances count
-
-
-def test_a_gate_multiplies_the_feed_forward_network() -> None:
-    x = np.array([[[1.0, -2.0]]], np.float32)
-    gate, up = np.array([[1.0, 0.0]], np.float32), np.array([[0.0, 3.0]], np.float32)
-    down = np.array([[1.0], [10.0]], np.float32)
-    found = functional.feed_forward(
-        x, {"gate": {"weight": gate}, "up": {"weight": up}}, {"weight": down}, functional.relu
-    )
-    np.testing.assert_array_equal(found, [[[-6.0, -60.0]]])
 
 
 # --- the names of weights and settings in older code

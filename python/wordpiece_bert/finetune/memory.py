@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.ignored_label import IGNORED
-from wordpiece_bert.bert.plan.parts import Mlp
+from wordpiece_bert.bert.plan.parts import Attention, Convolution, Mlp
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, rows_of
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.plan.parts import Residual
     from wordpiece_bert.finetune.arguments import TrainingArguments
 
 __all__ = ["available_memory", "check_memory", "needed_memory", "row_sizes"]
@@ -93,19 +94,51 @@ def needed_memory(
         The tokens for which a masked-language head computes the scores of the vocabulary.
     """
     plan = config.plan()
-    H, L = config.hidden_size, len(plan.layers)
-    inner = [len(part.body.inner) for _, part in plan.bodies() if isinstance(part.body, Mlp)]
-    F = config.intermediate_size * max(inner, default=1)
-    layer = 7 * H + F  # what one layer keeps of a token; where norms come first, H less
-    kept = L * H + layer if gradient_checkpointing else L * layer
-    kept += 10 * H + 4 * F  # the gradients in the backward pass of one layer
-    relative = plan.attention(0).relative
-    if relative is not None:
+    H = config.hidden_size
+    layers = [_kept_of_layer(config, layer) for layer in plan.layers]
+    kept = len(layers) * H + max(layers, default=0) if gradient_checkpointing else sum(layers)
+    kept += max((_in_backward_pass(config, residual) for _, residual in plan.bodies()), default=0)
+    kept += sum(H for _ in plan.embeddings.then) + (H if plan.last else 0)
+    relatives = {body.relative for _, residual in plan.bodies() if isinstance(body := residual.body, Attention)}
+    for relative in relatives - {None}:
+        assert relative is not None, "taken out"
         # The gradients of the projected relative positions, at most 2K, of every 128 tokens.
         terms = sum(term is not None for term in (relative.keys, relative.queries))
         kept += terms * 2 * relative.span * H // 128
     scores = 3 * labelled * config.vocab_size  # logits, their logarithms and their gradient
     return 4 * (trained + tokens * kept + scores)
+
+
+def _kept_of_layer(config: BertConfig, layer: tuple[Residual, ...]) -> int:
+    """Return how many numbers of a token a layer keeps for its backward pass."""
+    H = config.hidden_size
+    # The input of the layer, if a body and not a norm reads it, and what each norm has standardized.
+    kept = H if layer and layer[0].before is None else 0
+    for residual in layer:
+        norms = (residual.before, residual.after, residual.again)
+        kept += H * sum(norm is not None for norm in norms)
+        body = residual.body
+        if isinstance(body, Attention):  # queries, keys, values and the context; queries and keys standardized
+            kept += _width(config, body.query.outputs) * (4 if body.norms is None else 6)
+        elif isinstance(body, Mlp):
+            kept += sum(_width(config, dense.outputs) for dense in body.inner)
+        elif isinstance(body, Convolution):
+            kept += 2 * H  # its input, and what it has before the activation
+    return kept
+
+
+def _in_backward_pass(config: BertConfig, residual: Residual) -> int:
+    """Return how many numbers of a token there are while the gradient goes back through a sub-layer."""
+    H, body = config.hidden_size, residual.body
+    if isinstance(body, Mlp):
+        return 10 * H + 6 * sum(_width(config, dense.outputs) for dense in body.inner)
+    if isinstance(body, Convolution):
+        return (4 + 2 * body.width) * H  # the neighbours of each token, and their gradients
+    return 4 * H + 6 * _width(config, body.query.outputs)
+
+
+def _width(config: BertConfig, size: str | int) -> int:
+    return int(getattr(config, size)) if isinstance(size, str) else size
 
 
 def available_memory() -> int | None:

@@ -17,7 +17,7 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.disentangled import convolution_as_dense
 from wordpiece_bert.bert.disentangled_gradients import convolution_of_dense
-from wordpiece_bert.bert.plan.parts import Attention, Convolution, Distances, Table
+from wordpiece_bert.bert.plan.parts import Attention, Convolution, Distances, Table, weighted
 from wordpiece_bert.bert.rotary import frequencies
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
@@ -64,10 +64,7 @@ def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> 
 def _each_once(network: Network) -> Plan:
     """Return the plan with layers that share their parameters, as in ALBERT, being equal."""
     layers: dict[str, tuple[Residual, ...]] = {}
-    for index, layer in enumerate(network.plan.layers):
-        query = network.plan.attention(index).query.name
-        layers.setdefault(network.layer(query), layer)
-    same = [layers[network.layer(network.plan.attention(i).query.name)] for i in range(len(network.plan.layers))]
+    same = [layers.setdefault(network.layer(next(weighted(layer)).name), layer) for layer in network.plan.layers]
     return replace(network.plan, layers=tuple(same))
 
 

@@ -244,18 +244,19 @@ class Interpreter:
             del steps, q, k, v
             return self.dense(part.output, kept(c))
         output = self.dense(part.output, kept(c))
+        output_back, backs = output.backward, [step.backward for step in steps]
 
         def add_bias(d: Array) -> None:
             assert isinstance(part.bias, Distances), "the only bias with a table"
             self._weights.add(part.bias.table.name, d)
 
         def back(dy: Array) -> Array:
-            dc = output.backward(dy)
+            dc = output_back(dy)
             terms, terms_back = self.terms(part.relative, layer)  # again, so that a layer does not keep them
             qkv = q.again(), k.again(), v.again()
             *dqkv, dterms = self._trained_rows.attend_backward(part, layer, dc, qkv, terms, table, add_bias)
             terms_back(dterms)
-            dx, dk, dv = (step.backward(d) for step, d in zip(steps, dqkv, strict=True))
+            dx, dk, dv = (one(d) for one, d in zip(backs, dqkv, strict=True))
             dx += dk
             dx += dv
             return dx
@@ -280,9 +281,10 @@ class Interpreter:
             made.clear()
             return self.dense(part.output, kept(h))
         output = self.dense(part.output, Value(hidden(), hidden))
+        output_back = output.backward
 
         def back(dy: Array) -> Array:
-            dh = self.rows.dropped(part.dropout, site, output.backward(dy))
+            dh = self.rows.dropped(part.dropout, site, output_back(dy))
             gate = made[0].y.now
             if len(made) == 1:
                 return made[0].backward(gradients.activation_backward(dh, gate, part.activation))
@@ -331,17 +333,20 @@ class Interpreter:
         result = y if seen is None else kept(y.now * seen)
         if not self.keeps:
             return Step(result, None), None
+        # What goes back keeps no result: those that it needs, the steps keep or compute again.
+        before_back, body_back, after_back = before.backward, made.backward, after.backward
+        last_back = None if last is None else last.backward
         to_first: list[Array] = []
 
         def back(dy: Array) -> Array:
             dy = dy if seen is None else dy * seen
-            of_input = None if last is None else last.backward(dy)
-            dy = after.backward(dy if of_input is None else of_input)
-            through = made.backward(self.rows.dropped(part.dropout, site, dy))
+            of_input = None if last_back is None else last_back(dy)
+            dy = after_back(dy if of_input is None else of_input)
+            through = body_back(self.rows.dropped(part.dropout, site, dy))
             if body.reads_first:
                 to_first.append(through)
                 return dy
-            dx = dy + before.backward(through)
+            dx = dy + before_back(through)
             return dx if of_input is None else of_input + dx
 
         return Step(result, back), (lambda dx: dx + to_first.pop()) if body.reads_first else None

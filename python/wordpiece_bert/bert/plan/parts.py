@@ -286,8 +286,17 @@ class Plan:
                 yield index, residual
 
     def attending(self, layer: int) -> Residual:
-        """Return the sub-layer of a layer that attends."""
-        return next(residual for residual in self.layers[layer] if isinstance(residual.body, Attention))
+        """Return the sub-layer of a layer that attends.
+
+        Raises
+        ------
+        ConfigError
+            The layer has none.
+        """
+        for residual in self.layers[layer]:
+            if isinstance(residual.body, Attention):
+                return residual
+        raise ConfigError(f"layer {layer} of a plan has no Attention, which is asked for here")
 
     def attention(self, layer: int) -> Attention:
         """Return the attention of a layer."""
