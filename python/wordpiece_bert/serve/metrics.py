@@ -123,6 +123,9 @@ class Metrics:
         self.truncated = Counter(f"{prefix}truncated_texts_total", "Texts that were truncated.")
         self.queue_tokens = Gauge(f"{prefix}queue_tokens", "Tokens that wait for a model.")
         self.queue_requests = Gauge(f"{prefix}queue_requests", "Requests that wait for a model.")
+        self.inflight_bytes = Gauge(
+            f"{prefix}inflight_bytes", "Bytes of bodies that arrive or are answered, and of answers not taken yet."
+        )
         self.seconds = Histogram(
             f"{prefix}request_duration_seconds", "Time from the headers of a request to its answer.", _SECONDS
         )

@@ -17,6 +17,9 @@ __all__ = ["limited"]
 # Bytes that the path and the headers of a request may have in all.
 _HEADER_BYTES = 1 << 16
 
+# Seconds in which a client that is one too many may read so.
+_LEAVING = 1.0
+
 _BAD_REQUEST = RequestError(400, "the request is not valid HTTP", code="invalid_http")
 _LARGE_HEADERS = RequestError(
     431,
@@ -31,7 +34,8 @@ def limited(protocol: Any, settings: ServerSettings) -> Any:
     Its instances have ``idle_since``: since when, in the time of the event loop, a connection waits for a request; None
     while one is answered.
     """
-    found = _with_header_timeout(_with_json_refusals(protocol), settings.receive_timeout)
+    found = _with_most_connections(_with_json_refusals(protocol), settings.max_connections)
+    found = _with_timeouts(found, settings.receive_timeout)
     # Of the two protocols, h11 limits headers itself, to as many bytes.
     found = _with_header_limit(found) if hasattr(found, "on_header") else found
     return _with_lingering_close(found, settings.receive_timeout)
@@ -111,14 +115,34 @@ def _with_header_limit(protocol: Any) -> Any:
     return LimitedProtocol
 
 
-def _with_header_timeout(protocol: Any, seconds: float) -> Any:
-    """Return a protocol class of uvicorn that closes connections whose headers do not arrive in time.
+def _with_most_connections(protocol: Any, most: int) -> Any:
+    """Return a protocol class of uvicorn that answers a connection with 503 where there are too many."""
+    refusal = RequestError(
+        503, f"the server has {most} open connections, its limit; try again in 1 s", code="too_many_connections"
+    )
 
-    uvicorn limits how long an idle connection is kept, but not how long the headers of a request may take.
+    class CountedProtocol(protocol):  # type: ignore[misc, unused-ignore]
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > most:
+                self.refusal = refusal
+                self.send_400_response("")
+                self.connections.discard(self)
+                self.loop.call_later(_LEAVING, self.transport.abort)
+
+    return CountedProtocol
+
+
+def _with_timeouts(protocol: Any, seconds: float) -> Any:
+    """Return a protocol class of uvicorn that ends connections whose headers, or whose clients' reading, take too long.
+
+    uvicorn limits how long an idle connection is kept, but not how long the headers of a request may take, nor how long
+    a client may leave an answer in the buffer.
     """
 
     class TimedProtocol(protocol):  # type: ignore[misc, unused-ignore]
         _headers_due: Any = None
+        _reading_due: Any = None
         _last_used = 0.0
 
         @property
@@ -146,12 +170,26 @@ def _with_header_timeout(protocol: Any, seconds: float) -> Any:
             elif self._headers_due is None:
                 self._headers_due = self.loop.call_later(seconds, self._check_headers)
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._reading_due = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._stop_reading()
+
+        def _stop_reading(self) -> None:
+            if self._reading_due is not None:
+                self._reading_due.cancel()
+                self._reading_due = None
+
         def on_response_complete(self) -> None:
             self._last_used = self.loop.time()
             super().on_response_complete()
 
         def connection_lost(self, error: Exception | None) -> None:
             self._stop_waiting()
+            self._stop_reading()
             super().connection_lost(error)
 
         def _stop_waiting(self) -> None:

@@ -91,7 +91,8 @@ class RustEncoder:
         unpacked = loaded_all({name: weight for name, weight in weights.items() if name not in packer.packed})
         #: All weights, by BERT's names.
         self.weights: dict[str, AnyArray | PackedLayerWeight] = unpacked | packer.packed
-        self._build(instruction_set)
+        self._instruction_set = instruction_set
+        self._build()
 
     def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
         """Pack the layers one after the other; those that are quantized here after a run over rows in float32."""
@@ -115,16 +116,16 @@ class RustEncoder:
         #: The packed dense layers by name.
         self._dense = packer.dense
 
-    def _build(self, instruction_set: str | None) -> None:
+    def _build(self) -> None:
         """Create the kernels' encoder, which borrows the packed layers and the other weights."""
-        self._kernels = build_kernels(self._plan, self.weights, self._dense, self._config, instruction_set)
+        self._kernels = build_kernels(self._plan, self.weights, self._dense, self._config, self._instruction_set)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._build(None)
+        self._build()
 
     def forward(
         self,
@@ -206,8 +207,9 @@ class RustDense:
     #: Rows of a half-precision weight that are widened at once: 24 MB for a masked-language decoder of 768 columns.
     _BLOCK = 8192
 
-    def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
+    def __init__(self, weight: AnyArray, bias: AnyArray, instruction_set: str | None = None) -> None:
         self._weight, self._bias = weight, widen(bias)
+        self._instruction_set = instruction_set
 
     def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]."""
@@ -222,7 +224,7 @@ class RustDense:
 
     def _multiply(self, rows: Array, weight: Array, bias: Array) -> Array:
         weight, bias = np.ascontiguousarray(weight), np.ascontiguousarray(bias)
-        return _core.dense(rows, weight, bias, "identity")
+        return _core.dense(rows, weight, bias, "identity", instruction_set=self._instruction_set)
 
 
 @completed_by(PREPARING)
@@ -260,32 +262,32 @@ class PackedRustDense:
 class RustEngine:
     """The kernels in Rust, with `threads` threads of a call or the number from `wordpiece_bert.set_num_threads`."""
 
-    def __init__(self, dtype: str = "float32") -> None:
-        self._dtype = dtype
+    def __init__(self, dtype: str = "float32", instruction_set: str | None = None) -> None:
+        self._dtype, self._set = dtype, instruction_set
 
     def prepare(
         self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
     ) -> RustEncoder:
         """Return an encoder over these weights, packed."""
-        return RustEncoder(config, weights, dtype=self._dtype, calibration=calibration)
+        return RustEncoder(config, weights, self._set, self._dtype, calibration)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> PackedRustDense:
         """Return a dense layer in float32, whichever the dtype: the layers of heads are a small part of the work."""
-        return PackedRustDense(weight, bias, "float32")
+        return PackedRustDense(weight, bias, "float32", self._set)
 
     def decoder(self, weight: AnyArray, bias: AnyArray) -> RustDense | PackedRustDense:
         """Return a dense layer over the vocabulary: packed in bfloat16 if that is faster, or in int8, else unpacked."""
-        if self._dtype == "int8" or (self._dtype == "bfloat16" and _core.describe_products("bfloat16")[2]):
-            return PackedRustDense(weight, bias, self._dtype)
-        return RustDense(weight, bias)
+        if self._dtype == "int8" or (self._dtype == "bfloat16" and _core.describe_products("bfloat16", self._set)[2]):
+            return PackedRustDense(weight, bias, self._dtype, self._set)
+        return RustDense(weight, bias, self._set)
 
     def vocabulary_head(self, layers: HeadLayers) -> RustVocabularyHead:
         """Return a masked-language head that pools its logits, packed."""
-        return RustVocabularyHead(layers, self._dtype)
+        return RustVocabularyHead(layers, self._dtype, self._set)
 
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """x·Wᵀ + b, as `functional.linear`."""
-        return RustDense(weight, bias)(x)
+        return RustDense(weight, bias, self._set)(x)
 
 
 class _Layout(NamedTuple):
