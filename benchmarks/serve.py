@@ -3,7 +3,10 @@
 The clients are coroutines of another process, which keep their connections and send the next request when they have the
 answer. Plain calls and the servers take turns, and of several rounds the least CPU time counts, because other programs
 may share the machine. Clients and server share its CPUs, too. `--worst` sends the worst bodies to each path and measures
-how long `/health` waits meanwhile; `--soak` loads the server for long and watches its memory.
+how long `/health` waits meanwhile; `--soak` loads the server for long and watches its memory. `--mixed` sends single
+texts at times that do not depend on the answers, at half of the rate that the server can answer, beside a client that
+always has a request of 1,000 texts there, and counts those of the second half; a server without short batches takes
+turns with it.
 """
 
 from __future__ import annotations
@@ -62,13 +65,7 @@ async def _client(port: int, bodies: list[bytes], end: float, latencies: list[fl
     while perf_counter() < end:
         body = bodies[requests % len(bodies)]
         start = perf_counter()
-        head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 200"), answer
-        length = re.search(rb"content-length: (\d+)", answer.lower())
-        assert length, answer
-        await reader.readexactly(int(length[1]))
+        await _answered(reader, writer, body)
         latencies.append(perf_counter() - start)
         requests += 1
     writer.close()
@@ -90,6 +87,70 @@ def _clients(port: int, clients: int, size: int, seconds: float, texts: list[str
         start = perf_counter()
         counts = await asyncio.gather(*(_client(port, bodies, start + seconds, latencies) for bodies in all_bodies))
         return Load(sum(counts) * size, perf_counter() - start, latencies)
+
+    return asyncio.run(run())
+
+
+async def _answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> None:
+    head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200"), answer
+    length = re.search(rb"content-length: (\d+)", answer.lower())
+    assert length, answer
+    await reader.readexactly(int(length[1]))
+
+
+class Mixed(NamedTuple):
+    """What single texts beside a bulk client have measured."""
+
+    #: Seconds from when each text was due to its answer.
+    latencies: list[float]
+    bulk: float  # texts in a second
+
+
+def _mixed(port: int, rate: float, seconds: float, texts: list[str]) -> Mixed:
+    """Run a bulk client, and send single texts at a rate; the function of the other process."""
+
+    def body(chosen: list[str]) -> bytes:
+        return json.dumps({"model": NAME, "input": chosen, "encoding_format": "base64"}).encode()
+
+    async def run() -> Mixed:
+        start = perf_counter()
+        end = start + seconds
+        latencies: list[float] = []
+        idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+        async def bulk() -> float:
+            connection = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
+            many = body([texts[i % len(texts)] for i in range(1000)])
+            done, last = 0, start
+            while perf_counter() < end:
+                await _answered(*connection, many)
+                done, last = done + 1000, perf_counter()
+            connection[1].close()
+            return done / (last - start)
+
+        async def single(index: int, due: float) -> None:
+            connection = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port)
+            await _answered(*connection, body([texts[index % len(texts)]]))
+            if due > start + seconds / 2:  # when the server knows that there are both kinds
+                latencies.append(perf_counter() - due)
+            idle.append(connection)
+
+        together = asyncio.create_task(bulk())
+        draw = np.random.default_rng(0)
+        tasks = []
+        due = start + min(seconds / 5, 1.0)  # the bulk request is there
+        while due < end:
+            await asyncio.sleep(max(0.0, due - perf_counter()))
+            tasks.append(asyncio.create_task(single(len(tasks), due)))
+            due += float(draw.exponential(1 / rate))
+        await asyncio.gather(*tasks)
+        found = Mixed(latencies, await together)
+        for _, writer in idle:
+            writer.close()
+        return found
 
     return asyncio.run(run())
 
@@ -140,6 +201,9 @@ class Running:
 
     def load(self, clients: int, size: int, seconds: float, texts: list[str]) -> Load:
         return self._pool.apply(_clients, (self.port, clients, size, seconds, texts))
+
+    def mixed(self, rate: float, seconds: float, texts: list[str]) -> Mixed:
+        return self._pool.apply(_mixed, (self.port, rate, seconds, texts))
 
     def memory(self) -> float:
         """Return the resident memory of the server in MB."""
@@ -214,6 +278,23 @@ def rows(
                     "p99 ms": round(float(p99), 1),
                     "encode CPU s/1000": round(min(one.cpu for one in plain), 2),
                 }
+
+
+def mixed_rows(servers: dict[str, Running], texts: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Measure single texts beside a bulk client; the servers take turns, and of the rounds the median counts."""
+    rates = {name: server.load(16, 1, options.seconds, texts).rate / 2 for name, server in servers.items()}
+    found: dict[str, list[Mixed]] = {name: [] for name in servers}
+    for _ in range(options.rounds):
+        for name, server in servers.items():
+            found[name].append(server.mixed(min(rates.values()), options.seconds, texts))
+    for name, measured in found.items():
+        quantiles = np.median([np.percentile(one.latencies, [50, 99, 99.9]) for one in measured], axis=0) * 1000
+        yield {
+            "server": name,
+            "single texts/s": round(min(rates.values()), 1),
+            **{f"p{q} ms": round(float(x), 1) for q, x in zip((50, 99, 99.9), quantiles, strict=True)},
+            "bulk texts/s": round(float(np.median([one.bulk for one in measured])), 1),
+        }
 
 
 def worst(seconds_between: float = 0.005) -> list[dict[str, Any]]:
@@ -320,6 +401,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16], help="texts in a request")
     parser.add_argument("--seconds", type=float, default=5.0, help="the length of a round")
     parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the best counts; 0 for none")
+    parser.add_argument("--mixed", action="store_true", help="measure single texts beside a bulk client")
+    parser.add_argument("--dtype", default="float32", help="the dtype of this package's server")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds of load for which memory is reported")
     parser.add_argument("--worst", action="store_true", help="send the worst bodies to each path")
     parser.add_argument("--infinity", metavar="PYTHON", help="also measure infinity-emb, installed for this Python")
@@ -347,16 +430,24 @@ def measured(options: argparse.Namespace, texts: list[str], parts: list[str], co
     servers: dict[str, Running] = {}
     try:
         port = free_port()
-        servers["wordpiece-bert"] = Running(ours(port, f"{NAME}={options.model}"), port)
+        served = f"{NAME}={options.model},dtype={options.dtype}"
+        servers["wordpiece-bert"] = Running(ours(port, served), port)
         if options.infinity:
             port = free_port()
             servers["infinity-emb"] = Running(of_infinity(options.infinity, folder, port), port)
         if options.fastembed:
             port = free_port()
             servers["fastembed"] = Running(of_fastembed(options.fastembed, folder, port), port)
+        if options.mixed:
+            port = free_port()
+            full = "without short batches"
+            servers[full] = Running([*ours(port, served), "--batch-seconds", "0"], port)
         for server in servers.values():
             server.load(4, 4, 1.0, texts)
-        if options.rounds:
+        if options.mixed:
+            content["mixed"] = list(mixed_rows(servers, texts, options))
+            parts.append(f"## Single texts beside a bulk client\n\n{table(content['mixed'])}")
+        elif options.rounds:
             content["rows"] = list(rows(servers, encoder, texts, options))
             parts.append(table(content["rows"]))
         if options.soak:

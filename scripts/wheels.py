@@ -38,6 +38,8 @@ BUILD = ROOT / "build" / "wheels"
 BIN = Path(sysconfig.get_path("scripts"))
 #: Where cargo builds.
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+#: The files with licenses that a wheel must have.
+LICENSES = ("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-LICENSES.txt")
 #: The most that a wheel or the source archive may take, in bytes.
 LIMIT = 5_000_000
 #: Debian 12's packages of a Python for 64-bit Arm that runs the package with NumPy.
@@ -181,12 +183,14 @@ def check_size(path: Path) -> None:
 
 
 def check_contents(wheel: Wheel, path: Path) -> None:
-    """Check the size, the tag, that no file holds a path of this machine, and which symbols the library needs."""
+    """Check size, tag and licenses, that no file holds a path of this machine, and which symbols the library needs."""
     check_size(path)
     if f"-{wheel.tag}-" not in path.name:
         raise WheelError(f"{path.name} is not for {wheel.tag}")
     paths = re.compile("|".join(re.escape(str(found)) for found in builders_paths()).encode())
     with zipfile.ZipFile(path) as archive:
+        if missing := [name for name in LICENSES if not any(one.endswith(name) for one in archive.namelist())]:
+            raise WheelError(f"{path.name} has no {missing[0]}")
         for name in archive.namelist():
             if found := paths.search(archive.read(name)):
                 raise WheelError(f"{path.name}: {name} holds the path {found.group().decode()}")

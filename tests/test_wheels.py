@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -27,11 +30,16 @@ def wheels() -> Any:
     return module
 
 
-def toy(path: Path, serial: str, text: str = "") -> Path:
+LICENSES = ("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-LICENSES.txt")
+
+
+def toy(path: Path, serial: str, text: str = "", licenses: tuple[str, ...] = LICENSES) -> Path:
     bill = {"serialNumber": serial, "metadata": {"timestamp": serial}, "ref": f"path+file://{ROOT}/rust/kernels#0.1.0"}
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("toy.py", text)
         archive.writestr("toy-1.0.dist-info/sboms/toy.cyclonedx.json", json.dumps(bill))
+        for name in licenses:
+            archive.writestr(f"toy-1.0.dist-info/licenses/{name}", "the terms")
         archive.writestr("toy-1.0.dist-info/RECORD", "of other files")
     return path
 
@@ -51,7 +59,7 @@ def test_two_builds_differ_in_nothing_and_hold_no_path(wheels: Any, tmp_path: Pa
     record = contents[0]["toy-1.0.dist-info/RECORD"].decode().splitlines()
     # The digest of an empty file, without padding.
     assert record[0] == "toy.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0"
-    assert record[2] == "toy-1.0.dist-info/RECORD,,"
+    assert record[-1] == "toy-1.0.dist-info/RECORD,,"
 
 
 def test_a_path_of_the_builder_is_refused(wheels: Any, tmp_path: Path) -> None:
@@ -59,6 +67,26 @@ def test_a_path_of_the_builder_is_refused(wheels: Any, tmp_path: Path) -> None:
     wheels.without_paths(path)
     with pytest.raises(wheels.WheelError, match=r"toy\.py holds the path"):
         wheels.check_contents(wheels.Wheel("x86_64-unknown-linux-gnu"), path)
+
+
+def test_a_wheel_without_the_licenses_of_what_it_links_is_refused(wheels: Any, tmp_path: Path) -> None:
+    with pytest.raises(wheels.WheelError, match=r"has no THIRD-PARTY-LICENSES\.txt"):
+        wheels.check_contents(wheels.Wheel("x86_64-unknown-linux-gnu"), toy(tmp_path / NAME, "1", "", LICENSES[:2]))
+    assert set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license-files"]) == set(LICENSES)
+    text = (ROOT / "THIRD-PARTY-LICENSES.txt").read_text(encoding="utf-8")
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+    known = {f"{one['name']} {one['version']}" for one in locked}
+    names = re.findall(r"^([\w-]+ \S+): ", text, re.MULTILINE)
+    assert set(names) <= known, "run scripts/licenses.py"
+    assert len(names) == len(set(names)) > 30
+    for owner in ("zstd-sys \\S+ zstd/LICENSE", "onig_sys \\S+ oniguruma/COPYING", "numpy \\S+ LICENSE"):
+        assert re.search(f"^{owner}$", text, re.MULTILINE), owner
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="asks cargo")
+def test_the_licenses_are_of_all_that_is_linked() -> None:
+    subprocess.run([sys.executable, ROOT / "scripts" / "licenses.py", "--check"], check=True)
 
 
 def test_a_wheel_for_one_version_of_python_and_one_too_large_are_refused(wheels: Any, tmp_path: Path) -> None:

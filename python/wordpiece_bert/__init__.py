@@ -10,6 +10,8 @@
 specific classes are in `wordpiece_bert.errors`.
 
 A name is imported when it is first used: ``import wordpiece_bert`` alone imports neither NumPy nor the extension.
+
+Stability: stable.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

@@ -1,4 +1,7 @@
-"""What `Tokenizer.encode_files` takes and returns; `wordpiece_bert.tokenizer.corpus` has the code."""
+"""What `Tokenizer.encode_files` takes and returns; `wordpiece_bert.tokenizer.corpus` has the code.
+
+Stability: stable.
+"""
 
 from wordpiece_bert._internal.lazy import lazy_names
 

@@ -18,6 +18,8 @@ also derives from the built-in exception that other libraries raise for the same
 
 A message says what is wrong, which value, where (file, line, index in the batch, name of a tensor), and what to do. The
 compiled core raises the same classes.
+
+Stability: stable.
 """
 
 __all__ = [

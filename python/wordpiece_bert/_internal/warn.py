@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import warnings
 
+from wordpiece_bert._internal.log import tell
+
 #: This package, and one that wraps the methods of the classes that derive from its own.
 _PASSED = (__name__.partition(".")[0], "sklearn")
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Emit a warning that names the innermost line outside this package, the line of its user.
+    """Emit a warning, and log it; it names the innermost line outside this package, the line of its user.
 
     A fixed ``stacklevel`` is right for one path of calls alone: the same warning arises in `encode`, in `encode_query`
     that calls it, and in an adapter that calls that.
@@ -22,6 +24,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     category : type of Warning, default UserWarning
         The class.
     """
+    tell("%s", message)
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__")):

@@ -3,6 +3,8 @@
 Start reading with `functional`, which has the formulas. `plan` has a model's layers as data, `engines` run them,
 `model` checks the inputs and calls an engine, and `heads` and `families` build on `model`. `family_table` lists the
 models that can be loaded.
+
+Stability: stable.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

@@ -49,6 +49,7 @@ class AutoModel:
         check_finite: bool = False,
         new_head: int | None = None,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
     ) -> Model:
         """Load a model as the class that ``architectures`` names, or without a head if it names none.
 
@@ -63,7 +64,9 @@ class AutoModel:
             The class, or the type of model, is not supported; the message has its name. The other errors and the
             warnings are as for `Model.from_pretrained`.
         """
-        loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
+        loading = Loading(
+            backend, dtype, revision, download, check_finite, new_head, calibrate, instructions=instructions
+        )
         return load_any(loading.find(name), loading)
 
     @staticmethod
@@ -79,6 +82,7 @@ class AutoModel:
         check_finite: bool = False,
         new_head: int | None = None,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
     ) -> BertModel:
         """Load a model of any type without its head.
 
@@ -92,7 +96,9 @@ class AutoModel:
         ConfigError
             The type of model is not supported. The other errors and the warnings are as for `Model.from_pretrained`.
         """
-        loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
+        loading = Loading(
+            backend, dtype, revision, download, check_finite, new_head, calibrate, instructions=instructions
+        )
         return load_base(loading.find(name), loading)
 
 

@@ -76,6 +76,8 @@ class Model:
         Sizes and settings.
     backend, dtype : str
         The engine, and the dtype of its arithmetic; never ``"auto"``.
+    instructions : str or None
+        The instruction set that was asked for.
     engine : EngineInfo
         How the model computes on this machine: CPU, dtype, instructions, threads, and the reason.
     source : str
@@ -115,6 +117,7 @@ class Model:
     config: BertConfig
     backend: str
     dtype: str
+    instructions: str | None
     source: str
 
     def __init__(
@@ -127,9 +130,10 @@ class Model:
         source: str = "weights",
         new_head: int | None = None,
         calibrate: Sequence[npt.NDArray[np.int64]] | None = None,
+        instructions: str | None = None,
     ) -> None:
-        chosen = choose_dtype(backend, dtype)
-        engine = get_engine(backend, chosen)
+        chosen = choose_dtype(backend, dtype, instructions)
+        engine = get_engine(backend, chosen, instructions)
         config = self._config_of(config, weights, source)
         layout = self._layout(config)
         resolved = resolve(self._renamed(weights, config, source), layout, config, source, new_head)
@@ -148,6 +152,7 @@ class Model:
         self.dtype = chosen
         self._calibration = calibrate
         self._requested_dtype = dtype
+        self.instructions = instructions
         self.source = source
         prefix = layout.prefix if layout.head or layout.prefixed else ""
         base: dict[str, AnyArray | PackedWeight] = {prefix + name: w for name, w in resolved.base.items()}
@@ -209,6 +214,7 @@ class Model:
         check_finite: bool = False,
         new_head: int | None = None,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
     ) -> Self:
         """Load a model from this machine. Nothing is downloaded, and no code of the model is run.
 
@@ -251,7 +257,9 @@ class Model:
         >>> BertModel.from_pretrained("models/sentences", backend="numpy").backend
         'numpy'
         """
-        loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate)
+        loading = Loading(
+            backend, dtype, revision, download, check_finite, new_head, calibrate, instructions=instructions
+        )
         return loading.load(cls, loading.find(name))
 
     @classmethod
@@ -299,7 +307,9 @@ class Model:
     @property
     def engine(self) -> EngineInfo:
         """How the model computes on this machine: CPU, dtype, instructions, threads, and the reason."""
-        return describe_engine(self.backend, self.dtype, requested=self._requested_dtype)
+        return describe_engine(
+            self.backend, self.dtype, requested=self._requested_dtype, instruction_set=self.instructions
+        )
 
     @refusing(MODEL_SAVING, lambda model: f"{type(model).__name__}.save_pretrained")
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:

@@ -13,6 +13,8 @@ Comments denote shapes by these letters:
 
 Weights are plain dicts whose keys are the parameter names of a checkpoint, so that ``linear(x, **layer["query"])``
 reads as the formula. All floating-point arrays are float32, and so are all results.
+
+Stability: stable.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from wordpiece_bert._internal.log import tell
 from wordpiece_bert.bert.calibration import calibration_rows, check_texts
 from wordpiece_bert.bert.checkpoint import find_weights, listed, non_finite
 from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.engines import choose_dtype
 from wordpiece_bert.bert.quantized import joined_tensors
 from wordpiece_bert.errors import CheckpointError
-from wordpiece_bert.hub import find_model
+from wordpiece_bert.hub import check_packaged, find_model
 from wordpiece_bert.tokenizer.word_splitter import check_splitter
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.config import BertConfig
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["Loading"]
@@ -32,6 +34,9 @@ class Loadable(Protocol):
     """What a class of models has that `Loading.load` makes objects of; see `wordpiece_bert.bert.base_model.Model`."""
 
     config_class: ClassVar[type[BertConfig]]
+
+    @property
+    def engine(self) -> EngineInfo: ...
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class Loadable(Protocol):
         source: str = "weights",
         new_head: int | None = None,
         calibrate: Sequence[npt.NDArray[np.int64]] | None = None,
+        instructions: str | None = None,
     ) -> None: ...
 
 
@@ -53,15 +59,15 @@ LoadedModel = TypeVar("LoadedModel", bound=Loadable)
 class Loading:
     """How a model is found, loaded and run, checked: the parameters of `Model.from_pretrained`, in its order.
 
-    The last is for what has a tokenizer. The tables `wordpiece_bert.bert.parameters.LOADING` and
+    `word_splitter` is for what has a tokenizer. The tables `wordpiece_bert.bert.parameters.LOADING` and
     `wordpiece_bert.tokenizer.parameters.SPLITTING` describe the fields. Public functions have them as parameters
     of their own; inside the package they travel as one object.
 
     Raises
     ------
     InputError, ConfigError
-        There is no such engine or dtype, `calibrate` has no texts or is not for this dtype, or `word_splitter` is not
-        a function.
+        There is no such engine, dtype or instruction set, `calibrate` has no texts or is not for this dtype, or
+        `word_splitter` is not a function.
     """
 
     backend: str = "rust"
@@ -72,16 +78,19 @@ class Loading:
     new_head: int | None = None
     calibrate: Sequence[str] | None = None
     word_splitter: WordSplitter | None = None
+    instructions: str | None = None
 
     def __post_init__(self) -> None:
         # Report wrong options before anything is downloaded, or hundreds of megabytes are read.
-        choose_dtype(self.backend, self.dtype)
+        choose_dtype(self.backend, self.dtype, self.instructions)
         check_texts(self.calibrate, self.dtype)
         check_splitter(self.word_splitter)
 
     def find(self, name: str | os.PathLike[str]) -> Path:
-        """Return the folder of a model, as `wordpiece_bert.hub.find_model`."""
-        return find_model(name, revision=self.revision, download=self.download)
+        """Return the folder of a model, as `find_model`, with the weights of a packaged model compared."""
+        folder = find_model(name, revision=self.revision, download=self.download)
+        check_packaged(name, folder)
+        return folder
 
     def calibration_rows(self, folder: Path, config: BertConfig) -> list[npt.NDArray[np.int64]]:
         """Return the rows that an int8 model is run over before it is quantized."""
@@ -95,8 +104,8 @@ class Loading:
             if self.check_finite and (bad := non_finite(tensors)):
                 worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
                 raise CheckpointError(f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}")
-            is_int8 = choose_dtype(self.backend, self.dtype) == "int8"
-            return kind(
+            is_int8 = choose_dtype(self.backend, self.dtype, self.instructions) == "int8"
+            model = kind(
                 config,
                 joined_tensors(tensors, str(file)),
                 backend=self.backend,
@@ -104,4 +113,7 @@ class Loading:
                 source=str(file),
                 new_head=self.new_head,
                 calibrate=self.calibration_rows(folder, config) if is_int8 else None,
+                instructions=self.instructions,
             )
+        tell("loaded %s from %s: %s", kind.__name__, file, model.engine)
+        return model

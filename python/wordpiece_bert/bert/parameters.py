@@ -32,6 +32,10 @@ LOADING = Parameters(
         For ``dtype="int8"``: texts that the model is run over once, in float32, to see how large the inputs of its
         layers are; a few dozen like those it is for. By default 32 texts in many languages that the package has. The
         result is the same each time.
+    instructions : str, optional
+        The instruction set of the Rust engine, one that the CPU has: ``"scalar"``, ``"avx2"``, ``"avx512"``, ``"amx"``
+        or ``"neon"``. By default the environment variable ``WORDPIECE_BERT_INSTRUCTION_SET`` of the process, or else
+        the best. The last bits of vectors depend on it: machines that all use the same give the same bytes.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
     threads : int, optional

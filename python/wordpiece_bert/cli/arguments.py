@@ -233,17 +233,23 @@ def add_dtype(parser: argparse.ArgumentParser, *, of_folders: bool = False) -> N
         help="for --dtype int8: a text file with a few dozen lines like the texts that the model is for (default: "
         "texts of the package)",
     )
+    parser.add_argument("--instructions", metavar="NAME", help=described(LOADING, "instructions"))
 
 
 def loading_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Return ``dtype``, ``calibrate`` and ``threads`` for the classes that load a model.
+    """Return ``dtype``, ``calibrate``, ``instructions`` and ``threads`` for the classes that load a model.
 
     Raises
     ------
     InputError
         As for `calibration_texts`.
     """
-    return {"dtype": options.dtype or "float32", "calibrate": calibration_texts(options), "threads": options.threads}
+    return {
+        "dtype": options.dtype or "float32",
+        "calibrate": calibration_texts(options),
+        "instructions": options.instructions,
+        "threads": options.threads,
+    }
 
 
 @contextmanager

@@ -28,10 +28,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "info",
         parents=[arguments.common_options()],
         help=summary,
-        description="Show what a vocabulary, a tokenizer or a model contains.",
+        description="Show what a vocabulary, a tokenizer or a model contains, and which versions of what are here.",
     )
     parser.add_argument(
-        "target", metavar="VOCAB|MODEL", help="a file, a folder, minilm, or org/name in the Hugging Face cache"
+        "target",
+        nargs="?",
+        metavar="VOCAB|MODEL",
+        help="a file, a folder, minilm, or org/name in the Hugging Face cache; without it, only versions and threads",
     )
     add_model_option(parser, "VOCAB|MODEL")
     arguments.add_download(parser)
@@ -40,16 +43,34 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the facts about the target, as text or JSON."""
-    from wordpiece_bert.hub import find_model
+    """Print the facts about the target and this machine, as text or JSON."""
+    facts = {} if options.target is None else _target_facts(options, options.target)
+    facts |= {"threads": _threads_facts(), "versions": _versions_facts()}
+    if options.json:
+        import json
+
+        print(json.dumps(facts, indent=2))
+        return
+    width = 2 + max(len(name) for lines in facts.values() for name in lines)
+    for title, lines in facts.items():
+        print(title.replace("_", " "))
+        for name, value in lines.items():
+            print(f"  {name.replace('_', ' '):<{width}}{_shown(value)}")
+
+
+def _target_facts(options: argparse.Namespace, source: str) -> dict[str, dict[str, object]]:
+    """Return the facts about a vocabulary, a tokenizer or a model."""
+    from wordpiece_bert.hub import check_packaged, find_model, packaged_model
     from wordpiece_bert.tokenizer.pretrained import words_found_by
     from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
 
     facts: dict[str, dict[str, object]] = {}
-    source = options.target
     if not Path(source).is_file():
         folder = find_model(source, download=options.download)
         print_verbose(options, f"{source}: {folder}")
+        if (packaged := packaged_model(source, folder)) is not None:
+            check_packaged(source, folder)
+            facts["package"] = {"answers_for": source, "package": packaged.distribution, "sha256": packaged.sha256}
         facts |= _m3(folder) | _classifier(folder)
         encoder, folder = _encoder_facts(folder)
         facts |= encoder
@@ -66,17 +87,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         tokenizer = arguments.load_tokenizer(source)
         facts |= {"tokenizer": _tokenizer_facts(tokenizer), "contents": _contents_facts(tokenizer)}
-    facts["threads"] = _threads_facts()
-    if options.json:
-        import json
-
-        print(json.dumps(facts, indent=2))
-        return
-    width = 2 + max(len(name) for lines in facts.values() for name in lines)
-    for title, lines in facts.items():
-        print(title.replace("_", " "))
-        for name, value in lines.items():
-            print(f"  {name.replace('_', ' '):<{width}}{_shown(value)}")
+    return facts
 
 
 def _encoder_facts(folder: Path) -> tuple[dict[str, dict[str, object]], Path]:
@@ -225,6 +236,31 @@ def _threads_facts() -> dict[str, object]:
     from wordpiece_bert._core import default_threads
 
     return dict(zip(("default", "decided_by"), default_threads(), strict=True))
+
+
+def _versions_facts() -> dict[str, object]:
+    """Return the versions of what computes, which a report of an error needs."""
+    import os
+    import platform
+
+    import numpy as np
+
+    from wordpiece_bert import _core
+    from wordpiece_bert._internal.numerics import IDS, VECTORS
+
+    cpu, instructions, *_ = _core.describe_products("float32")
+    variable = "WORDPIECE_BERT_INSTRUCTION_SET"
+    return {
+        "wordpiece_bert": _core.__version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "numpy": np.__version__,
+        "system": platform.platform(),
+        "cpu": cpu,
+        "instructions": instructions,
+        "instructions_decided_by": variable if os.environ.get(variable, "").strip() else "the CPU",
+        "instruction_sets": _core.kernel_instruction_sets(),
+        "numerics": {"ids": IDS, **VECTORS},
+    }
 
 
 def _tokenizer_facts(tokenizer: Tokenizer) -> dict[str, object]:

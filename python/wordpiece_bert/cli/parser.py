@@ -19,18 +19,19 @@ __all__ = ["Parser", "add_model_option"]
 #: The options that only ``--help-all`` shows, in every command that has them.
 RARE = frozenset(
     """
-    --abbreviation --accept-token-ids --allow-stale --answer-start --batch-tokens --bf16 --cache --calibrate
-    --candidates --checkpointing --chunk-by --chunk-overlap --compact --config --debug --document-prompt --documents
-    --drain-timeout --dupe-factor --errors --eval-share --eval-steps --fields --fill-deadline --fill-unused --format
-    --freeze --function --heads --id-field --identical-ids --ids-column --initial-alphabet --intermediate-size
-    --inverse-penalty --keep --keep-accents --late-chunking --layers --limit-alphabet --lower-thresh --max-bytes
-    --max-distinct-words --max-grad-norm --max-input-words --max-items --max-positions --max-predictions
-    --max-sequences-per-row --max-token-length --max-tokens --max-unique-chars --max-word-chars --megatron --metric
-    --min-sentences --no-chinese-chars --no-clean-text --no-joiner --num-iterations --open-metrics --opentelemetry
-    --outputs --part --patience --pieces --plot --precision --prompt-name --prune --queue-requests
-    --queue-tokens --receive-timeout --reserved --save-steps --schedule --seed --separator --shard-tokens
-    --short-seq-prob --slack-ratio --spans --strip-accents --token-counts --uds --unused --upper-thresh --verbose
-    --weight-decay --whole-words --word-ids
+    --abbreviation --accept-token-ids --allow-stale --answer-start --batch-seconds --batch-tokens --bf16 --cache
+    --calibrate --candidates --checkpointing --chunk-by --chunk-overlap --compact --config --debug --document-prompt
+    --documents --drain-timeout --dupe-factor --errors --eval-share --eval-steps --fields --fill-deadline
+    --fill-unused --format --freeze --function --heads --id-field --identical-ids --ids-column --inflight-bytes
+    --initial-alphabet --instructions --intermediate-size --inverse-penalty --keep --keep-accents --late-chunking
+    --layers --limit-alphabet --lower-thresh --max-bytes --max-connections --max-distinct-words --max-grad-norm
+    --max-input-words --max-items --max-positions --max-predictions --max-sequences-per-row --max-token-length
+    --max-tokens --max-unique-chars --max-wait --max-word-chars --megatron --metric --min-sentences
+    --no-chinese-chars --no-clean-text --no-joiner --num-iterations --open-metrics --opentelemetry --outputs --part
+    --patience --pieces --plot --precision --prompt-name --prune --queue-requests --queue-tokens --receive-timeout
+    --request-timeout --reserved --save-steps --schedule --seed --separator --shard-tokens --short-seq-prob
+    --slack-ratio --spans --strip-accents --token-counts --uds --unused --upper-thresh --verbose --weight-decay
+    --whole-words --word-ids
     """.split()  # noqa: SIM905
 )
 

@@ -81,11 +81,12 @@ def predictor_of(options: argparse.Namespace, *, pairs: bool) -> Predictor:
         The model is of another kind, or an option or the texts do not fit its kind.
     """
     folder = find_model(options.model, download=options.download)
-    loading = {"dtype": options.dtype, "calibrate": arguments.calibration_texts(options)}
+    loading = arguments.loading_options(options)
+    del loading["threads"]
     frozen = frozen_classifier(folder)
     static = None if frozen is not None else static_classifier(folder)
-    if (frozen or static) and (options.dtype != "float32" or options.calibrate):
-        raise InputError(f"--dtype and --calibrate: {options.model} is a head on vectors, in float32")
+    if (frozen or static) and (options.dtype != "float32" or options.calibrate or options.instructions):
+        raise InputError(f"--dtype, --calibrate and --instructions: {options.model} is a head on vectors, in float32")
     if frozen is not None:
         return _classifier(options, frozen, frozen.labels, frozen.encoder.max_seq_length)
     if static is not None:

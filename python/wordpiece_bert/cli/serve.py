@@ -25,7 +25,13 @@ __all__ = ["add_parser"]
 KEYS = "WORDPIECE_BERT_API_KEYS"
 
 #: The options that one model may have of its own: of `load_model`, and of `ServerSettings`.
-_LOADING: dict[str, Callable[[str], Any]] = {"kind": str, "dtype": str, "backend": str, "threads": arguments.positive}
+_LOADING: dict[str, Callable[[str], Any]] = {
+    "kind": str,
+    "dtype": str,
+    "backend": str,
+    "instructions": str,
+    "threads": arguments.positive,
+}
 _SETTINGS: dict[str, Callable[[str], Any]] = {
     "prompt": str,
     "prompt_name": str,

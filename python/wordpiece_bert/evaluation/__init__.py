@@ -3,6 +3,8 @@
 An evaluator has the data. Called with an encoder, it returns a dict of measures; `BaseEvaluator.primary_metric` names
 the one by which models are compared. `wordpiece_bert.finetune.SentenceTrainer` calls evaluators as it trains, and
 ``wordpiece-bert evaluate`` reads the data from files.
+
+Stability: provisional.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

@@ -3,6 +3,8 @@
 `FrozenClassifier` fits a head, `LogisticRegression` or `Ridge`, to vectors that an encoder computes once.
 `value_and_grad` computes the loss of a model and its gradient with respect to every parameter, from the formulas of
 `wordpiece_bert.bert.gradients`; `Trainer` and `SentenceTrainer` train.
+
+Stability: provisional.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

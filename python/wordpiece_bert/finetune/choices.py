@@ -1,4 +1,7 @@
-"""Multiple choice: rows for a `Trainer`, each a text with every one of its choices."""
+"""Multiple choice: rows for a `Trainer`, each a text with every one of its choices.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

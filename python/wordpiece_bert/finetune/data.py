@@ -1,4 +1,7 @@
-"""Labelled data from tables: CSV, TSV, JSON lines and Parquet files to rows for a `Trainer`."""
+"""Labelled data from tables: CSV, TSV, JSON lines and Parquet files to rows for a `Trainer`.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

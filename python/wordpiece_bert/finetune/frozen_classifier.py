@@ -15,6 +15,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert._internal.atomic_folder import check_complete, written_folder
+from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.safe_json import read_object
@@ -317,6 +318,7 @@ class FrozenClassifier(Estimator):
         threads: int | None = None,
         download: bool = False,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
     ) -> Self:
         """Load what `save_pretrained` wrote.
 
@@ -337,7 +339,9 @@ class FrozenClassifier(Estimator):
             )
         check_complete(folder)
         settings = read_settings(folder)
-        encoder = SentenceEncoder(folder, backend=backend, dtype=dtype, threads=threads, calibrate=calibrate)
+        encoder = SentenceEncoder(
+            folder, backend, dtype, threads=threads, calibrate=calibrate, instructions=instructions
+        )
         classifier = cls(encoder, Ridge() if settings.get("head") == "Ridge" else LogisticRegression())
         classifier._restore(folder, settings, read_tensors(folder / WEIGHTS))
         return classifier
@@ -482,6 +486,7 @@ def cached_vectors(
         except Exception:  # noqa: BLE001 - NumPy raises errors of any class for a damaged file, which is written again
             stored = np.empty((0, 0), np.float32)
         if stored.shape == shape and stored.dtype == np.float32:
+            tell("read %d vectors from %s", len(texts), file)
             return stored
     vectors = np.ascontiguousarray(encoder.encode(texts, show_progress_bar=show_progress_bar), np.float32)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -490,6 +495,7 @@ def cached_vectors(
         with output.naming_errors():
             np.lib.format.write_array(output.file, vectors, allow_pickle=False)
         output.commit()
+    tell("wrote %d vectors to %s", len(texts), file)
     found: npt.NDArray[np.float32] = np.load(file, mmap_mode="r", allow_pickle=False)
     return found
 

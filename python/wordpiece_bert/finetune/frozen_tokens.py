@@ -87,4 +87,11 @@ def fit_token_head(
     tensors = dict(model.named_parameters())
     tensors |= {"classifier.weight": weight.astype(np.float32), "classifier.bias": bias.astype(np.float32)}
     make = type(model)
-    return make(model.config, tensors, backend=model.backend, dtype=model.dtype, source=model.source)
+    return make(
+        model.config,
+        tensors,
+        backend=model.backend,
+        dtype=model.dtype,
+        instructions=model.instructions,
+        source=model.source,
+    )

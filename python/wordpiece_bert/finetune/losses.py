@@ -3,6 +3,8 @@
 Names, keywords and defaults are as in sentence-transformers 6.2, without the model. A loss takes columns of vectors:
 column k holds the vectors of the k-th text of each example. Comments denote shapes by B, the examples, and D, the
 dimensions.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The metrics of the tasks that BERT is fine-tuned for."""
+"""The metrics of the tasks that BERT is fine-tuned for.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

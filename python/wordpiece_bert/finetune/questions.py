@@ -2,6 +2,8 @@
 
 Windows and their labels are as in BERT's ``run_squad.py`` and transformers' example: a window that does not
 contain the answer is labelled with [CLS].
+
+Stability: provisional.
 """
 
 from __future__ import annotations

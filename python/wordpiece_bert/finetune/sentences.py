@@ -143,7 +143,9 @@ class SentenceProblem:
         """Return an encoder with copies of the parameters."""
         model = self._model
         weights = {name: array.copy() for name, array in parameters.items() if not name.startswith(LOSS_PREFIX)}
-        trained = type(model)(model.config, weights, backend=model.backend, dtype=model.dtype)
+        trained = type(model)(
+            model.config, weights, backend=model.backend, dtype=model.dtype, instructions=model.instructions
+        )
         return with_vocabulary(self.start, lambda _: trained, lambda tokenizer: tokenizer)
 
     def write(self, model: SentenceEncoder, output: AtomicFolder) -> None:

@@ -9,6 +9,8 @@ several views into one file.
 >>> view = inspect.tokens(tokenizer, "Unaffordable")
 >>> [piece["token"] for piece in view.data["tokenizers"][0]["sides"][0]["words"][0]["pieces"]]
 ['un', '##afford', '##able']
+
+Stability: provisional.
 """
 
 from wordpiece_bert.inspect import views as _views  # noqa: F401 - registers the kinds

@@ -2,6 +2,8 @@
 
 `arrow` is the core of all: functions from Arrow batches to Arrow batches. Where a library is missing, the error of the
 import or the call has the command that installs it.
+
+Stability: provisional.
 """
 
 __all__: list[str] = []

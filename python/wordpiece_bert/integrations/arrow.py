@@ -1,6 +1,8 @@
 """Arrow batches with a column of texts to the same batches with token ids or vectors. Needs pyarrow.
 
 These functions are the core of the other modules, and what users of pyarrow call. A null text has null results.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Sentence vectors for BERTopic. Needs bertopic."""
+"""Sentence vectors for BERTopic. Needs bertopic.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

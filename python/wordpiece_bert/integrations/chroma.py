@@ -1,4 +1,7 @@
-"""Sentence vectors for Chroma. Needs chromadb."""
+"""Sentence vectors for Chroma. Needs chromadb.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

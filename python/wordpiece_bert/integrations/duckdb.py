@@ -1,4 +1,7 @@
-"""Token ids and sentence vectors as SQL functions of DuckDB. Needs duckdb and pyarrow."""
+"""Token ids and sentence vectors as SQL functions of DuckDB. Needs duckdb and pyarrow.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

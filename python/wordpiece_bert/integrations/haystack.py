@@ -1,4 +1,7 @@
-"""Sentence vectors for Haystack, as components of a pipeline. Needs haystack-ai."""
+"""Sentence vectors for Haystack, as components of a pipeline. Needs haystack-ai.
+
+Stability: provisional.
+"""
 
 # Without "from __future__ import annotations": Haystack reads the types of `run`, and does not resolve strings.
 

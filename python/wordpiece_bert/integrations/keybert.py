@@ -1,4 +1,7 @@
-"""Sentence vectors for KeyBERT. Needs keybert."""
+"""Sentence vectors for KeyBERT. Needs keybert.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The function is registered under the name of this module, which a program that opens a table with vectors of it imports
 first: without it LanceDB raises a KeyError of that name.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

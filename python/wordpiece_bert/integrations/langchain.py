@@ -1,4 +1,7 @@
-"""Sentence vectors for LangChain. Needs langchain-core."""
+"""Sentence vectors for LangChain. Needs langchain-core.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

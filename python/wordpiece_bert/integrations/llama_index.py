@@ -1,4 +1,7 @@
-"""Sentence vectors for LlamaIndex. Needs llama-index-core."""
+"""Sentence vectors for LlamaIndex. Needs llama-index-core.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The import of this module registers the accessor ``wordpiece`` of series: ``frame["text"].wordpiece.encode(tokenizer)``.
 ``tokenizer.encode_batch(frame["text"])`` and ``encoder.encode(frame["text"])`` need no import, and return arrays.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ The import of this module registers the namespace ``wordpiece`` of expressions a
 
 Expressions work in lazy frames and in the streaming engine, which calls them part by part. A null text has null
 results.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

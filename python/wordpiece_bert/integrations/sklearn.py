@@ -1,4 +1,7 @@
-"""Texts to counts of tokens, or to sentence vectors, as transformers of scikit-learn. Needs scikit-learn."""
+"""Texts to counts of tokens, or to sentence vectors, as transformers of scikit-learn. Needs scikit-learn.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Needs pyspark, and pyarrow on every worker.
 
 Each function is one ``mapInArrow``: a task reads record batches and returns them with new columns, on one thread. Every
 worker must have the files of a model; each worker process loads it once.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Batches for the DataLoader of PyTorch; with ``return_tensors="np"``, for jax and others, it needs no package."""
+"""Batches for the DataLoader of PyTorch; with ``return_tensors="np"``, for jax and others, it needs no package.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

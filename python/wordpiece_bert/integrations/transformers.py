@@ -1,4 +1,7 @@
-"""Tokenizers of transformers with the speed of this package. Needs transformers 5."""
+"""Tokenizers of transformers with the speed of this package. Needs transformers 5.
+
+Stability: provisional.
+"""
 
 from __future__ import annotations
 

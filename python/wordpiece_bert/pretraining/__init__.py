@@ -8,6 +8,8 @@ pairs of segments with next-sentence or sentence-order labels, or single segment
 
 The procedure is as in Devlin et al., "BERT" (2019), section 3.1 and appendices A.1 and A.2. All random choices are a
 function of a seed and of what they are for, so that threads, processes and machines give the same bytes.
+
+Stability: provisional.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

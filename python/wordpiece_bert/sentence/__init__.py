@@ -5,6 +5,8 @@
 vectors, `maxsim` token vectors; `semantic_search` and `paraphrase_mining` find similar ones, `retrieve_and_rerank` does
 both for texts, and `quantize_embeddings` stores vectors in fewer bits. `write_vectors` keeps vectors with the ids and
 fields of their texts in a folder, and `open_vectors` searches it.
+
+Stability: stable.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

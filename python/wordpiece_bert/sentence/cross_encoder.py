@@ -67,7 +67,7 @@ class ModuleModel:
         self.config = self._encoder.config
         self.engine = self._encoder.engine
         self._pooling = modules.pooling
-        linear = get_engine(self._encoder.backend, self._encoder.dtype).linear
+        linear = get_engine(self._encoder.backend, self._encoder.dtype, self._encoder.instructions).linear
         self._modules = [replace(m, linear=linear) if isinstance(m, Dense) else m for m in modules.modules]
 
     def infer(
@@ -148,11 +148,17 @@ class CrossEncoder(Encoder):
         revision: str | None = None,
         download: bool = False,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
         word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, calibrate=calibrate, word_splitter=word_splitter)
+        loading = Loading(
+            *(backend, dtype, revision, download),
+            calibrate=calibrate,
+            word_splitter=word_splitter,
+            instructions=instructions,
+        )
         settings = Settings(prompts, default_prompt_name)
         check_device(device)
         folder = loading.find(model)

@@ -88,6 +88,7 @@ def engine_options(loading: Loading) -> dict[str, Any]:
         "dtype": loading.dtype,
         "calibrate": calibrate,
         "word_splitter": loading.word_splitter,
+        "instructions": loading.instructions,
     }
 
 

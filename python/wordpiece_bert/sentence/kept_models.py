@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.log import tell
 from wordpiece_bert.sentence.folders.content_files import FileState, folder_states
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class KeptModels:
             before, model = self._kept.pop(key, ((), None))
             if model is None or before != states:
                 model = load()
+            else:
+                tell("used the model of %s that was loaded before", folder)
             self._kept[key] = states, model
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

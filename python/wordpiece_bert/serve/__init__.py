@@ -3,6 +3,8 @@
 It answers as OpenAI's ``/v1/embeddings`` and the rerankers of Cohere, Jina and text-embeddings-inference do, and has
 ``/tokenize``, ``/health``, ``/metrics`` and a description of itself. Rows of concurrent requests go through the model
 together. Needs the extra ``serve`` (uvicorn).
+
+Stability: stable.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from wordpiece_bert.serve.exchange import Endpoint, logger
+from wordpiece_bert.serve.memory import Memory
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 from wordpiece_bert.serve.operations import Service
@@ -110,4 +111,6 @@ def create_app(
     if settings.opentelemetry:
         metrics.telemetry = Telemetry(metrics)
     served = Models(models, settings, model_settings or {}, metrics)
-    return App(Service(served, settings, metrics, int(time.time())))
+    memory = Memory(settings.inflight_bytes)
+    metrics.inflight_bytes.read(lambda: memory.used)
+    return App(Service(served, settings, metrics, int(time.time()), memory))

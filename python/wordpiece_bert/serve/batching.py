@@ -3,7 +3,9 @@
 A batch starts when it is full, or when the model is idle and as many requests wait as there were when the last batch
 ended, in it or in the queue: most clients send the next request when they have the answer. One that is alone waits for
 nobody, and several wait while requests go on coming, each within the fill deadline of the one before. While the model
-runs, rows collect. Waiting requests take turns, so that a long one does not hold up those behind it.
+runs, rows collect. Waiting requests take turns, so that a long one does not hold up those behind it. While there are
+short requests and long ones, a batch has only as many tokens of the long ones as take some milliseconds, and the short
+ones come first.
 """
 
 from __future__ import annotations
@@ -38,6 +40,10 @@ Results: TypeAlias = Any
 
 # A turn of a request is this share of a batch while others wait.
 _TURNS = 4
+# Seconds for which batches stay short after there was a long or a short request.
+_MIXED = 1.0
+# How many times as long a batch may be while there are requests of one kind only.
+_ALONE = 8
 # The weight of the last batch in the estimate of tokens per second.
 _LATEST = 0.2
 # An idle model waits for requests for at most this share of the time that the last batch took.
@@ -113,7 +119,9 @@ class Batcher:
         self._name = name
         self._jobs: deque[_Job] = deque()
         self._tokens = 0
-        self._rate = 0.0  # tokens per second
+        self._rate = 0.0  # tokens per second of the last full batches
+        self._short = self._long = -_MIXED  # when there was a request last that takes less, or more, than a short batch
+        self._without = 0  # batches since a long request was in one
         self._active = 1  # requests when the last batch ended, in it or in the queue: as many may come again
         self._ended = 0.0  # when it ended
         self._seconds = 0.0  # how long it took
@@ -138,20 +146,25 @@ class Batcher:
         Raises
         ------
         RequestError
-            With status 429: the queue is full.
+            With status 429: the queue is full, or what waits would take too long.
         """
         job = _Job(rows, lengths, key, asyncio.get_running_loop().create_future())
         if self._metrics.telemetry is not None:
             job.context = self._metrics.telemetry.current()
-        tokens = job.waiting_tokens
-        if self._tokens + tokens > self._settings.queue_tokens or len(self._jobs) >= self._settings.queue_requests:
-            seconds = self._tokens / self._rate if self._rate else 1.0
+        tokens, settings = job.waiting_tokens, self._settings
+        seconds = self._tokens / self._rate if self._rate else 1.0
+        is_long = bool(settings.max_wait and self._rate and seconds > settings.max_wait)
+        if is_long or self._tokens + tokens > settings.queue_tokens or len(self._jobs) >= settings.queue_requests:
             after = max(1, min(math.ceil(seconds), 600))
             message = f"the queue of {self._name} is full ({self._tokens} tokens wait); try again in {after} s"
             raise RequestError(429, message, code="queue_full", retry_after=after)
         if self._task is None or self._task.done():  # the event loop that ran it may have ended
             self._enough = asyncio.Event()
             self._task = asyncio.get_running_loop().create_task(self._work())
+        if tokens > self._short_batch:
+            self._long = job.arrived
+        else:
+            self._short = job.arrived
         self._jobs.append(job)
         self._tokens += tokens
         if len(self._jobs) == 1 or self._is_enough:  # other requests wake nobody
@@ -180,6 +193,7 @@ class Batcher:
             await self._fill()
             if not self._jobs:
                 continue
+            most = self._most_tokens
             jobs, parts = self._take()
             tokens = sum(job.ends[part.stop] - job.ends[part.start] for job, part in zip(jobs, parts, strict=True))
             self._tokens -= tokens
@@ -200,7 +214,8 @@ class Batcher:
                 self._record(self._metrics.telemetry, jobs, parts, start, self._ended)
             self._metrics.inference_seconds.observe(seconds, model=self._name)
             rate = tokens / max(seconds, 1e-6)
-            self._rate = rate if not self._rate else (1 - _LATEST) * self._rate + _LATEST * rate
+            if 2 * tokens >= most:  # of fewer, the time is that of a call
+                self._rate = rate if not self._rate else (1 - _LATEST) * self._rate + _LATEST * rate
             self._metrics.batch_tokens.observe(tokens, model=self._name)
             self._metrics.tokens.add(tokens, model=self._name)
             self._metrics.texts.add(len(results), model=self._name)
@@ -225,15 +240,52 @@ class Batcher:
     @property
     def _is_enough(self) -> bool:
         """Whether a batch is full, or has as many requests as may come."""
-        return len(self._jobs) >= self._active or self._tokens >= self._settings.batch_tokens
+        return len(self._jobs) >= self._active or self._tokens >= self._most_tokens
+
+    @property
+    def _most_tokens(self) -> int:
+        """The tokens of the next batch: fewer than the setting while short requests wait for long ones."""
+        is_mixed = perf_counter() - min(self._short, self._long) < _MIXED
+        most = self._short_batch
+        return most if is_mixed else min(self._settings.batch_tokens, _ALONE * most)
+
+    @property
+    def _short_batch(self) -> int:
+        """The tokens of a batch that takes no longer than the setting."""
+        most, seconds = self._settings.batch_tokens, self._settings.batch_seconds
+        return max(1, min(most, int(self._rate * seconds))) if self._rate and seconds else most
 
     def _take(self) -> tuple[list[_Job], list[Part]]:
-        """Take rows for a batch, in turns, from the requests with the key of the first."""
-        key, left = self._jobs[0].key, self._settings.batch_tokens
+        """Take rows for a batch, in turns, from the requests with the key of the first.
+
+        Short requests come before long ones, which have the times between them, and a share of each batch after
+        `_TURNS` without one.
+        """
+        key, most = self._jobs[0].key, self._settings.batch_tokens
         chosen = [job for job in self._jobs if job.key == key]
-        turn = max(left // min(len(chosen), _TURNS), 1)
+        limit = self._most_tokens
+        is_mixed = limit == self._short_batch
+        long = [job for job in chosen if job.ends[-1] > self._short_batch]
         jobs: list[_Job] = []
         parts: list[Part] = []
+        if is_mixed and len(long) < len(chosen):
+            self._add_turns([job for job in chosen if job.ends[-1] <= self._short_batch], most, jobs, parts)
+            if self._without < _TURNS:
+                long = []
+            chosen = long
+        self._add_turns(chosen, limit, jobs, parts)
+        self._without += 1
+        if long:
+            self._long, self._without = perf_counter(), 0
+        # Those that had a turn in this batch go behind those that had none.
+        served = set(jobs)
+        waiting = [job for job in self._jobs if job.taken < job.total]
+        self._jobs = deque(sorted(waiting, key=served.__contains__))
+        return jobs, parts
+
+    def _add_turns(self, chosen: list[_Job], left: int, jobs: list[_Job], parts: list[Part]) -> None:
+        """Take rows from requests in turns, of at most so many tokens, but at least one row."""
+        turn = max(left // min(max(len(chosen), 1), _TURNS), 1)
         while chosen and left > 0:
             for job in chosen:
                 if left <= 0:
@@ -243,11 +295,6 @@ class Batcher:
                 parts.append(part)
                 left -= job.ends[part.stop] - job.ends[part.start]
             chosen = [job for job in chosen if job.taken < job.total]
-        # Those that had a turn in this batch go behind those that had none.
-        served = set(jobs)
-        waiting = [job for job in self._jobs if job.taken < job.total]
-        self._jobs = deque(sorted(waiting, key=served.__contains__))
-        return jobs, parts
 
     def _fail(self, jobs: Sequence[_Job], error: Exception) -> None:
         for job in dict.fromkeys(jobs):

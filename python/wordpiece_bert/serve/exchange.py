@@ -16,6 +16,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.hosts import named_by
 from wordpiece_bert.serve.json_answers import encoded
+from wordpiece_bert.serve.memory import Held
 from wordpiece_bert.serve.operations import chosen
 from wordpiece_bert.serve.requests import parse_object, unpacked
 from wordpiece_bert.serve.routes import dialect_of
@@ -43,6 +44,8 @@ _NO_PATH = "-"
 # The methods that the log has, and what it has for others.
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"))
 _OTHER_METHOD = "_OTHER"
+# Answers of more bytes are sent in parts, each when the client has taken most of the one before.
+_SENT_AT_ONCE = 1 << 16
 # Packed bodies of more bytes are unpacked in a thread.
 _INLINE_BYTES = 1 << 14
 # Ids of requests that are passed on; others are replaced, since the log has them.
@@ -105,8 +108,16 @@ class Endpoint:
             status = 200
             await send(exchange.head(200, media_type, sum(map(len, parts))))
             begun = True
-            for left, part in zip(range(len(parts) - 1, -1, -1), parts, strict=True):
-                await send({"type": "http.response.body", "body": part, "more_body": left > 0})
+            parts.reverse()
+            while len(parts) > 1 or len(parts[0]) > _SENT_AT_ONCE:
+                size = len(parts[-1])
+                await send({"type": "http.response.body", "body": parts.pop(), "more_body": True})
+                # The next call, with the next part or none, waits until the client has taken most of this one.
+                if not parts:
+                    parts.append(b"")
+                await send({"type": "http.response.body", "body": b"", "more_body": True})
+                exchange.held.change(-size)
+            await send({"type": "http.response.body", "body": parts[0]})
         except RequestError as error:
             status = exchange.dialect.status(error)
             await _refuse(exchange, error, send)
@@ -126,6 +137,7 @@ class Endpoint:
             _log_error(self._path, error)
             await _refuse(exchange, RequestError(500, "internal error; see the server's log"), send)
         finally:
+            exchange.held.release()
             seconds = perf_counter() - start
             metrics = self._service.metrics
             metrics.requests.add(path=self._path, status=str(status))
@@ -155,8 +167,9 @@ class Endpoint:
             raise RequestError(405, f"this path is for {exchange.allowed}", code="method_not_allowed")
         if method != "POST":
             assert route.page is not None, "the path has no other methods"
-            content = route.page.content(self._service, exchange.parameter)
-            return [content.encode()], route.page.media_type
+            content = route.page.content(self._service, exchange.parameter).encode()
+            exchange.held.change(len(content))
+            return [content], route.page.media_type
         came_late = self._service.draining
         body = await self._body(exchange, receive)
         if came_late:  # only now: a connection that is closed before all is read is reset, and its answer lost
@@ -167,7 +180,16 @@ class Endpoint:
         operation = self._operation(route, values)
         exchange.dialect = operation.dialect
         fields = operation.read(values, self._settings)
-        return await encoded(await _unless_gone(receive, operation.answer(self._service, fields))), "application/json"
+        try:
+            async with asyncio.timeout(self._settings.request_timeout or None):
+                answer = await _unless_gone(receive, operation.answer(self._service, fields))
+                parts = await encoded(answer, exchange.held.change)
+        except TimeoutError:
+            seconds = self._settings.request_timeout
+            message = f"the request was not answered within {seconds:g} s; send it again, or divide it"
+            raise RequestError(503, message, code="request_timeout", retry_after=1) from None
+        exchange.held.change(-len(body))
+        return parts, "application/json"
 
     def _operation(self, route: Route, values: dict[str, Any]) -> Operation:
         if route.chooses is not None:
@@ -229,15 +251,18 @@ class Endpoint:
                     size += len(parts[-1])
                     if size > self._settings.max_bytes:
                         raise self._too_large
+                    exchange.held.change(len(parts[-1]))
         except TimeoutError:
             seconds = self._settings.receive_timeout
             raise RequestError(408, f"the body did not arrive within {seconds:g} s") from None
         body = b"".join(parts)
         if packing != b"gzip":
             return body
-        if size > _INLINE_BYTES:
-            return await asyncio.to_thread(unpacked, body, self._settings.max_bytes)
-        return unpacked(body, self._settings.max_bytes)
+        most = self._settings.max_bytes
+        exchange.held.change(most)
+        found = await asyncio.to_thread(unpacked, body, most) if size > _INLINE_BYTES else unpacked(body, most)
+        exchange.held.change(len(found) - most - size)
+        return found
 
 
 class _Exchange:
@@ -252,6 +277,8 @@ class _Exchange:
         #: The methods of the path, for a refusal.
         self.allowed = ""
         self._service = service
+        #: The bytes of its body and of its answer.
+        self.held = Held(service.memory)
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.header(b"x-request-id")
         #: The id of the request: its client's, or a new one.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -28,10 +28,10 @@ _ITEMS = 1024
 # Bytes that become base64 at once: a multiple of 3.
 _BYTES = 3 << 14
 # Bytes of a part of an answer.
-_PART = 1 << 20
+_PART = 1 << 18
 
 
-async def encoded(value: Any) -> list[bytes]:
+async def encoded(value: Any, hold: Callable[[int], object] = int) -> list[bytes]:
     """Return a value as JSON in parts, and let other requests go on meanwhile.
 
     Parameters
@@ -39,6 +39,8 @@ async def encoded(value: Any) -> list[bytes]:
     value
         What `json.dumps` takes; also, alone or in dicts, an iterator, which becomes a list whose items are made one by
         one, an array of numbers, which becomes lists, and a memoryview of bytes, which becomes base64.
+    hold : callable, optional
+        Called with the size of each part; what it raises ends the work.
     """
     parts: list[bytes] = []
     buffer = bytearray()
@@ -46,12 +48,14 @@ async def encoded(value: Any) -> list[bytes]:
     for piece in _pieces(value):
         buffer += piece.encode()
         if len(buffer) >= _PART:
+            hold(len(buffer))
             parts.append(bytes(buffer))
             buffer.clear()
         if perf_counter() > due:
             await asyncio.sleep(0)
             due = perf_counter() + _TURN
     if buffer:
+        hold(len(buffer))
         parts.append(bytes(buffer))
     return parts
 

@@ -127,6 +127,9 @@ class Metrics:
         self.queue_tokens = Gauge(f"{prefix}queue_tokens", "Tokens that wait for a model.")
         self.queue_requests = Gauge(f"{prefix}queue_requests", "Requests that wait for a model.")
         self.recent_bytes = Gauge(f"{prefix}recent_results_bytes", "Memory of the results that are kept.")
+        self.inflight_bytes = Gauge(
+            f"{prefix}inflight_bytes", "Bytes of bodies that arrive or are answered, and of answers not taken yet."
+        )
         self.seconds = Histogram(
             f"{prefix}request_duration_seconds", "Time from the headers of a request to its answer.", _SECONDS
         )

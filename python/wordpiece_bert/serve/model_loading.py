@@ -64,6 +64,7 @@ def load_model(
     threads: int | None = None,
     download: bool = False,
     calibrate: list[str] | None = None,
+    instructions: str | None = None,
 ) -> AnyModel:
     """Load a model as what its folder says it is.
 
@@ -83,7 +84,7 @@ def load_model(
         checked_choice("kind", kind, KINDS)
     folder = find_model(name, download=download)
     found = kind or _kind_of(folder)
-    options: dict[str, Any] = {"backend": backend, "dtype": dtype, "calibrate": calibrate}
+    options: dict[str, Any] = {"backend": backend, "dtype": dtype, "calibrate": calibrate, "instructions": instructions}
     if found == _CLASSIFIER:
         return _classifier(folder, name, threads=threads, **options)
     if found in _ENCODERS:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.errors import Dialect
     from wordpiece_bert.serve.fields import Field
+    from wordpiece_bert.serve.memory import Memory
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.models import Models
     from wordpiece_bert.serve.settings import ServerSettings
@@ -30,6 +31,8 @@ class Service:
     metrics: Metrics
     #: When the server began, in seconds since 1970.
     started: int
+    #: The bytes of the requests in it.
+    memory: Memory
     #: Whether the server ends, and so takes no more work.
     draining: bool = False
 

@@ -17,6 +17,9 @@ __all__ = ["limited"]
 # Bytes that the path and the headers of a request may have in all.
 _HEADER_BYTES = 1 << 16
 
+# Seconds in which a client that is one too many may read so.
+_LEAVING = 1.0
+
 _BAD_REQUEST = RequestError(400, "the request is not valid HTTP", code="invalid_http")
 _LARGE_HEADERS = RequestError(
     431,
@@ -100,14 +103,34 @@ class _HeaderLimit(_Protocol):  # type: ignore[misc]
         super().on_message_complete()
 
 
-class _HeaderTimeout(_Protocol):  # type: ignore[misc]
-    """Closes connections whose headers do not arrive in time.
+class _MostConnections(_Protocol):  # type: ignore[misc]
+    """Answers a connection with 503 where there are too many."""
 
-    uvicorn limits how long an idle connection is kept, but not how long the headers of a request may take.
+    most_connections: int
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            self.refusal = RequestError(
+                503,
+                f"the server has {self.most_connections} open connections, its limit; try again in 1 s",
+                code="too_many_connections",
+            )
+            self.send_400_response("")
+            self.connections.discard(self)
+            self.loop.call_later(_LEAVING, self.transport.abort)
+
+
+class _Timeouts(_Protocol):  # type: ignore[misc]
+    """Ends connections whose headers, or whose clients' reading, take too long.
+
+    uvicorn limits how long an idle connection is kept, but not how long the headers of a request may take, nor how long
+    a client may leave an answer in the buffer.
     """
 
     seconds: float
     _headers_due: Any = None
+    _reading_due: Any = None
     _last_used = 0.0
 
     @property
@@ -135,12 +158,26 @@ class _HeaderTimeout(_Protocol):  # type: ignore[misc]
         elif self._headers_due is None:
             self._headers_due = self.loop.call_later(self.seconds, self._check_headers)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reading_due = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reading_due is not None:
+            self._reading_due.cancel()
+            self._reading_due = None
+
     def on_response_complete(self) -> None:
         self._last_used = self.loop.time()
         super().on_response_complete()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_reading()
         super().connection_lost(error)
 
     def _stop_waiting(self) -> None:
@@ -222,5 +259,6 @@ def limited(protocol: Any, settings: ServerSettings) -> Any:
     """
     # Of the two protocols, h11 limits headers itself, to as many bytes.
     limit = (_HeaderLimit,) if hasattr(protocol, "on_header") else ()
-    parts = (_LingeringClose, *limit, _HeaderTimeout, _JsonRefusals, protocol)
-    return type("LimitedProtocol", parts, {"seconds": settings.receive_timeout})
+    parts = (_LingeringClose, *limit, _Timeouts, _MostConnections, _JsonRefusals, protocol)
+    limits = {"seconds": settings.receive_timeout, "most_connections": settings.max_connections}
+    return type("LimitedProtocol", parts, limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
@@ -23,6 +23,9 @@ LIMITS = Parameters(
     """
     batch_tokens : int, default 4096
         Tokens that go through a model together.
+    batch_seconds : float, default 0.008
+        Seconds that the rows of long requests in a batch may take while there are, or were in the last second, requests
+        that take less, so that these do not wait for more; a row is not divided. 0 for no such limit.
     fill_deadline : float, default 0.002
         Seconds that an idle model waits for the next request, while fewer wait than its last batch and the queue had
         when the batch ended; in all at most half as long as that batch took.
@@ -32,6 +35,12 @@ LIMITS = Parameters(
         Requests that may wait for a model before others get 429.
     result_cache_bytes : int, default 33554432
         Memory of each model for results of recent texts and pairs, which are answered without the model; 0 for none.
+    max_wait : float, default 10.0
+        Seconds of work that may wait for a model before requests get 429, by the speed of its last full batches; 0 for
+        no such limit.
+    request_timeout : float, default 60.0
+        Seconds that a request may take from when it has arrived; then it is answered with 503, and what waits of it is
+        not computed. 0 for no such limit.
     max_items : int, default 2048
         Texts in a request, or documents to rank.
     max_tokens : int, default 131072
@@ -39,8 +48,14 @@ LIMITS = Parameters(
         texts.
     max_bytes : int, default 8388608
         Bytes in the body of a request.
+    inflight_bytes : int, default 268435456
+        Bytes in all of the bodies that arrive or are answered, and of the answers that clients have not taken yet;
+        beyond, requests get 503.
+    max_connections : int, default 1024
+        Open connections; beyond, a new one gets 503 and is closed.
     receive_timeout : float, default 30.0
-        Seconds for a request to arrive, its headers first and then its body.
+        Seconds for a request to arrive, its headers first and then its body; and for a client to take a part of its
+        answer, 256 kB, or its connection ends.
     drain_timeout : float, default 25.0
         Seconds that requests have to finish after SIGTERM.
     truncation : {"report", "error"}, default "report"
@@ -84,13 +99,18 @@ class ServerSettings:
     """
 
     batch_tokens: int = 4096
+    batch_seconds: float = 0.008
     fill_deadline: float = 0.002
     queue_tokens: int = 524_288
     queue_requests: int = 1024
     result_cache_bytes: int = 32 << 20
+    max_wait: float = 10.0
+    request_timeout: float = 60.0
     max_items: int = 2048
     max_tokens: int = 131_072
     max_bytes: int = 8 << 20
+    inflight_bytes: int = 256 << 20
+    max_connections: int = 1024
     receive_timeout: float = 30.0
     drain_timeout: float = 25.0
     truncation: Literal["report", "error"] = "report"
@@ -103,13 +123,13 @@ class ServerSettings:
     allowed_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("batch_tokens", "queue_tokens", "queue_requests", "max_items", "max_tokens", "max_bytes"):
-            whole_number(name, getattr(self, name), 1)
-        whole_number("result_cache_bytes", self.result_cache_bytes, 0)
-        for name in ("fill_deadline", "receive_timeout", "drain_timeout"):
-            value = getattr(self, name)
-            number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
-            if not 0 <= number < math.inf:
+        for setting in fields(self):
+            name, value = setting.name, getattr(self, setting.name)
+            if setting.type == "int":
+                whole_number(name, value, 0 if name == "result_cache_bytes" else 1)
+            elif setting.type != "float":
+                continue
+            elif isinstance(value, bool) or not (isinstance(value, numbers.Real) and 0 <= float(value) < math.inf):
                 raise InputError(f"{name} must be a number of seconds, 0 or more, not {value!r}")
         for name in ("prompt", "prompt_name"):
             value = getattr(self, name)
@@ -122,6 +142,11 @@ class ServerSettings:
             raise InputError(
                 f"max_tokens is {self.max_tokens} and queue_tokens {self.queue_tokens}: a request of max_tokens would "
                 "never fit the queue; make queue_tokens larger"
+            )
+        if self.max_bytes > self.inflight_bytes:
+            raise InputError(
+                f"max_bytes is {self.max_bytes} and inflight_bytes {self.inflight_bytes}: a request of max_bytes would "
+                "never be taken; make inflight_bytes larger"
             )
         keys = tuple(checked_strings("api_keys", self.api_keys))
         if not all(key and key.isascii() and key.isprintable() and key == key.strip() for key in keys):

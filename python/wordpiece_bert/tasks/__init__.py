@@ -2,6 +2,8 @@
 
 `load` returns a model with its tokenizer; every task accepts that pair, or the name or folder of a model. Results have
 the form of transformers' pipelines, and their attribute ``truncated`` is whether the text was truncated.
+
+Stability: provisional.
 """
 
 from wordpiece_bert._internal.answers import Answer, Answers

@@ -82,6 +82,7 @@ def load(
     new_head: int | None = None,
     calibrate: Sequence[str] | None = None,
     word_splitter: WordSplitter | None = None,
+    instructions: str | None = None,
 ) -> Loaded:
     """Load a model, as the class that its folder names, and its tokenizer.
 
@@ -102,7 +103,9 @@ def load(
     >>> [found[0]["label"] for found in classify(reviews, ["A wonderful film!", "The story was dull."])]
     ['positive', 'negative']
     """
-    loading = Loading(backend, dtype, revision, download, check_finite, new_head, calibrate, word_splitter)
+    loading = Loading(
+        backend, dtype, revision, download, check_finite, new_head, calibrate, word_splitter, instructions
+    )
     folder = loading.find(name)
     tokenizer = tokenizer_of(folder, word_splitter=word_splitter)  # before the weights, which take longer to read
     return Loaded(load_any(folder, loading), tokenizer)

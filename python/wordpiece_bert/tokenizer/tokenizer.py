@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from wordpiece_bert import _core
 from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
@@ -330,6 +331,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         folder = find_model(name, revision=revision, download=download)
         check_splitter(word_splitter)
         loaded = load_folder(folder, split_words=word_splitter is not None)
+        tell("loaded a tokenizer from %s", folder)
         tokenizer = cls._load(folder, loaded)
         if word_splitter is not None:
             assert loaded.vocab is not None

@@ -1,4 +1,7 @@
-"""Vocabulary training: word counts, three training algorithms, reports, and extended embeddings."""
+"""Vocabulary training: word counts, three training algorithms, reports, and extended embeddings.
+
+Stability: provisional.
+"""
 
 from wordpiece_bert._internal.lazy import lazy_names
 

@@ -90,7 +90,12 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
     }
     config = type(any_model.config).from_dict(any_model.config.to_dict() | {"vocab_size": len(vocab)})
     extended = type(any_model)(
-        config, weights, backend=any_model.backend, dtype=any_model.dtype, source=any_model.source
+        config,
+        weights,
+        backend=any_model.backend,
+        dtype=any_model.dtype,
+        instructions=any_model.instructions,
+        source=any_model.source,
     )
     return extended
 

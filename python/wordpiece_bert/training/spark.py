@@ -1,6 +1,8 @@
 """Counting words on Spark: each task counts its partition, Spark adds the counts up, the driver gets those kept.
 
 Needs pyspark (``pip install 'wordpiece-bert[spark]'``) on the driver, and this package and pyarrow on every worker.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

@@ -124,6 +124,7 @@ def contents_of(encoder: Encoder, prompt: str, *, normalize: bool | None) -> Fin
         dimension=encoder.dimension,
         texts=None,
         count=None,
+        instructions=encoder.engine.instructions,
         numerics=VECTORS[encoder.engine.dtype],
         ids=IDS,
     )

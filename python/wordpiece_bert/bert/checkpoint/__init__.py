@@ -3,6 +3,8 @@
 `find_weights` chooses the file, `read_tensors` reads it, and `resolve` finds a model's weights among its tensors.
 Models open a file with `files.open_tensors`, and read each tensor when they need it. `write_safetensors` writes
 tensors; `non_finite` counts NaN and infinities.
+
+Stability: provisional.
 """
 
 from wordpiece_bert.bert.checkpoint.files import find_weights, non_finite, read_tensors

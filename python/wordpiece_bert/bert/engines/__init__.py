@@ -35,7 +35,7 @@ _ENGINES: Mapping[str, Mapping[str, Engine]] = {
 }
 
 
-def get_engine(name: str, dtype: str) -> Engine:
+def get_engine(name: str, dtype: str, instructions: str | None = None) -> Engine:
     """Return an engine by name and dtype.
 
     Parameters
@@ -44,11 +44,13 @@ def get_engine(name: str, dtype: str) -> Engine:
         ``"rust"`` or ``"numpy"``.
     dtype : str
         One of its `DTYPES`, or ``"auto"``.
+    instructions : str, optional
+        The instruction set of the Rust engine; None for the default.
 
     Raises
     ------
     ConfigError, InputError
         As for `choose_dtype`.
     """
-    chosen = choose_dtype(name, dtype)
-    return _ENGINES[name][chosen]
+    chosen = choose_dtype(name, dtype, instructions)
+    return _ENGINES[name][chosen] if instructions is None else RustEngine(chosen, instructions)

@@ -62,7 +62,7 @@ class EngineInfo:
         return f"{self.dtype} by {self.instructions} on {self.cpu}{threads}: {self.reason}"
 
 
-def choose_dtype(backend: str, dtype: str) -> str:
+def choose_dtype(backend: str, dtype: str, instructions: str | None = None) -> str:
     """Return the dtype that an engine computes in.
 
     Parameters
@@ -73,19 +73,27 @@ def choose_dtype(backend: str, dtype: str) -> str:
         One of the engine's `DTYPES`, which is returned; or ``"auto"`` for the fastest that keeps a cosine of 0.9999 to
         float32: bfloat16 where this CPU multiplies it faster than float32, else float32. The rule depends on the CPU
         alone and measures nothing.
+    instructions : str, optional
+        The instruction set that is asked for, which decides in place of the best of the CPU.
 
     Raises
     ------
     ConfigError
         The engine does not compute in this dtype, but another engine does.
     InputError
-        There is no engine, or no dtype, of this name.
+        There is no engine, dtype or instruction set of this name, or the engine is NumPy, which has no choice of them.
     """
     offered = DTYPES.get(str(backend))  # anything may be given, a list too
     if offered is None:
         raise InputError(f"backend must be one of {', '.join(map(repr, DTYPES))}, not {backend!r}")
+    if instructions is not None:
+        if backend != "rust" or not isinstance(instructions, str):
+            raise InputError(
+                f"instructions must be the name of an instruction set, for backend='rust', not {instructions!r:.80}"
+            )
+        _core.describe_products("float32", instructions)
     if dtype == AUTO:
-        faster = (name for name in _ACCURATE if name in offered and _core.describe_products(name)[2])
+        faster = (name for name in _ACCURATE if name in offered and _core.describe_products(name, instructions)[2])
         return next(faster, offered[0])
     if dtype not in offered:
         known = ", ".join(map(repr, (*offered, AUTO)))

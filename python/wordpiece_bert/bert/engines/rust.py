@@ -90,7 +90,8 @@ class RustEncoder:
         unpacked = loaded_all({name: weight for name, weight in weights.items() if name not in packer.packed})
         #: All weights, by BERT's names.
         self.weights: dict[str, AnyArray | PackedLayerWeight] = unpacked | packer.packed
-        self._build(instruction_set)
+        self._instruction_set = instruction_set
+        self._build()
 
     def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
         """Pack the layers one after the other; those that are quantized here after a run over rows in float32."""
@@ -114,16 +115,16 @@ class RustEncoder:
         #: The packed dense layers by name.
         self._dense = packer.dense
 
-    def _build(self, instruction_set: str | None) -> None:
+    def _build(self) -> None:
         """Create the kernels' encoder, which borrows the packed layers and the other weights."""
-        self._kernels = build_kernels(self._plan, self.weights, self._dense, self._config, instruction_set)
+        self._kernels = build_kernels(self._plan, self.weights, self._dense, self._config, self._instruction_set)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kernels"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._build(None)
+        self._build()
 
     def forward(
         self,
@@ -202,13 +203,14 @@ class RustDense:
     For a decoder of the vocabulary, a packed copy of which would need the memory of the word table again.
     """
 
-    def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
-        self._weight, self._bias = weight, bias
+    def __init__(self, weight: AnyArray, bias: AnyArray, instruction_set: str | None = None) -> None:
+        self._weight, self._bias, self._instruction_set = weight, bias, instruction_set
 
     def __call__(self, x: Array) -> Array:
         """[..., in] -> [..., out]."""
         rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
-        y = _core.dense(rows, np.ascontiguousarray(self._weight), np.ascontiguousarray(self._bias), "identity")
+        weight, bias = np.ascontiguousarray(self._weight), np.ascontiguousarray(self._bias)
+        y = _core.dense(rows, weight, bias, "identity", instruction_set=self._instruction_set)
         return y.reshape(*x.shape[:-1], len(self._weight))
 
 
@@ -247,32 +249,32 @@ class PackedRustDense:
 class RustEngine:
     """The kernels in Rust, with `threads` threads of a call or the number from `wordpiece_bert.set_num_threads`."""
 
-    def __init__(self, dtype: str = "float32") -> None:
-        self._dtype = dtype
+    def __init__(self, dtype: str = "float32", instruction_set: str | None = None) -> None:
+        self._dtype, self._set = dtype, instruction_set
 
     def prepare(
         self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
     ) -> RustEncoder:
         """Return an encoder over these weights, packed."""
-        return RustEncoder(config, weights, dtype=self._dtype, calibration=calibration)
+        return RustEncoder(config, weights, self._set, self._dtype, calibration)
 
     def dense(self, weight: AnyArray, bias: AnyArray) -> PackedRustDense:
         """Return a dense layer in float32, whichever the dtype: the layers of heads are a small part of the work."""
-        return PackedRustDense(weight, bias, "float32")
+        return PackedRustDense(weight, bias, "float32", self._set)
 
     def decoder(self, weight: AnyArray, bias: AnyArray) -> RustDense | PackedRustDense:
         """Return a dense layer over the vocabulary: packed in bfloat16 if that is faster, or in int8, else unpacked."""
-        if self._dtype == "int8" or (self._dtype == "bfloat16" and _core.describe_products("bfloat16")[2]):
-            return PackedRustDense(weight, bias, self._dtype)
-        return RustDense(weight, bias)
+        if self._dtype == "int8" or (self._dtype == "bfloat16" and _core.describe_products("bfloat16", self._set)[2]):
+            return PackedRustDense(weight, bias, self._dtype, self._set)
+        return RustDense(weight, bias, self._set)
 
     def vocabulary_head(self, layers: HeadLayers) -> RustVocabularyHead:
         """Return a masked-language head that pools its logits, packed."""
-        return RustVocabularyHead(layers, self._dtype)
+        return RustVocabularyHead(layers, self._dtype, self._set)
 
     def linear(self, x: Array, weight: Array, bias: Array) -> Array:
         """x·Wᵀ + b, as `functional.linear`."""
-        return RustDense(weight, bias)(x)
+        return RustDense(weight, bias, self._set)(x)
 
 
 class _Layout(NamedTuple):

@@ -119,6 +119,7 @@ class HeadModel(Model):
             dtype=self._requested_dtype,
             source=self.source,
             calibrate=self._calibration,
+            instructions=self.instructions,
         )
         prefix = prefix_of(self._base_model_class)
         base = weights_of(self.base_model)

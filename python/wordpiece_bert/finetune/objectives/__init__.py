@@ -3,6 +3,8 @@
 The class of an entry has the computation: a `TableObjective` for fine-tuning on labelled tables (``wordpiece-bert
 finetune --task``), or an `ExamplesObjective` for pre-training on folders of examples (``wordpiece-bert pretrain
 --objective``). Modules are imported when one of their classes is needed.
+
+Stability: provisional.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ def fingerprint_of(
         dimension=encoder.dimension,
         texts=None if texts is None else texts.hexdigest(),
         count=None if texts is None else texts.count,
+        instructions=encoder.engine.instructions,
         numerics=VECTORS[dtype],
         ids=IDS,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from wordpiece_bert._internal.checks import thread_count, whole_number
+from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.progress import Progress, notify
 from wordpiece_bert._internal.texts import check_texts
@@ -49,6 +50,7 @@ _NOT_OF_TABLES: dict[str, tuple[object, ...]] = {
     "dtype": ("float32", "auto"),
     "calibrate": (None,),
     "word_splitter": (None,),
+    "instructions": (None,),
 }
 
 
@@ -68,7 +70,9 @@ def load_table(found: Path, loading: Loading, settings: Settings, threads: int |
                 f"of its table in float32, not {value!r:.80}"
             )
     parts = read_static_folder(found)
-    return TableBody(parts._replace(folder=settings.of(parts.folder)), threads)
+    body = TableBody(parts._replace(folder=settings.of(parts.folder)), threads)
+    tell("loaded a static model from %s: %s", found, body.engine)
+    return body
 
 
 class TableBody:

@@ -74,7 +74,7 @@ class TransformerBody:
         self.tokenizer = tokenizer
         self.folder = folder
         self.threads = thread_count(threads)
-        engine = get_engine(model.backend, model.dtype)
+        engine = get_engine(model.backend, model.dtype, model.instructions)
         self._modules = [
             replace(module, linear=engine.linear) if isinstance(module, Dense) else module for module in folder.modules
         ]

@@ -107,9 +107,15 @@ class M3Encoder(Encoder):
         revision: str | None = None,
         download: bool = False,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
         word_splitter: WordSplitter | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, calibrate=calibrate, word_splitter=word_splitter)
+        loading = Loading(
+            *(backend, dtype, revision, download),
+            calibrate=calibrate,
+            word_splitter=word_splitter,
+            instructions=instructions,
+        )
         check_device(device)
         folder = loading.find(model)
         self._folder = _Folder()
@@ -117,7 +123,7 @@ class M3Encoder(Encoder):
         # The tokenizer comes before the weights, which take longer to read.
         self._tokenizer = model_tokenizer(folder, lowercase=False, word_splitter=word_splitter)
         self._model = load_base(folder, loading)
-        engine = get_engine(self._model.backend, self._model.dtype)
+        engine = get_engine(self._model.backend, self._model.dtype, self._model.instructions)
         self._heads = read_heads(folder, self._model.config.hidden_size, engine.linear)
         longest_row = self._model.config.longest_row
         if max_seq_length is None:

@@ -104,12 +104,18 @@ class MultiVectorEncoder(VectorEncoder):
         revision: str | None = None,
         download: bool = False,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
         word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
         similarity_fn_name: str | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, calibrate=calibrate, word_splitter=word_splitter)
+        loading = Loading(
+            *(backend, dtype, revision, download),
+            calibrate=calibrate,
+            word_splitter=word_splitter,
+            instructions=instructions,
+        )
         settings = Settings(prompts, default_prompt_name, similarity_fn_name)
         check_device(device)
         found = loading.find(model)
@@ -119,7 +125,7 @@ class MultiVectorEncoder(VectorEncoder):
         self._tokenizer = marked_tokenizer(folder, word_splitter)  # before the weights, which take longer to read
         self._model, projection = load_encoder(folder, loading)
         check_token_types(self._tokenizer, folder.transformer)
-        engine = get_engine(self._model.backend, self._model.dtype)
+        engine = get_engine(self._model.backend, self._model.dtype, self._model.instructions)
         modules = (*projection, *folder.modules)
         self._modules = [replace(m, linear=engine.linear) if isinstance(m, Dense) else m for m in modules]
         widths = [len(module.weight) for module in modules if isinstance(module, Dense)]

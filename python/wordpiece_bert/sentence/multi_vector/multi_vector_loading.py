@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.log import tell
 from wordpiece_bert.bert.auto import base_class, load_base
 from wordpiece_bert.bert.checkpoint import find_weights
 from wordpiece_bert.bert.checkpoint.files import open_tensors
@@ -47,7 +48,7 @@ def load_encoder(folder: MultiVectorFolder, loading: Loading) -> tuple[BertModel
     assert issubclass(base, BertModel)
     config = base.config_class.from_folder(home)
     file = find_weights(home)
-    chosen = choose_dtype(loading.backend, loading.dtype)
+    chosen = choose_dtype(loading.backend, loading.dtype, loading.instructions)
     rows = loading.calibration_rows(home, config) if chosen == "int8" else None
     with open_tensors(file) as tensors:
         weight = tensors.pop("linear.weight", None)
@@ -59,7 +60,15 @@ def load_encoder(folder: MultiVectorFolder, loading: Loading) -> tuple[BertModel
         matrix = np.ascontiguousarray(widen(loaded(weight)))
         projection = Dense(matrix, np.zeros(len(matrix), np.float32), identity)
         weights = joined_tensors(tensors, str(file))
-        model = base(config, weights, backend=loading.backend, dtype=loading.dtype, source=str(file), calibrate=rows)
+        model = base(
+            *(config, weights),
+            backend=loading.backend,
+            dtype=loading.dtype,
+            source=str(file),
+            calibrate=rows,
+            instructions=loading.instructions,
+        )
+    tell("loaded %s and its projection from %s: %s", base.__name__, file, model.engine)
     return model, (projection,)
 
 

@@ -96,12 +96,18 @@ class SparseEncoder(VectorEncoder):
         revision: str | None = None,
         download: bool = False,
         calibrate: Sequence[str] | None = None,
+        instructions: str | None = None,
         word_splitter: WordSplitter | None = None,
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
         similarity_fn_name: str | None = None,
     ) -> None:
-        loading = Loading(backend, dtype, revision, download, calibrate=calibrate, word_splitter=word_splitter)
+        loading = Loading(
+            *(backend, dtype, revision, download),
+            calibrate=calibrate,
+            word_splitter=word_splitter,
+            instructions=instructions,
+        )
         settings = Settings(prompts, default_prompt_name, similarity_fn_name)
         check_device(device)
         folder = loading.find(model)

@@ -43,6 +43,8 @@ _PARTS = {
     "modules": "the modules after the encoder, such as the pooling",
     "tokenizer": "the tokenizer",
 }
+# The fields that older records lack, which then have their defaults.
+_ADDED = ("instructions", "numerics", "ids")
 _VERSIONS = {"numerics": "vectors in {}", "ids": "the tokenizer's ids"}
 
 
@@ -71,6 +73,8 @@ class Fingerprint:
     vectors: str = ""
     #: The version of this package, which is not compared.
     library: str = _core.__version__
+    #: The instructions that multiplied, on which the last bits depend; recorded, and not compared.
+    instructions: str = ""
     #: The versions of the vectors of this dtype, and of the tokenizer's ids; a record without them has the first.
     numerics: int = 1
     ids: int = 1
@@ -107,7 +111,7 @@ class Fingerprint:
             refuse(f"has the version {version}, not {VERSION}: it was written by another version of wordpiece-bert")
         found: dict[str, Any] = {}
         for field in fields(cls):
-            value = content.get(field.name, 1 if field.name in _VERSIONS else None)
+            value = content.get(field.name, field.default if field.name in _ADDED else None)
             kinds = _KINDS[str(field.type)]
             if type(value) not in kinds or (isinstance(value, dict) and not set(map(type, value.values())) <= {str}):
                 refuse(f"is malformed: {field.name} is {quoted(value)}")
@@ -142,7 +146,9 @@ class Fingerprint:
 
     def key(self) -> str:
         """Return a digest of everything that is compared, for the name of a file."""
-        compared = {name: value for name, value in asdict(self).items() if name not in ("vectors", "library")}
+        compared = {
+            name: value for name, value in asdict(self).items() if name not in ("vectors", "library", "instructions")
+        }
         return hashlib.sha256(json.dumps([VERSION, compared], sort_keys=True).encode()).hexdigest()[:32]
 
 

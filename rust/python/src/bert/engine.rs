@@ -1,5 +1,8 @@
 //! Which instructions compute in a number type, for `wordpiece_bert.bert.engines.choice`.
 
+use std::env;
+use std::sync::OnceLock;
+
 use pyo3::prelude::*;
 use wordpiece_kernels::InstructionSet;
 use wordpiece_kernels::arch::TileUnit;
@@ -66,12 +69,40 @@ pub fn kernel_instruction_sets() -> Vec<&'static str> {
     names
 }
 
-/// Returns the instruction set of this name and the tile registers that it computes with; without a name, the best ones.
+/// The variable that says with which instructions models compute where a call does not.
+const VARIABLE: &str = "WORDPIECE_BERT_INSTRUCTION_SET";
+
+/// The instruction set that the environment had when the module was imported.
+static CHOSEN: OnceLock<Option<String>> = OnceLock::new();
+
+/// Reads the variable of the environment, while the module is imported.
+///
+/// # Errors
+///
+/// InputError if this CPU has no such instruction set.
+pub fn read_environment() -> PyResult<()> {
+    let given = env::var_os(VARIABLE).map(|value| value.to_string_lossy().trim().to_string());
+    let given = given.filter(|value| !value.is_empty());
+    if let Some(name) = &given
+        && kernels_for(Some(name)).is_err()
+    {
+        return Err(error::input(format!(
+            "the environment variable {VARIABLE} must be one of {}, which this CPU has, not {name:?}: correct or unset it",
+            kernel_instruction_sets().join(", ")
+        )));
+    }
+    CHOSEN.get_or_init(|| given);
+    Ok(())
+}
+
+/// Returns the instruction set of this name and the tile registers that it computes with; without a name, of the
+/// environment, or else the best of this CPU.
 ///
 /// # Errors
 ///
 /// InputError if this CPU does not have it.
 pub fn kernels_for(name: Option<&str>) -> PyResult<(InstructionSet, Option<TileUnit>)> {
+    let name = name.or_else(|| CHOSEN.get().and_then(Option::as_deref));
     let best = InstructionSet::detect();
     match (name, TileUnit::of(best)) {
         (None, tiles) => Ok((best, tiles)),
