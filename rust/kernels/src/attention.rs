@@ -241,144 +241,49 @@ struct AttentionHead<'a, 'o> {
     length: usize,
 }
 
+/// Some queries of a head, and the keys that one of them sees.
+struct QueryTile {
+    /// The rows of the queries.
+    rows: Range<usize>,
+    /// The panels of 32 keys.
+    panels: Range<usize>,
+    /// The keys in these panels.
+    keys: Range<usize>,
+}
+
 impl Kernel for AttentionHead<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(mut self, simd: S) {
         const { assert!(S::TILE_ROWS <= MAX_TILE_ROWS) };
-        let AttentionInputs { size, positions, window, relative_bias, relative_scores, bfloat16, .. } = self.inputs;
+        let AttentionInputs { positions, window, bfloat16, .. } = self.inputs;
         let keys = self.k.len();
-        let key_panels = panels(keys);
-        let AttentionScratch { keys: transposed, scores, pairs, relative } = self.scratch;
-        let mut products = None;
+        let visible = VisibleKeys { window, positions, keys };
         let tile_rows = if bfloat16 { PairProducts::most_rows::<S>(self.unit) } else { S::TILE_ROWS };
-        if bfloat16 {
-            pairs.pack(simd, self.k, self.v, size);
-        } else {
-            Transpose { from: self.k, columns: size, to: transposed }.run(simd);
-        }
-        scores.resize((key_panels * tile_rows).max(scores.len()), Row::ZERO);
-        let scale = 1.0 / ((size * relative_scores.map_or(1, |relative| relative.count)) as f32).sqrt();
-        // Not in a closure, whose code would not have the instructions of `S`.
-        let mut relative_terms = None;
-        if let Some(scores) = relative_scores {
-            let mut by = if bfloat16 { Some(PairProducts::new(self.unit)) } else { None };
-            let (of_head, keys, pairs) =
-                ((self.head, size), &positions[..keys], by.as_mut().map(|by| (&mut *pairs, by)));
-            relative_terms =
-                HeadScores::new(simd, scores, of_head, positions, keys, transposed, pairs, tile_rows, relative);
-        }
+        let terms = self.prepare(simd, tile_rows);
+        let mut products = None;
         for rows in tiles(self.q.len(), tile_rows) {
             if rows.start % ROWS_PER_CHECKPOINT < rows.len() {
                 // It may call a signal handler of Python, which may use the tile registers of this thread.
                 products = None;
                 checkpoint();
             }
-            let n = rows.len();
-            let visible = window.map(|window| VisibleKeys::new(&positions[..keys], &positions[rows.clone()], window));
-            let seen = visible.as_ref().map_or(0..key_panels, |visible| visible.panels.clone());
-            if seen.is_empty() {
-                for out in self.out.iter_mut() {
-                    out[rows.clone()].fill(Row::ZERO);
-                }
+            let panels = visible.panels(rows.clone());
+            if panels.is_empty() {
+                self.out.iter_mut().for_each(|out| out[rows.clone()].fill(Row::ZERO));
                 continue;
             }
-            // The keys in these panels.
-            let seen_keys = seen.start * PANEL..keys.min(seen.end * PANEL);
-            let scores = &mut scores[..seen.len() * n];
-            let q = self.q.rows(rows.clone());
-            if bfloat16 {
-                let products = products.get_or_insert_with(|| PairProducts::new(self.unit));
-                pairs.scores(simd, products, q, size, seen.clone(), scores.chunks_mut(n));
-            } else {
-                let seen = &transposed[seen.start * size..seen.end * size];
-                for (b, out) in seen.chunks(size).zip(scores.chunks_mut(n)) {
-                    simd.run_tile(Tile::new(q, b, out));
-                }
+            if bfloat16 && products.is_none() {
+                products = Some(PairProducts::new(self.unit));
             }
-            if let Some(terms) = &relative_terms {
-                let pairs = products.as_mut().map(|products| (&mut *pairs, products));
-                terms.add(simd, (q, &positions[rows.clone()]), pairs, relative, scores, (n, 0..n));
-            }
-            let scale = match relative_bias {
-                None => scale,
-                Some(ScoreBias::Slopes(slopes)) => {
-                    let slope = slopes[self.head];
-                    for (i, query) in rows.clone().enumerate() {
-                        let query = positions[query];
-                        let bias = |key: u32| key.abs_diff(query) as f32 * -slope;
-                        scale_and_add_bias(simd, scores, n, i, scale, &positions[seen_keys.clone()], bias);
-                    }
-                    1.0
-                }
-                Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
-                    let of_head = &bias[self.head * (2 * max_distance + 1)..][..2 * max_distance + 1];
-                    for (i, query) in rows.clone().enumerate() {
-                        // The bias of a key at position 0; the biases of the other positions follow it.
-                        let of_query = &of_head[max_distance - positions[query] as usize..];
-                        let bias = |key: u32| of_query[key as usize];
-                        scale_and_add_bias(simd, scores, n, i, scale, &positions[seen_keys.clone()], bias);
-                    }
-                    1.0
-                }
-            };
-            let mut factors = [0.0; MAX_PAIR_ROWS];
-            match &visible {
-                None => softmax(simd, scores, n, keys, scale, &mut factors),
-                Some(visible) => {
-                    for (i, factor) in factors.iter_mut().enumerate().take(n) {
-                        let (from, to) = visible.of_rows[i];
-                        let columns = from.saturating_sub(seen_keys.start)..to.saturating_sub(seen_keys.start);
-                        *factor = softmax_within(simd, scores, n, i, columns, scale);
-                    }
-                }
-            }
-            if let Some(weights) = self.weights.as_deref_mut() {
-                for (i, query) in rows.clone().enumerate() {
-                    let to = &mut weights[positions[query] as usize * self.length..][..self.length];
-                    for (key, position) in positions[seen_keys.clone()].iter().enumerate() {
-                        to[*position as usize] = scores[key / PANEL * n + i].0[key % PANEL] * factors[i];
-                    }
-                }
-            }
-            let scores = View::new(scores, n);
-            let mut part = [Row::ZERO; MAX_PAIR_ROWS];
-            // Blocks as large as the tile's, so that keys that are not seen change no bit.
-            let panels_of_block = match (&visible, &products) {
-                (None, _) => key_panels,
-                (Some(_), None) => BLOCK_PANELS,
-                (Some(_), Some(_)) => PAIR_BLOCK_PANELS,
-            };
-            for block in blocks(seen.clone(), panels_of_block) {
-                // The sums of the first block are written, and the sums of the others are added to them.
-                let is_first = block.start == seen.start;
-                let of_block = scores.panels(block.start - seen.start..block.end - seen.start);
-                let of_keys = block.start * PANEL..keys.min(block.end * PANEL);
-                if let Some(products) = &mut products {
-                    pairs.round_numerators(simd, products, of_block, of_keys.len());
-                }
-                for (p, out) in self.out.iter_mut().enumerate() {
-                    let out = &mut out[rows.clone()];
-                    let Some(products) = &mut products else {
-                        let b = &self.v.panel(p)[of_keys.clone()];
-                        simd.run_tile(Tile { a: of_block, b, ahead: Ahead::NOTHING, is_first, out });
-                        continue;
-                    };
-                    let to = if is_first { &mut *out } else { &mut part[..n] };
-                    pairs.context(simd, products, p, key_panels, block.clone(), to);
-                    if !is_first {
-                        for (row, part) in out.iter_mut().zip(&part) {
-                            for at in (0..PANEL).step_by(S::LANES) {
-                                simd.store(row, at, simd.add(simd.load(row, at), simd.load(part, at)));
-                            }
-                        }
-                    }
-                }
-            }
+            let tile = QueryTile { rows, keys: panels.start * PANEL..keys.min(panels.end * PANEL), panels };
+            self.multiply_keys(simd, &tile, terms.as_ref(), products.as_mut());
+            let factors = self.softmax(simd, &tile, &visible);
+            self.write_weights(&tile, &factors);
+            self.sum_values(simd, &tile, products.as_mut());
             for out in self.out.iter_mut() {
-                let out = &mut out[rows.clone()];
-                for (row, factor) in out.iter_mut().zip(factors) {
+                for (row, factor) in out[tile.rows.clone()].iter_mut().zip(factors) {
                     for at in (0..PANEL).step_by(S::LANES) {
                         simd.store(row, at, simd.mul(simd.load(row, at), simd.splat(factor)));
                     }
@@ -388,29 +293,164 @@ impl Kernel for AttentionHead<'_, '_> {
     }
 }
 
-/// The keys that the rows of a tile see through a window.
-struct VisibleKeys {
-    /// The first key of each row, and the one after the last.
-    of_rows: [(usize, usize); MAX_PAIR_ROWS],
-    /// The panels of 32 keys in which these are.
-    panels: Range<usize>,
-}
+// The steps of the kernel. Each is inlined into it, where the instructions of `S` are enabled; so none is a closure.
+impl<'a> AttentionHead<'a, '_> {
+    /// Packs the keys for products with a tile of queries, and computes what the relative terms of all queries are read from.
+    #[inline(always)]
+    fn prepare<S: Simd>(&mut self, simd: S, tile_rows: usize) -> Option<HeadScores<'a>> {
+        let AttentionInputs { size, positions, relative_scores, bfloat16, .. } = self.inputs;
+        let AttentionScratch { keys, scores, pairs, relative } = &mut *self.scratch;
+        if bfloat16 {
+            pairs.pack(simd, self.k, self.v, size);
+        } else {
+            Transpose { from: self.k, columns: size, to: keys }.run(simd);
+        }
+        scores.resize((panels(self.k.len()) * tile_rows).max(scores.len()), Row::ZERO);
+        let terms = relative_scores?;
+        let mut products = if bfloat16 { Some(PairProducts::new(self.unit)) } else { None };
+        let (of_head, places) = ((self.head, size), &positions[..self.k.len()]);
+        let pairs = products.as_mut().map(|products| (pairs, products));
+        HeadScores::new(simd, terms, of_head, positions, places, keys, pairs, tile_rows, relative)
+    }
 
-impl VisibleKeys {
-    /// Finds the keys at most `window` positions away from the queries; the positions of the keys increase.
-    fn new(keys: &[u32], queries: &[u32], window: usize) -> VisibleKeys {
-        let mut of_rows = [(0, 0); MAX_PAIR_ROWS];
-        let (mut first, mut last) = (usize::MAX, 0);
-        for (row, query) in of_rows.iter_mut().zip(queries) {
-            let query = *query as usize;
-            let from = keys.partition_point(|key| (*key as usize) < query.saturating_sub(window));
-            let to = keys.partition_point(|key| *key as usize <= query.saturating_add(window));
-            if from < to {
-                *row = (from, to);
-                (first, last) = (first.min(from), last.max(to));
+    /// Computes the products of a tile of queries with its keys, and adds the relative terms.
+    #[inline(always)]
+    fn multiply_keys<S: Simd>(
+        &mut self,
+        simd: S,
+        tile: &QueryTile,
+        terms: Option<&HeadScores<'_>>,
+        mut products: Option<&mut PairProducts>,
+    ) {
+        let AttentionInputs { size, positions, .. } = self.inputs;
+        let AttentionScratch { keys, scores, pairs, relative } = &mut *self.scratch;
+        let (n, q) = (tile.rows.len(), self.q.rows(tile.rows.clone()));
+        let scores = &mut scores[..tile.panels.len() * n];
+        if let Some(products) = products.as_deref_mut() {
+            pairs.scores(simd, products, q, size, tile.panels.clone(), scores.chunks_mut(n));
+        } else {
+            let keys = &keys[tile.panels.start * size..tile.panels.end * size];
+            for (b, out) in keys.chunks(size).zip(scores.chunks_mut(n)) {
+                simd.run_tile(Tile::new(q, b, out));
             }
         }
-        VisibleKeys { of_rows, panels: if first < last { first / PANEL..panels(last) } else { 0..0 } }
+        if let Some(terms) = terms {
+            let pairs = products.map(|products| (pairs, products));
+            terms.add(simd, (q, &positions[tile.rows.clone()]), pairs, relative, scores, (n, 0..n));
+        }
+    }
+
+    /// Replaces the scores by the numerators of the softmax, 0 for keys that a query does not see. Returns the reciprocals of
+    /// the rows' sums.
+    #[inline(always)]
+    fn softmax<S: Simd>(&mut self, simd: S, tile: &QueryTile, visible: &VisibleKeys<'_>) -> [f32; MAX_PAIR_ROWS] {
+        let AttentionInputs { size, positions, relative_bias, relative_scores, .. } = self.inputs;
+        let QueryTile { rows, panels, keys } = tile;
+        let n = rows.len();
+        let scores = &mut self.scratch.scores[..panels.len() * n];
+        let scale = 1.0 / ((size * relative_scores.map_or(1, |relative| relative.count)) as f32).sqrt();
+        let queries = &positions[rows.clone()];
+        let scale = add_bias(simd, relative_bias, self.head, scale, queries, &positions[keys.clone()], scores, (n, 0));
+        let mut factors = [0.0; MAX_PAIR_ROWS];
+        if visible.window.is_none() {
+            softmax(simd, scores, n, keys.len(), scale, &mut factors);
+        } else {
+            for (i, (query, factor)) in rows.clone().zip(&mut factors).enumerate() {
+                *factor = softmax_within(simd, scores, n, i, visible.columns(query, keys.start), scale);
+            }
+        }
+        factors
+    }
+
+    /// Writes the attention weights of a tile, if they are requested.
+    #[inline(always)]
+    fn write_weights(&mut self, tile: &QueryTile, factors: &[f32]) {
+        let Some(weights) = self.weights.as_deref_mut() else { return };
+        let (positions, n) = (self.inputs.positions, tile.rows.len());
+        for (i, query) in tile.rows.clone().enumerate() {
+            let to = &mut weights[positions[query] as usize * self.length..][..self.length];
+            for (key, position) in positions[tile.keys.clone()].iter().enumerate() {
+                to[*position as usize] = self.scratch.scores[key / PANEL * n + i].0[key % PANEL] * factors[i];
+            }
+        }
+    }
+
+    /// Multiplies the numerators of a tile with the values of its keys.
+    #[inline(always)]
+    fn sum_values<S: Simd>(&mut self, simd: S, tile: &QueryTile, mut products: Option<&mut PairProducts>) {
+        let AttentionScratch { scores, pairs, .. } = &mut *self.scratch;
+        let (n, key_panels) = (tile.rows.len(), panels(self.k.len()));
+        let numerators = View::new(&scores[..tile.panels.len() * n], n);
+        let mut part = [Row::ZERO; MAX_PAIR_ROWS];
+        // Blocks as large as the tile's, so that keys that are not seen change no bit.
+        let panels_of_block = match (self.inputs.window, &products) {
+            (None, _) => key_panels,
+            (Some(_), None) => BLOCK_PANELS,
+            (Some(_), Some(_)) => PAIR_BLOCK_PANELS,
+        };
+        for block in blocks(tile.panels.clone(), panels_of_block) {
+            // The sums of the first block are written, and the sums of the others are added to them.
+            let is_first = block.start == tile.panels.start;
+            let of_block = numerators.panels(block.start - tile.panels.start..block.end - tile.panels.start);
+            let of_keys = block.start * PANEL..tile.keys.end.min(block.end * PANEL);
+            if let Some(products) = products.as_deref_mut() {
+                pairs.round_numerators(simd, products, of_block, of_keys.len());
+            }
+            for (p, out) in self.out.iter_mut().enumerate() {
+                let out = &mut out[tile.rows.clone()];
+                let Some(products) = products.as_deref_mut() else {
+                    let b = &self.v.panel(p)[of_keys.clone()];
+                    simd.run_tile(Tile { a: of_block, b, ahead: Ahead::NOTHING, is_first, out });
+                    continue;
+                };
+                let to = if is_first { &mut *out } else { &mut part[..n] };
+                pairs.context(simd, products, p, key_panels, block.clone(), to);
+                if !is_first {
+                    for (row, part) in out.iter_mut().zip(&part) {
+                        for at in (0..PANEL).step_by(S::LANES) {
+                            simd.store(row, at, simd.add(simd.load(row, at), simd.load(part, at)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The keys that queries see.
+pub(crate) struct VisibleKeys<'a> {
+    /// The greatest distance from a query to a key that it sees, by positions; `None` if it sees all.
+    pub window: Option<usize>,
+    /// The positions of all rows, the keys first; with a window, the positions of the keys increase.
+    pub positions: &'a [u32],
+    /// The number of keys.
+    pub keys: usize,
+}
+
+impl VisibleKeys<'_> {
+    /// Returns the panels of 32 keys in which a block of queries sees any.
+    pub fn panels(&self, queries: Range<usize>) -> Range<usize> {
+        let Some(window) = self.window else { return 0..panels(self.keys) };
+        let of_queries = self.positions[queries].iter();
+        let (least, greatest) = (of_queries.clone().min(), of_queries.max());
+        let (Some(least), Some(greatest)) = (least, greatest) else { return 0..0 };
+        let keys = self.near(*least as usize, *greatest as usize, window);
+        if keys.is_empty() { 0..0 } else { keys.start / PANEL..panels(keys.end) }
+    }
+
+    /// Returns the keys that a query sees, counted from key `first` on.
+    pub fn columns(&self, query: usize, first: usize) -> Range<usize> {
+        let Some(window) = self.window else { return 0..self.keys - first };
+        let position = self.positions[query] as usize;
+        let keys = self.near(position, position, window);
+        keys.start.saturating_sub(first)..keys.end.saturating_sub(first)
+    }
+
+    /// Returns the keys at most `window` positions before `least` or after `greatest`, or between them.
+    fn near(&self, least: usize, greatest: usize, window: usize) -> Range<usize> {
+        let keys = &self.positions[..self.keys];
+        let from = keys.partition_point(|key| (*key as usize) < least.saturating_sub(window));
+        from..keys.partition_point(|key| *key as usize <= greatest.saturating_add(window))
     }
 }
 
@@ -422,9 +462,44 @@ fn blocks(panels: Range<usize>, length: usize) -> impl Iterator<Item = Range<usi
     bounds.map(move |bound| bound.max(start)..(bound + length).min(end))
 }
 
+/// Adds a bias to x·scale, for the scores x of the rows `first..` of matrices with `n` rows; `queries` and `keys` are the
+/// positions of their rows and columns. Returns what the scores are still to be multiplied by.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "a part of three kernels")]
+pub(crate) fn add_bias<S: Simd>(
+    simd: S,
+    bias: Option<ScoreBias<'_>>,
+    head: usize,
+    scale: f32,
+    queries: &[u32],
+    keys: &[u32],
+    scores: &mut [Row],
+    (n, first): (usize, usize),
+) -> f32 {
+    match bias {
+        None => return scale,
+        Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
+            let of_head = &bias[head * (2 * max_distance + 1)..][..2 * max_distance + 1];
+            for (i, query) in queries.iter().enumerate() {
+                // The bias of a key at position 0; the biases of the other positions follow it.
+                let of_query = &of_head[max_distance - *query as usize..];
+                scale_and_add_bias(simd, scores, n, first + i, scale, keys, |key| of_query[key as usize]);
+            }
+        }
+        Some(ScoreBias::Slopes(slopes)) => {
+            let slope = slopes[head];
+            for (i, query) in queries.iter().enumerate() {
+                let bias = |key: u32| key.abs_diff(*query) as f32 * -slope;
+                scale_and_add_bias(simd, scores, n, first + i, scale, keys, bias);
+            }
+        }
+    }
+    1.0
+}
+
 /// Replaces the scores x of row `i` of a tile of `n` rows by x·scale + the bias of the key's position.
 #[inline(always)]
-pub(crate) fn scale_and_add_bias<S: Simd>(
+fn scale_and_add_bias<S: Simd>(
     simd: S,
     scores: &mut [Row],
     n: usize,

@@ -299,11 +299,6 @@ impl<'a> ViewMut<'a> {
             rows => self.data.chunks_mut(self.stride).map(|panel| &mut panel[..rows]).collect(),
         }
     }
-
-    /// Returns the same rows, to be read.
-    pub fn as_view(&self) -> View<'_> {
-        View { data: self.data, stride: self.stride, rows: self.rows }
-    }
 }
 
 /// A matrix that owns its numbers. Its memory only grows: it is kept when the shape changes.

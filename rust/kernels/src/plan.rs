@@ -10,8 +10,9 @@
 //! * ModernBERT and others with norms first: the same with a norm `before` each, none after it, and a `last` norm in the plan;
 //! * DeBERTa with a convolution: in the first layer a third sub-layer, which reads the input of the layer.
 //!
-//! A kind of layer is a struct with what it has of weights, as the types of the form, and of settings; a variant of [`Body`];
-//! and its arm where [`Residual`] is made in another form. The passes of `encoder` and `training` then match on it.
+//! A kind of layer is a struct with what it has of weights, as the types of the form, and of settings; a variant of [`Body`]
+//! with its arm in `of_body`; `with`, which makes it in another form; and the traits of the two passes, `RunBody` of `encoder`
+//! and `TrainedBody` of `training`. Nothing else matches on it.
 
 use crate::activation::Activation;
 use crate::norm::NormKind;
@@ -159,6 +160,19 @@ pub enum Body<F: Form> {
     Convolution(Convolution<F>),
 }
 
+/// Evaluates an expression for a body, whichever kind of layer it is.
+macro_rules! of_body {
+    ($body:expr, $of:ident => $value:expr) => {
+        match $body {
+            $crate::plan::Body::Attention($of) => $value,
+            $crate::plan::Body::Mlp($of) => $value,
+            $crate::plan::Body::Convolution($of) => $value,
+        }
+    };
+}
+
+pub(crate) use of_body;
+
 /// A sub-layer: y = after(x + dropout(body(before(x)))), and with `again` y′ = again(x + y).
 pub struct Residual<F: Form> {
     /// What it computes.
@@ -266,22 +280,7 @@ impl Step<Names> {
 
 impl Residual<Names> {
     fn with<F: Form, W: Weights<F>>(&self, weights: &mut W) -> Result<Residual<F>, W::Error> {
-        let body = match &self.body {
-            Body::Attention(attention) => Body::Attention(attention.with(weights)?),
-            Body::Mlp(Mlp { inner, up, output, activation, dropout }) => Body::Mlp(Mlp {
-                inner: weights.dense(inner)?,
-                up: up.as_ref().map(|up| weights.dense(up)).transpose()?,
-                output: weights.dense(output)?,
-                activation: *activation,
-                dropout: weights.rate(dropout),
-            }),
-            Body::Convolution(Convolution { dense, width, activation, dropout }) => Body::Convolution(Convolution {
-                dense: weights.dense(dense)?,
-                width: *width,
-                activation: *activation,
-                dropout: weights.rate(dropout),
-            }),
-        };
+        let body = of_body!(&self.body, body => body.with(weights)?);
         Ok(Residual {
             body,
             before: norm(&self.before, weights)?,
@@ -294,12 +293,12 @@ impl Residual<Names> {
 }
 
 impl Attention<Names> {
-    fn with<F: Form, W: Weights<F>>(&self, weights: &mut W) -> Result<Attention<F>, W::Error> {
+    fn with<F: Form, W: Weights<F>>(&self, weights: &mut W) -> Result<Body<F>, W::Error> {
         let norms = match &self.norms {
             Some([query, key]) => Some([weights.norm(query)?, weights.norm(key)?]),
             None => None,
         };
-        Ok(Attention {
+        Ok(Body::Attention(Attention {
             qkv: weights.joined(&self.qkv)?,
             output: weights.dense(&self.output)?,
             heads: self.heads,
@@ -311,7 +310,30 @@ impl Attention<Names> {
             terms: self.terms,
             masked_sees_all: self.masked_sees_all,
             dropout: weights.rate(&self.dropout),
-        })
+        }))
+    }
+}
+
+impl Mlp<Names> {
+    fn with<F: Form, W: Weights<F>>(&self, weights: &mut W) -> Result<Body<F>, W::Error> {
+        Ok(Body::Mlp(Mlp {
+            inner: weights.dense(&self.inner)?,
+            up: self.up.as_ref().map(|up| weights.dense(up)).transpose()?,
+            output: weights.dense(&self.output)?,
+            activation: self.activation,
+            dropout: weights.rate(&self.dropout),
+        }))
+    }
+}
+
+impl Convolution<Names> {
+    fn with<F: Form, W: Weights<F>>(&self, weights: &mut W) -> Result<Body<F>, W::Error> {
+        Ok(Body::Convolution(Convolution {
+            dense: weights.dense(&self.dense)?,
+            width: self.width,
+            activation: self.activation,
+            dropout: weights.rate(&self.dropout),
+        }))
     }
 }
 

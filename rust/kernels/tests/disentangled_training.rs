@@ -190,22 +190,13 @@ impl Case {
         };
         for (rows, (positions, _)) in self.each_sequence().iter().zip(&self.sequences) {
             let to = &mut context.view_mut();
-            attend(set, heads, rows, positions, qkv.view(), to, &mut statistics, &mut scratch);
+            let sequence = SequenceHeads { heads, rows, positions, qkv: qkv.view() };
+            attend(set, sequence, to, &mut statistics, &mut scratch);
         }
         for (rows, (positions, _)) in self.each_sequence().iter().zip(&self.sequences) {
             let (to, of_context) = (&mut dqkv.view_mut(), [context.view(), dcontext.view()]);
-            attend_backward(
-                set,
-                heads,
-                rows,
-                positions,
-                qkv.view(),
-                &statistics,
-                of_context,
-                to,
-                &mut sums,
-                &mut scratch,
-            );
+            let sequence = SequenceHeads { heads, rows, positions, qkv: qkv.view() };
+            attend_backward(set, sequence, &statistics, of_context, to, &mut sums, &mut scratch);
         }
         let scale = 1.0 / ((self.size * self.count()) as f64).sqrt();
         let number = |data: &[Row], rows: usize, row: usize, column: usize| {

@@ -7,7 +7,7 @@
 //! keys of their row equally, masked ones too, as the released code does.
 
 use super::disentangled_scratch::DisentangledScratch;
-use super::forward::{EncoderScratch, Task};
+use super::forward::{EncoderScratch, RunBody, Task};
 use super::weights::Packed;
 use crate::gemm::{Epilogue, linear};
 use crate::matrix::{PANEL, Row, add_columns, panels};
@@ -36,43 +36,6 @@ impl Task<'_, '_> {
                 panel.fill(Row::ZERO);
             }
             start += sequence.tokens.len();
-        }
-    }
-
-    /// Computes activation(convolution(x)), where x is 0 beyond the ends of a sequence and for masked tokens.
-    pub(super) fn convolve(&mut self, convolution: &Convolution<Packed>) {
-        let hidden = self.encoder.hidden;
-        let width = panels(hidden);
-        let EncoderScratch { x, positions, converted, disentangled, .. } = &mut *self.scratch;
-        let DisentangledScratch { neighbours, convolved, .. } = disentangled;
-        let x = x.view();
-        convolved.reshape(self.rows, hidden);
-        let mut start = 0;
-        for sequence in &self.sequences {
-            let all = start..start + sequence.tokens.len();
-            let visible = &positions[start..start + sequence.keys];
-            let of_sequence = Neighbours { width: convolution.width, columns: hidden, visible };
-            for part in tiles(all.len(), self.together.feed_forward) {
-                let mut to = neighbours.reshape(part.len(), convolution.width * width * PANEL).view_mut();
-                let positions = &positions[start + part.start..start + part.end];
-                of_sequence.gather(x.rows(start..start + sequence.keys), positions, &mut to);
-                let mut out = convolved.view_mut();
-                let out = out.rows(start + part.start..start + part.end);
-                let epilogue = Epilogue::Activation(convolution.activation);
-                linear(self.execution, neighbours.view(), &convolution.dense, epilogue, out, converted);
-            }
-            start = all.end;
-        }
-    }
-
-    /// Computes x = after(x + the output of the convolution), which was computed from the input of the layer.
-    pub(super) fn add_convolution(&mut self, residual: &Residual<Packed>) {
-        let (hidden, instruction_set) = (self.encoder.hidden, self.execution.instruction_set);
-        let EncoderScratch { x, disentangled, .. } = &mut *self.scratch;
-        // The activation of the padding columns need not be 0.
-        add_columns(disentangled.convolved.view(), x.view_mut(), hidden);
-        if let Some(norm) = &residual.after {
-            norm.apply(instruction_set, &mut x.view_mut());
         }
     }
 
@@ -107,6 +70,45 @@ impl Task<'_, '_> {
                 }
             }
             start = end;
+        }
+    }
+}
+
+impl RunBody for Convolution<Packed> {
+    /// Computes activation(convolution(x)), where x is 0 beyond the ends of a sequence and for masked tokens.
+    fn prepare(&self, task: &mut Task<'_, '_>) {
+        let hidden = task.encoder.hidden;
+        let width = panels(hidden);
+        let EncoderScratch { x, positions, converted, disentangled, .. } = &mut *task.scratch;
+        let DisentangledScratch { neighbours, convolved, .. } = disentangled;
+        let x = x.view();
+        convolved.reshape(task.rows, hidden);
+        let mut start = 0;
+        for sequence in &task.sequences {
+            let all = start..start + sequence.tokens.len();
+            let visible = &positions[start..start + sequence.keys];
+            let of_sequence = Neighbours { width: self.width, columns: hidden, visible };
+            for part in tiles(all.len(), task.together.feed_forward) {
+                let mut to = neighbours.reshape(part.len(), self.width * width * PANEL).view_mut();
+                let positions = &positions[start + part.start..start + part.end];
+                of_sequence.gather(x.rows(start..start + sequence.keys), positions, &mut to);
+                let mut out = convolved.view_mut();
+                let out = out.rows(start + part.start..start + part.end);
+                let epilogue = Epilogue::Activation(self.activation);
+                linear(task.execution, neighbours.view(), &self.dense, epilogue, out, converted);
+            }
+            start = all.end;
+        }
+    }
+
+    /// Computes x = after(x + the output of the convolution), which was computed from the input of the layer.
+    fn run(&self, task: &mut Task<'_, '_>, _: usize, residual: &Residual<Packed>) {
+        let (hidden, instruction_set) = (task.encoder.hidden, task.execution.instruction_set);
+        let EncoderScratch { x, disentangled, .. } = &mut *task.scratch;
+        // The activation of the padding columns need not be 0.
+        add_columns(disentangled.convolved.view(), x.view_mut(), hidden);
+        if let Some(norm) = &residual.after {
+            norm.apply(instruction_set, &mut x.view_mut());
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::embeddings::sum_rows;
 use crate::execution::Execution;
 use crate::gemm::{ConvertedInputs, Epilogue, PackedWeights, Products, linear, linear_of_converted, linear_rounded};
 use crate::matrix::{Matrix, PANEL, add_rows, panels};
-use crate::plan::{Attention, Body, Mlp, Plan, Residual, Step};
+use crate::plan::{Attention, Mlp, Plan, Residual, Step, of_body};
 use crate::pooling::pool_rows;
 use crate::rotary::{Rotation, rotate};
 use crate::tile::tiles;
@@ -148,6 +148,15 @@ pub(super) struct Task<'a, 's> {
     pub(super) scratch: &'a mut EncoderScratch,
 }
 
+/// A kind of layer in the forward pass.
+pub(super) trait RunBody {
+    /// Computes what is read from the input of the layer, before any of the sub-layers replaces it.
+    fn prepare(&self, _: &mut Task<'_, '_>) {}
+
+    /// Computes x = after(x + body(before(x))), in layer number `index`; the result of `before` is there already.
+    fn run(&self, task: &mut Task<'_, '_>, index: usize, residual: &Residual<Packed>);
+}
+
 impl<'a, 's> Task<'a, 's> {
     fn new(
         encoder: &'a Encoder,
@@ -166,11 +175,8 @@ impl<'a, 's> Task<'a, 's> {
         self.write_state(0);
         let plan = &self.encoder.plan;
         for (index, layer) in plan.layers.iter().enumerate() {
-            // It reads the input of the layer, which the other sub-layers replace.
             for residual in layer {
-                if let Body::Convolution(convolution) = &residual.body {
-                    self.convolve(convolution);
-                }
+                of_body!(&residual.body, body => body.prepare(&mut self));
             }
             for residual in layer {
                 self.run_residual(index, residual);
@@ -243,11 +249,7 @@ impl<'a, 's> Task<'a, 's> {
             normed.reshape(self.rows, self.encoder.hidden).data_mut().copy_from_slice(x.data());
             norm.apply(instruction_set, &mut normed.view_mut());
         }
-        match &residual.body {
-            Body::Attention(attention) => self.attend(index, attention, residual),
-            Body::Mlp(mlp) => self.feed_forward(mlp, residual),
-            Body::Convolution(_) => self.add_convolution(residual),
-        }
+        of_body!(&residual.body, body => body.run(self, index, residual));
         if let Some(again) = &residual.again {
             let EncoderScratch { x, next, .. } = &mut *self.scratch; // `next` is the input
             add_rows(next.data(), x.data_mut());
@@ -256,35 +258,6 @@ impl<'a, 's> Task<'a, 's> {
         if residual.masked {
             self.clear_masked();
         }
-    }
-
-    /// Computes x = after(x + attention(before(x))·Wᵀ + b), in layer number `index`.
-    fn attend(&mut self, index: usize, attention: &Attention<Packed>, residual: &Residual<Packed>) {
-        let (rows, instruction_set) = (self.rows, self.execution.instruction_set);
-        let EncoderScratch { x, normed, qkv, converted, rotations, .. } = &mut *self.scratch;
-        let input = if residual.before.is_some() { normed.view() } else { x.view() };
-        let size = attention.output.weights().k() / attention.heads;
-        let width = panels(attention.heads * size);
-        let to = qkv.reshape(rows, 3 * width * PANEL).view_mut();
-        linear(self.execution, input, &attention.qkv, Epilogue::Bias, to, converted);
-        for (part, norm) in attention.norms.iter().flatten().enumerate() {
-            norm.apply(instruction_set, &mut qkv.view_mut().panels(part * width..(part + 1) * width));
-        }
-        if let Some(rotary) = attention.rotary {
-            for part in [0, 1] {
-                let mut qkv = qkv.view_mut();
-                let columns = &mut qkv.panels(part * width..(part + 1) * width);
-                rotate(instruction_set, &rotations[rotary], attention.heads, size, columns);
-            }
-        }
-        self.run_heads(index, attention, size);
-        let EncoderScratch { x, context, next, converted, .. } = &mut *self.scratch;
-        let to = next.reshape(rows, self.encoder.hidden).view_mut();
-        linear(self.execution, context.view(), &attention.output, Epilogue::Residual(x.view()), to, converted);
-        if let Some(norm) = &residual.after {
-            norm.apply(instruction_set, &mut next.view_mut());
-        }
-        swap(x, next);
     }
 
     /// As the function of [`Encoder`], for the instructions of this task.
@@ -335,40 +308,6 @@ impl<'a, 's> Task<'a, 's> {
         }
     }
 
-    /// Computes x = after(x + FFN(before(x))) for FFN(a) = activation(a·W₁ᵀ + b₁)·W₂ᵀ + b₂, whose activation is multiplied
-    /// by a·Wᵀ + b in a gated network.
-    fn feed_forward(&mut self, mlp: &Mlp<Packed>, residual: &Residual<Packed>) {
-        let (hidden, intermediate) = (self.encoder.hidden, mlp.output.weights().k());
-        let instruction_set = self.execution.instruction_set;
-        let EncoderScratch { x, normed, next, inner, gate, converted, rounded, .. } = &mut *self.scratch;
-        next.reshape(self.rows, hidden);
-        for part in tiles(self.rows, self.together.feed_forward) {
-            let a = x.view().rows(part.clone());
-            let input = if residual.before.is_some() { normed.view().rows(part.clone()) } else { a };
-            let (mut last, mut epilogue) = (&mlp.inner, Epilogue::Activation(mlp.activation));
-            if let Some(up) = &mlp.up {
-                let to = gate.reshape(part.len(), intermediate).view_mut();
-                linear(self.execution, input, last, epilogue, to, converted);
-                (last, epilogue) = (up, Epilogue::Gate(gate.view()));
-            }
-            let mut next = next.view_mut();
-            let to = next.rows(part.clone());
-            if last.are_rounded_before(&mlp.output) {
-                let input = converted.convert(self.execution, input, last.weights());
-                let inner = linear_rounded(self.execution, input, last, epilogue, part.len(), &mlp.output, rounded);
-                linear_of_converted(self.execution, inner, &mlp.output, Epilogue::Residual(a), to);
-            } else {
-                let inner_out = inner.reshape(part.len(), intermediate).view_mut();
-                linear(self.execution, input, last, epilogue, inner_out, converted);
-                linear(self.execution, inner.view(), &mlp.output, Epilogue::Residual(a), to, converted);
-            }
-            if let Some(norm) = &residual.after {
-                norm.apply(instruction_set, &mut next.rows(part));
-            }
-        }
-        swap(x, next);
-    }
-
     /// Copies hidden state number `index` to the sequences that request it.
     fn write_state(&mut self, index: usize) {
         let hidden = self.encoder.hidden;
@@ -397,5 +336,72 @@ impl<'a, 's> Task<'a, 's> {
             }
             start += sequence.tokens.len();
         }
+    }
+}
+
+impl RunBody for Attention<Packed> {
+    /// Computes x = after(x + attention(before(x))·Wᵀ + b).
+    fn run(&self, task: &mut Task<'_, '_>, index: usize, residual: &Residual<Packed>) {
+        let (rows, instruction_set) = (task.rows, task.execution.instruction_set);
+        let EncoderScratch { x, normed, qkv, converted, rotations, .. } = &mut *task.scratch;
+        let input = if residual.before.is_some() { normed.view() } else { x.view() };
+        let size = self.output.weights().k() / self.heads;
+        let width = panels(self.heads * size);
+        let to = qkv.reshape(rows, 3 * width * PANEL).view_mut();
+        linear(task.execution, input, &self.qkv, Epilogue::Bias, to, converted);
+        for (part, norm) in self.norms.iter().flatten().enumerate() {
+            norm.apply(instruction_set, &mut qkv.view_mut().panels(part * width..(part + 1) * width));
+        }
+        if let Some(rotary) = self.rotary {
+            for part in [0, 1] {
+                let mut qkv = qkv.view_mut();
+                let columns = &mut qkv.panels(part * width..(part + 1) * width);
+                rotate(instruction_set, &rotations[rotary], self.heads, size, columns);
+            }
+        }
+        task.run_heads(index, self, size);
+        let EncoderScratch { x, context, next, converted, .. } = &mut *task.scratch;
+        let to = next.reshape(rows, task.encoder.hidden).view_mut();
+        linear(task.execution, context.view(), &self.output, Epilogue::Residual(x.view()), to, converted);
+        if let Some(norm) = &residual.after {
+            norm.apply(instruction_set, &mut next.view_mut());
+        }
+        swap(x, next);
+    }
+}
+
+impl RunBody for Mlp<Packed> {
+    /// Computes x = after(x + FFN(before(x))) for FFN(a) = activation(a·W₁ᵀ + b₁)·W₂ᵀ + b₂, whose activation is multiplied
+    /// by a·Wᵀ + b in a gated network.
+    fn run(&self, task: &mut Task<'_, '_>, _: usize, residual: &Residual<Packed>) {
+        let (hidden, intermediate) = (task.encoder.hidden, self.output.weights().k());
+        let instruction_set = task.execution.instruction_set;
+        let EncoderScratch { x, normed, next, inner, gate, converted, rounded, .. } = &mut *task.scratch;
+        next.reshape(task.rows, hidden);
+        for part in tiles(task.rows, task.together.feed_forward) {
+            let a = x.view().rows(part.clone());
+            let input = if residual.before.is_some() { normed.view().rows(part.clone()) } else { a };
+            let (mut last, mut epilogue) = (&self.inner, Epilogue::Activation(self.activation));
+            if let Some(up) = &self.up {
+                let to = gate.reshape(part.len(), intermediate).view_mut();
+                linear(task.execution, input, last, epilogue, to, converted);
+                (last, epilogue) = (up, Epilogue::Gate(gate.view()));
+            }
+            let mut next = next.view_mut();
+            let to = next.rows(part.clone());
+            if last.are_rounded_before(&self.output) {
+                let input = converted.convert(task.execution, input, last.weights());
+                let inner = linear_rounded(task.execution, input, last, epilogue, part.len(), &self.output, rounded);
+                linear_of_converted(task.execution, inner, &self.output, Epilogue::Residual(a), to);
+            } else {
+                let inner_out = inner.reshape(part.len(), intermediate).view_mut();
+                linear(task.execution, input, last, epilogue, inner_out, converted);
+                linear(task.execution, inner.view(), &self.output, Epilogue::Residual(a), to, converted);
+            }
+            if let Some(norm) = &residual.after {
+                norm.apply(instruction_set, &mut next.rows(part));
+            }
+        }
+        swap(x, next);
     }
 }

@@ -45,20 +45,28 @@ pub struct PositionSums {
     pub terms: [Vec<Row>; 2],
 }
 
+/// The attention of one sequence of a task.
+#[derive(Clone, Copy)]
+pub struct SequenceHeads<'a> {
+    /// Its heads.
+    pub heads: Heads<'a>,
+    /// Its rows among the rows of the task.
+    pub rows: &'a Rows,
+    /// The place of each of its rows in the padded sequence.
+    pub positions: &'a [u32],
+    /// Queries, keys and values of the task, each beginning at a panel.
+    pub qkv: View<'a>,
+}
+
 /// Computes the context of one sequence into its rows of `context`, and the statistics of its softmax, by head and row.
-///
-/// `qkv` has queries, keys and values, each beginning at a panel; `positions` the place of each row in its padded sequence.
-#[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
 pub fn attend(
     instruction_set: InstructionSet,
-    heads: Heads<'_>,
-    rows: &Rows,
-    positions: &[u32],
-    qkv: View<'_>,
+    sequence: SequenceHeads<'_>,
     context: &mut ViewMut<'_>,
     statistics: &mut [Statistics],
     scratch: &mut AttentionScratch,
 ) {
+    let SequenceHeads { heads, rows, positions, qkv } = sequence;
     let of_sequence = qkv.rows(rows.tokens.clone());
     let mut context = context.rows(rows.tokens.clone());
     let all = qkv.len();
@@ -87,19 +95,16 @@ pub fn attend(
 /// sums that the heads have must have their size.
 ///
 /// `statistics` are the statistics from [`attend`], `context` and `dcontext` c and dc.
-#[allow(clippy::too_many_arguments, reason = "the inputs of a computation, then its outputs")]
 pub fn attend_backward(
     instruction_set: InstructionSet,
-    heads: Heads<'_>,
-    rows: &Rows,
-    positions: &[u32],
-    qkv: View<'_>,
+    sequence: SequenceHeads<'_>,
     statistics: &[Statistics],
     [context, dcontext]: [View<'_>; 2],
     dqkv: &mut ViewMut<'_>,
     sums: &mut PositionSums,
     scratch: &mut AttentionScratch,
 ) {
+    let SequenceHeads { heads, rows, positions, qkv } = sequence;
     let of_sequence = qkv.rows(rows.tokens.clone());
     let [context, dcontext] = [context, dcontext].map(|x| x.rows(rows.tokens.clone()));
     let mut dqkv = dqkv.rows(rows.tokens.clone());

@@ -9,12 +9,13 @@
 
 use std::ops::Range;
 
-use super::heads::{Heads, QUERY_BLOCK, Rows, Statistics, VisibleKeys, final_scores, only, relative_terms};
+use super::heads::{Heads, QUERY_BLOCK, Rows, Statistics, only, relative_terms};
 use super::masked_queries::attend_to_all_backward;
 use super::outer_sums::add_outer_products;
 use super::relative_gradients::{HeadGradients, RelativeGradientScratch};
 use crate::activation;
 use crate::arch::{Kernel, Simd};
+use crate::attention::{VisibleKeys, add_bias};
 use crate::disentangled::{HeadScores, RelativeScratch};
 use crate::matrix::{PANEL, Row, View, panels};
 use crate::tile::{Tile, tiles};
@@ -161,7 +162,8 @@ impl Backward<'_> {
                 let (q, places) = (q.rows(of_queries.clone()), &positions[of_queries.clone()]);
                 terms.add(simd, (q, places), None, relative.0, p, (n, tile.clone()));
             }
-            let scale = final_scores(simd, *heads, *head, positions, of_queries, p, n, tile.start, seen_keys.clone());
+            let (queries, keys) = (&positions[of_queries], &positions[seen_keys.clone()]);
+            let scale = add_bias(simd, heads.bias, *head, heads.scale(), queries, keys, p, (n, tile.start));
             for i in tile {
                 let query = block.start + i;
                 let product = row_product(simd, *c, *dc, query, panels(heads.size));

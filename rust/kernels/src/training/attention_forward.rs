@@ -13,10 +13,11 @@
 
 use std::ops::Range;
 
-use super::heads::{Heads, Rows, Statistics, VisibleKeys, final_scores, only, relative_terms};
+use super::heads::{Heads, Rows, Statistics, only, relative_terms};
 use super::masked_queries::attend_to_all;
 use crate::activation;
 use crate::arch::{Kernel, Simd};
+use crate::attention::{VisibleKeys, add_bias};
 use crate::disentangled::RelativeScratch;
 use crate::matrix::{PANEL, Row, View, panels};
 use crate::tile::{Tile, tiles};
@@ -76,7 +77,8 @@ impl Kernel for Forward<'_> {
                 let (q, places) = (q.rows(tile.clone()), &positions[tile.clone()]);
                 terms.add(simd, (q, places), None, relative, scores, (n, 0..n));
             }
-            let scale = final_scores(simd, heads, head, positions, tile.clone(), scores, n, 0, seen_keys.clone());
+            let (queries, keys) = (&positions[tile.clone()], &positions[seen_keys.clone()]);
+            let scale = add_bias(simd, heads.bias, head, heads.scale(), queries, keys, scores, (n, 0));
             for (i, query) in tile.clone().enumerate() {
                 let columns = visible.columns(query, seen_keys.start);
                 statistics[query] = softmax(simd, scores, n, i, columns, scale);

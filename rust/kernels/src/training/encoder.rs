@@ -15,20 +15,23 @@ use std::mem::swap;
 
 use wordpiece_parallel::{ScratchPool, Workers, map_with};
 
-use super::dropout::{Dropout, Site};
+use super::body::{Layer, Pass, TrainedBody, TrainingConfig};
+use super::buffers::{Kept, TaskTokens, clear};
+use super::dropout::Dropout;
+use super::encoder_gradients::{GradientWriter, OfTerm, Place};
 use super::heads::Rows;
-use super::layer::{Kept, Layer, Pass, TaskTokens, TrainingConfig};
-use super::norm::{normalize, normalize_backward};
+use super::layer::{backward, forward};
 use super::parameters::{
-    AffineGradient, AffineNorm, Borrowed, EncoderGradients, EncoderParameters, RelativeParameters, backward, forward,
-    norm_of, write_sum,
+    AffineGradient, AffineNorm, Borrowed, EncoderGradients, EncoderParameters, RelativeParameters, Written, norm_of,
+    write_sum,
 };
-use super::relative::{LayerTerms, RelativeTable};
+use super::products::weight_gradients;
+use super::relative::RelativeTable;
 use super::tasks::{Batch, Task, Worker};
 use crate::execution::Execution;
 use crate::gemm::Products;
-use crate::matrix::{Row, panels};
-use crate::plan::{Attention, Body, Residual};
+use crate::matrix::panels;
+use crate::plan::{Attention, Body, Residual, of_body};
 
 /// The most tokens of a task, unless one sequence has more: enough that reading the weights costs little compared with
 /// using them, few enough that there are tasks for many threads.
@@ -109,60 +112,63 @@ impl EncoderTraining {
         (self.types, self.position_ids) = (batch.types.to_vec(), batch.position_ids.to_vec());
         self.task_ids = batch.tasks.to_vec();
         self.group(batch, parameters.uses.len());
-        let plan = &parameters.plan;
         self.config = self.sizes(parameters, batch);
-        let (config, shared) = (self.config, self.shared(pool));
-        let of_all = Pass { config, execution: self.execution, dropout: options.dropout, relative: None };
-        self.embed(&of_all, parameters, batch, pool);
+        self.embed(parameters, batch, pool);
+        let plan = &parameters.plan;
         if let Some(relative) = relative_of(&plan.layers) {
             let farthest = batch.positions.iter().max().map_or(0, |position| *position as usize);
-            self.relative.prepare(relative, farthest, config, self.execution);
+            self.relative.prepare(&self.pass(None), relative, farthest);
         }
-        let hidden = config.hidden;
         for (index, set) in parameters.uses.iter().enumerate() {
-            let plan = &plan.layers[*set][..];
-            let packed = forward(shared, plan, hidden, config.products);
-            let layer = Layer { index, plan, packed: &packed };
-            let attention = plan.iter().find_map(Residual::attention);
-            let terms = attention.and_then(|attention| self.terms(&of_all, index, attention, shared));
-            let relative = attention.map(|attention| self.relative.heads(attention, terms.as_ref()));
-            let pass = Pass { relative, ..of_all };
-            let trained = options.trained_from.is_none_or(|first| index >= first);
-            let tasks = self.tasks[..self.used].iter_mut().collect();
-            map_with(
-                tasks,
-                pool,
-                || self.scratch.check_out(),
-                |worker, task: &mut Task| {
-                    let Worker { layer: scratch, kept, next, .. } = &mut **worker;
-                    let Task { tokens, layers, x, .. } = task;
-                    let kept = if trained && !options.checkpointing { &mut layers[index] } else { kept };
-                    pass.forward(layer, tokens, x, kept, next, scratch);
-                    swap(x, next);
-                    if trained {
-                        swap(&mut layers[index].x, next);
-                    }
-                },
-            );
+            self.layer_forward(index, &plan.layers[*set], pool);
         }
         if let Some(norm) = plan.last {
-            let (norm, set) = (norm_of(norm), self.execution.instruction_set);
-            map_with(
-                self.tasks[..self.used].iter_mut().collect(),
-                pool,
-                || (),
-                |(), task: &mut Task| {
-                    let Task { last, x, .. } = task;
-                    last.x_hat.reshape(task.tokens.rows, hidden).data_mut().copy_from_slice(x.data());
-                    normalize(set, norm.kind, norm.parameters(), last, &mut x.view_mut());
-                },
-            );
+            self.last_norm(norm, pool);
         }
         for task in &self.tasks[..self.used] {
-            for (row, x) in x.chunks_exact_mut(hidden).skip(task.tokens.first).take(task.tokens.rows).enumerate() {
-                task.x.copy_row(row, x);
-            }
+            let x = x.chunks_exact_mut(self.config.hidden).skip(task.tokens.first).take(task.tokens.rows);
+            x.enumerate().for_each(|(row, x)| task.x.copy_row(row, x));
         }
+    }
+
+    /// Runs layer number `index`, and keeps what its backward pass needs.
+    fn layer_forward(&mut self, index: usize, plan: &[Residual<Borrowed<'_>>], pool: Option<Workers>) {
+        let (shared, options) = (self.pass(pool), self.options);
+        let packed = forward(&shared, plan);
+        let layer = Layer { index, plan, packed: &packed };
+        let terms = self.relative.terms(&shared, index, plan);
+        let pass = Pass { relative: self.relative.heads(plan, terms.as_ref()), ..self.pass(None) };
+        let trained = options.trained_from.is_none_or(|first| index >= first);
+        map_with(
+            self.tasks[..self.used].iter_mut().collect(),
+            pool,
+            || self.scratch.check_out(),
+            |worker, task: &mut Task| {
+                let Worker { layer: scratch, kept, next, .. } = &mut **worker;
+                let Task { tokens, layers, x, .. } = task;
+                let kept = if trained && !options.checkpointing { &mut layers[index] } else { kept };
+                pass.forward(layer, tokens, x, kept, next, scratch);
+                swap(x, next);
+                if trained {
+                    swap(&mut layers[index].x, next);
+                }
+            },
+        );
+    }
+
+    /// Applies the norm after the last layer.
+    fn last_norm(&mut self, norm: AffineNorm<'_>, pool: Option<Workers>) {
+        let (pass, norm) = (self.pass(None), norm_of(norm));
+        map_with(
+            self.tasks[..self.used].iter_mut().collect(),
+            pool,
+            || (),
+            |(), task: &mut Task| {
+                let Task { last, x, .. } = task;
+                last.x_hat.reshape(task.tokens.rows, pass.config.hidden).data_mut().copy_from_slice(x.data());
+                pass.normalize(&norm, last, &mut x.view_mut());
+            },
+        );
     }
 
     /// Computes the gradients of the parameters that [`forward`](EncoderTraining::forward) ran with, for the gradient `dx`
@@ -178,9 +184,7 @@ impl EncoderTraining {
         gradients: &mut EncoderGradients<'_>,
         pool: Option<Workers>,
     ) {
-        let (options, config, execution) = (self.options, self.config, self.shared(pool));
-        let (hidden, plan) = (config.hidden, &parameters.plan);
-        let of_all = Pass { config, execution: self.execution, dropout: options.dropout, relative: None };
+        let (hidden, plan) = (self.config.hidden, &parameters.plan);
         for task in &mut self.tasks[..self.used] {
             let TaskTokens { first, rows, .. } = task.tokens;
             task.dx.fill_rows(rows, hidden, &dx[first * hidden..(first + rows) * hidden]);
@@ -190,82 +194,113 @@ impl EncoderTraining {
             self.last_norm_backward(norm, to, pool);
         }
         let mut written = vec![false; plan.layers.len()];
-        let lowest = options.trained_from.unwrap_or(0);
+        let lowest = self.options.trained_from.unwrap_or(0);
         for (index, set) in parameters.uses.iter().enumerate().skip(lowest).rev() {
-            let plan = &plan.layers[*set][..];
-            let packed = backward(execution, plan, hidden, config.products);
-            let layer = Layer { index, plan, packed: &packed };
-            let again = options.checkpointing.then(|| forward(execution, plan, hidden, config.products));
-            let attention = plan.iter().find_map(Residual::attention);
-            let terms = attention.and_then(|attention| self.terms(&of_all, index, attention, execution));
-            let relative = attention.map(|attention| self.relative.heads(attention, terms.as_ref()));
-            let pass = Pass { relative, ..of_all };
-            let scale = attention.map_or(1.0, |attention| pass.heads(index, attention).scale());
-            let tasks = self.tasks[..self.used].iter_mut().collect();
-            map_with(
-                tasks,
-                pool,
-                || self.scratch.check_out(),
-                |worker, task: &mut Task| {
-                    let Worker { layer: scratch, next, .. } = &mut **worker;
-                    let Task { tokens, layers, dx, gradients, recomputed, .. } = task;
-                    let mut kept = &mut layers[index];
-                    if let Some(packed) = &again {
-                        pass.forward(Layer { packed, ..layer }, tokens, &kept.x, recomputed, next, scratch);
-                        kept = recomputed;
-                    }
-                    pass.backward(layer, tokens, kept, dx, gradients, scratch);
-                },
-            );
-            let of_terms = terms.zip(attention).and_then(|(terms, attention)| {
-                let relative = attention.relative.as_ref()?;
-                let tasks: Vec<_> =
-                    self.tasks[..self.used].iter().map(|task| &task.gradients.positions.terms).collect();
-                let mask = of_all.mask(Site::Relative, index, relative.dropout);
-                let table = &mut self.relative;
-                Some((table.backward(relative, attention, terms, &tasks, scale, mask, config, execution), relative))
-            });
-            let of_terms = [0, 1].map(|term| {
-                let (found, relative) = of_terms.as_ref()?;
-                found.of(term, relative.terms.map(|term| term.is_some()))
-            });
-            self.write_layer(execution, layer, &mut gradients.plan.layers[*set], written[*set], of_terms);
+            self.layer_backward(index, &plan.layers[*set], &mut gradients.plan.layers[*set], written[*set], pool);
             written[*set] = true;
         }
         for (residual, to) in plan.layers.iter().flatten().zip(gradients.plan.layers.iter_mut().flatten()) {
-            let (Body::Attention(attention), Body::Attention(to)) = (&residual.body, &mut to.body) else { continue };
-            if let (Some(relative), Some(to)) = (&attention.relative, &mut to.relative) {
-                self.relative.finish(relative, to, config, self.execution);
-            }
-            if let Some(Some(to)) = &mut to.bias {
-                to.fill(0.0);
-                for task in &self.tasks[..self.used] {
-                    to.iter_mut().zip(&task.gradients.positions.distances).for_each(|(to, x)| *to += x);
-                }
+            if let (Some(attention), Body::Attention(to)) = (residual.attention(), &mut to.body) {
+                self.write_positions(attention, to);
             }
         }
         if gradients.vectors.is_some() {
-            self.embed_backward(&of_all, parameters, gradients, pool);
+            self.embed_backward(parameters, gradients, pool);
+        }
+    }
+
+    /// Takes the gradient back through layer number `index`, and writes the gradients of its parameters, or adds to them.
+    fn layer_backward(
+        &mut self,
+        index: usize,
+        plan: &[Residual<Borrowed<'_>>],
+        to: &mut [Residual<Written<'_>>],
+        add: bool,
+        pool: Option<Workers>,
+    ) {
+        let shared = self.pass(pool);
+        let packed = backward(&shared, plan);
+        let layer = Layer { index, plan, packed: &packed };
+        let again = self.options.checkpointing.then(|| forward(&shared, plan));
+        let terms = self.relative.terms(&shared, index, plan);
+        let pass = Pass { relative: self.relative.heads(plan, terms.as_ref()), ..self.pass(None) };
+        map_with(
+            self.tasks[..self.used].iter_mut().collect(),
+            pool,
+            || self.scratch.check_out(),
+            |worker, task: &mut Task| {
+                let Worker { layer: scratch, next, .. } = &mut **worker;
+                let Task { tokens, layers, dx, gradients, recomputed, .. } = task;
+                let mut kept = &mut layers[index];
+                if let Some(packed) = &again {
+                    pass.forward(Layer { packed, ..layer }, tokens, &kept.x, recomputed, next, scratch);
+                    kept = recomputed;
+                }
+                pass.backward(layer, tokens, kept, dx, gradients, scratch);
+            },
+        );
+        let tasks = &self.tasks[..self.used];
+        let of_terms = terms.and_then(|terms| self.relative.backward(&shared, index, plan, terms, tasks));
+        let of_terms = [0, 1].map(|term| of_terms.as_ref()?.of(term));
+        self.write_layer(shared.execution, layer, to, add, of_terms);
+    }
+
+    /// Writes the gradients of a layer's parameters, or adds to them. `terms` belong to the dense layers of relative
+    /// positions.
+    fn write_layer(
+        &self,
+        execution: Execution,
+        layer: Layer<'_, '_>,
+        to: &mut [Residual<Written<'_>>],
+        add: bool,
+        terms: [OfTerm<'_>; 2],
+    ) {
+        let place = Place { index: layer.index, place: 0, is_first: true, checkpointing: self.options.checkpointing };
+        let mut writer = GradientWriter {
+            tasks: &self.tasks[..self.used],
+            execution,
+            multiplies_pairs: self.multiplies_pairs(),
+            hidden: self.config.hidden,
+            add,
+            terms,
+            place,
+            weights: Vec::with_capacity(7),
+        };
+        for (place, (residual, to)) in layer.plan.iter().zip(to).enumerate() {
+            writer.place = Place { place, is_first: place == 0 && residual.before.is_none(), ..writer.place };
+            of_body!(&residual.body, body => body.write(&mut to.body, &mut writer));
+            writer.norm(to.before.as_mut(), |sums| &sums.before);
+            writer.norm(to.after.as_mut(), |sums| &sums.after);
+            writer.norm(to.again.as_mut(), |sums| &sums.again);
+        }
+        weight_gradients(execution, writer.weights, writer.multiplies_pairs);
+    }
+
+    /// Writes the gradients of what the scores of all layers have of positions, where an attention has the array.
+    fn write_positions(&mut self, attention: &Attention<Borrowed<'_>>, to: &mut Attention<Written<'_>>) {
+        if let (Some(relative), Some(to)) = (&attention.relative, &mut to.relative) {
+            self.relative.finish(&self.pass(None), relative, to);
+        }
+        if let Some(Some(to)) = &mut to.bias {
+            to.fill(0.0);
+            for task in &self.tasks[..self.used] {
+                to.iter_mut().zip(&task.gradients.positions.distances).for_each(|(to, x)| *to += x);
+            }
         }
     }
 
     /// Replaces the gradient with respect to the result of the norm after the last layer by the gradient with respect
     /// to its input.
     fn last_norm_backward(&mut self, norm: AffineNorm<'_>, to: &mut AffineGradient<'_>, pool: Option<Workers>) {
-        let (norm, hidden) = (norm_of(norm), self.config.hidden);
-        let set = self.execution.instruction_set;
+        let (pass, norm) = (self.pass(None), norm_of(norm));
         map_with(
             self.tasks[..self.used].iter_mut().collect(),
             pool,
             || (),
             |(), task: &mut Task| {
                 let Task { last, dx, last_norm, .. } = task;
-                for sums in last_norm.iter_mut() {
-                    sums.clear();
-                    sums.resize(panels(hidden), Row::ZERO);
-                }
-                let sums = last_norm.each_mut().map(|sums| &mut sums[..]);
-                normalize_backward(set, norm.kind, norm.parameters(), last, &mut dx.view_mut(), sums);
+                last_norm.iter_mut().for_each(|sums| clear(sums, panels(pass.config.hidden)));
+                pass.normalize_backward(&norm, last, &mut dx.view_mut(), last_norm);
             },
         );
         for (n, to) in [&mut to.weight, &mut to.bias].into_iter().enumerate() {
@@ -285,21 +320,10 @@ impl EncoderTraining {
         TrainingConfig { hidden, embedding, ..self.config }
     }
 
-    /// Projects the relative positions for layer number `index`, if scores have terms of them.
-    fn terms(
-        &self,
-        pass: &Pass<'_>,
-        index: usize,
-        attention: &Attention<Borrowed<'_>>,
-        execution: Execution,
-    ) -> Option<LayerTerms> {
-        let relative = attention.relative.as_ref()?;
-        let mask = pass.mask(Site::Relative, index, relative.dropout);
-        Some(self.relative.terms(relative, attention, mask, self.config, execution))
-    }
-
-    pub(super) fn shared(&self, pool: Option<Workers>) -> Execution {
-        Execution { pool, ..self.execution }
+    /// Returns what the steps of a pass have in common; with `pool` for what threads share, else for what one thread computes.
+    pub(super) fn pass(&self, pool: Option<Workers>) -> Pass<'static> {
+        let execution = Execution { pool, ..self.execution };
+        Pass { config: self.config, execution, dropout: self.options.dropout, relative: None }
     }
 
     /// Whether the gradients of weights are sums of products of bfloat16 pairs.

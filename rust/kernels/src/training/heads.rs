@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::dropout::Mask;
 use crate::arch::Simd;
-use crate::attention::{RelativeBias, ScoreBias, scale_and_add_bias};
+use crate::attention::{RelativeBias, ScoreBias};
 use crate::disentangled::{HeadScores, RelativeScores, RelativeScratch};
-use crate::matrix::{PANEL, Row, View, panels};
+use crate::matrix::{Row, View};
 
 /// Queries whose weights a backward pass has at a time: whole tiles on every instruction set.
 pub(super) const QUERY_BLOCK: usize = 84;
@@ -73,45 +73,6 @@ impl Heads<'_> {
 /// For each head and row, the maximum of the scores and the reciprocal of the sum of exp(score − maximum).
 pub type Statistics = [f32; 2];
 
-/// Adds the relative bias, if there is one, to the scores of the rows `first..` of matrices with `n` rows, for the queries
-/// `queries` and the keys `keys`; returns what the scores are still to be multiplied by.
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "a part of two kernels")]
-pub(super) fn final_scores<S: Simd>(
-    simd: S,
-    heads: Heads<'_>,
-    head: usize,
-    positions: &[u32],
-    queries: Range<usize>,
-    scores: &mut [Row],
-    n: usize,
-    first: usize,
-    keys: Range<usize>,
-) -> f32 {
-    let scale = heads.scale();
-    let keys = &positions[keys];
-    match heads.bias {
-        None => return scale,
-        Some(ScoreBias::Distances(RelativeBias { bias, max_distance })) => {
-            let of_head = &bias[head * (2 * max_distance + 1)..][..2 * max_distance + 1];
-            for (i, query) in queries.enumerate() {
-                // The bias of a key at position 0; the biases of the other positions follow it.
-                let of_query = &of_head[max_distance - positions[query] as usize..];
-                scale_and_add_bias(simd, scores, n, first + i, scale, keys, |key| of_query[key as usize]);
-            }
-        }
-        Some(ScoreBias::Slopes(slopes)) => {
-            let slope = slopes[head];
-            for (i, query) in queries.enumerate() {
-                let query = positions[query];
-                let bias = |key: u32| key.abs_diff(query) as f32 * -slope;
-                scale_and_add_bias(simd, scores, n, first + i, scale, keys, bias);
-            }
-        }
-    }
-    1.0
-}
-
 /// Computes what the relative terms of the queries of a sequence are read from, where scores have such terms; `keys` are
 /// transposed.
 #[inline(always)]
@@ -127,41 +88,6 @@ pub(super) fn relative_terms<'a, S: Simd>(
     let scores = heads.relative?.scores;
     let positions = &positions[..rows.keys];
     HeadScores::new(simd, scores, (head, heads.size), positions, positions, keys, None, S::TILE_ROWS, scratch)
-}
-
-/// The keys that queries see.
-pub(super) struct VisibleKeys<'a> {
-    pub window: Option<usize>,
-    /// The positions of all rows, the keys first.
-    pub positions: &'a [u32],
-    pub keys: usize,
-}
-
-impl VisibleKeys<'_> {
-    /// Returns the panels of 32 keys in which a block of queries sees any.
-    pub fn panels(&self, queries: Range<usize>) -> Range<usize> {
-        let Some(window) = self.window else { return 0..panels(self.keys) };
-        let of_queries = self.positions[queries].iter();
-        let (least, greatest) = (of_queries.clone().min(), of_queries.max());
-        let (Some(least), Some(greatest)) = (least, greatest) else { return 0..0 };
-        let keys = self.near(*least as usize, *greatest as usize, window);
-        if keys.is_empty() { 0..0 } else { keys.start / PANEL..panels(keys.end) }
-    }
-
-    /// Returns the keys that a query sees, counted from key `first` on.
-    pub fn columns(&self, query: usize, first: usize) -> Range<usize> {
-        let Some(window) = self.window else { return 0..self.keys - first };
-        let position = self.positions[query] as usize;
-        let keys = self.near(position, position, window);
-        keys.start.saturating_sub(first)..keys.end.saturating_sub(first)
-    }
-
-    /// Returns the keys at most `window` positions before `least` or after `greatest`, or between them.
-    fn near(&self, least: usize, greatest: usize, window: usize) -> Range<usize> {
-        let keys = &self.positions[..self.keys];
-        let from = keys.partition_point(|key| (*key as usize) < least.saturating_sub(window));
-        from..keys.partition_point(|key| *key as usize <= greatest.saturating_add(window))
-    }
 }
 
 /// Returns `x` in the lanes that are among the columns, and `other` in the others. The first lane is column `at`.

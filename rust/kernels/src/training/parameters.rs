@@ -4,17 +4,14 @@
 
 use std::marker::PhantomData;
 
-use wordpiece_parallel::map_with;
-
 use crate::attention::{RelativeBias, ScoreBias};
 use crate::disentangled::RelativePositions;
 use crate::encoder::{LayerNormWeights, Norm};
-use crate::execution::Execution;
 use crate::gemm::{Dense, Products};
 use crate::matrix::{PANEL, Row, panels};
 use crate::norm::NormKind;
 use crate::numbers::Numbers;
-use crate::plan::{Attention, Body, Form, Mlp, Plan, Residual};
+use crate::plan::{Attention, Form, Mlp, Plan};
 
 /// Weight [out, in] and bias `[out]` of a dense layer, or γ and β of a norm.
 #[derive(Clone, Copy)]
@@ -136,21 +133,11 @@ pub struct EncoderGradients<'a> {
     pub vectors: Option<&'a mut [f32]>,
 }
 
-/// The dense layers of a sub-layer, packed for one direction of a pass: for the backward pass, dx = dy·W, transposed and
-/// without biases.
-pub(super) enum PackedBody {
-    /// Queries, keys and values, of which each begins at a panel, and the output.
-    Attention { qkv: Dense, output: Dense },
-    /// The first dense layers and the second.
-    Mlp { inner: Dense, output: Dense },
-    /// Over neighbours, each of which begins at a panel.
-    Convolution { dense: Dense },
-}
-
 /// A sub-layer, packed.
 pub(super) struct PackedResidual {
-    /// Its dense layers.
-    pub body: PackedBody,
+    /// Its products, packed for one direction of a pass: for the backward pass, dx = dy·W, transposed and without biases. Each
+    /// of the layers of a product begins at a panel.
+    pub dense: Vec<Dense>,
     /// The norm before the body.
     pub before: Option<Norm>,
     /// The norm after the residual.
@@ -186,89 +173,6 @@ pub(super) fn mlp_width(of: &Mlp<Borrowed<'_>>) -> usize {
 /// Returns how many panels the first dense layers of a feed-forward network have.
 pub(super) fn inner_panels(of: &Mlp<Borrowed<'_>>) -> usize {
     panels(mlp_width(of)) * if of.up.is_some() { 2 } else { 1 }
-}
-
-/// Packs the sub-layers of a layer for the forward pass.
-pub(super) fn forward(
-    execution: Execution,
-    layer: &[Residual<Borrowed<'_>>],
-    hidden: usize,
-    products: Products,
-) -> Vec<PackedResidual> {
-    pack_layer(execution, layer, hidden, |layers, inputs| packed(layers, inputs, products))
-}
-
-/// Packs them for the backward pass.
-pub(super) fn backward(
-    execution: Execution,
-    layer: &[Residual<Borrowed<'_>>],
-    hidden: usize,
-    products: Products,
-) -> Vec<PackedResidual> {
-    pack_layer(execution, layer, hidden, |layers, inputs| packed_transposed(layers, inputs, products))
-}
-
-/// Packs the dense layers of a layer on all threads, by `pack`, which is given the dense layers of one product and
-/// their inputs.
-fn pack_layer(
-    execution: Execution,
-    layer: &[Residual<Borrowed<'_>>],
-    hidden: usize,
-    pack: impl Fn(&[Affine<'_>], usize) -> Dense + Sync,
-) -> Vec<PackedResidual> {
-    let padded: Vec<Option<Vec<f32>>> = layer
-        .iter()
-        .map(|residual| match &residual.body {
-            Body::Convolution(of) => Some(pad_neighbours(of.dense.weight, hidden)),
-            _ => None,
-        })
-        .collect();
-    let mut parts: Vec<(Vec<Affine<'_>>, usize)> = Vec::with_capacity(4);
-    for (residual, padded) in layer.iter().zip(&padded) {
-        match &residual.body {
-            Body::Attention(attention) => {
-                parts.push((attention.qkv.to_vec(), hidden));
-                parts.push((vec![attention.output], attention_width(attention)));
-            }
-            Body::Mlp(mlp) => {
-                // One, or the gate and what it multiplies.
-                parts.push((std::iter::once(mlp.inner).chain(mlp.up).collect(), hidden));
-                parts.push((vec![mlp.output], mlp_width(mlp)));
-            }
-            Body::Convolution(of) => {
-                let weight = padded.as_deref().expect("padded above");
-                parts.push((vec![Affine { weight, bias: of.dense.bias }], weight.len() / hidden));
-            }
-        }
-    }
-    let dense = map_with(parts, execution.pool, || (), |(), (layers, inputs)| pack(&layers, inputs));
-    let mut dense = dense.into_iter();
-    let mut next = || dense.next().expect("one for each part");
-    let of = |norm: &Option<AffineNorm<'_>>| norm.map(norm_of);
-    layer
-        .iter()
-        .map(|residual| PackedResidual {
-            body: match &residual.body {
-                Body::Attention(_) => PackedBody::Attention { qkv: next(), output: next() },
-                Body::Mlp(_) => PackedBody::Mlp { inner: next(), output: next() },
-                Body::Convolution(_) => PackedBody::Convolution { dense: next() },
-            },
-            before: of(&residual.before),
-            after: of(&residual.after),
-            again: of(&residual.again),
-            norms: residual.attention().and_then(|attention| attention.norms.map(|norms| norms.map(norm_of))),
-        })
-        .collect()
-}
-
-/// Returns the weight of a convolution [H, width · H] with each neighbour beginning at a panel.
-fn pad_neighbours(weight: &[f32], hidden: usize) -> Vec<f32> {
-    let padded = panels(hidden) * PANEL;
-    let mut to = vec![0.0; weight.len() / hidden * padded];
-    for (to, from) in to.chunks_exact_mut(padded).zip(weight.chunks_exact(hidden)) {
-        to[..hidden].copy_from_slice(from);
-    }
-    to
 }
 
 /// Pads γ and β to whole panels.

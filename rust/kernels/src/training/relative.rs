@@ -12,19 +12,20 @@
 
 use wordpiece_parallel::map_with;
 
-use super::dropout::{Mask, drop_rows};
+use super::body::{Pass, TrainingConfig};
+use super::dropout::{Site, drop_rows};
+use super::encoder_gradients::OfTerm;
 use super::heads::RelativeHeads;
-use super::layer::TrainingConfig;
-use super::norm::{Normalized, normalize, normalize_backward};
+use super::norm::Normalized;
 use super::parameters::{
     Affine, Borrowed, RelativeGradients, RelativeParameters, attention_width, norm_of, packed, packed_transposed, write,
 };
 use super::products::add_column_sums;
+use super::tasks::Task;
 use crate::disentangled::{RelativeScores, RelativeTerms};
-use crate::execution::Execution;
 use crate::gemm::{Epilogue, linear};
 use crate::matrix::{Matrix, PANEL, Row, View, add_rows, copy_columns, panels};
-use crate::plan::Attention;
+use crate::plan::{Attention, Residual};
 
 /// The rows of the table that a batch needs, and their gradient.
 #[derive(Default)]
@@ -53,6 +54,8 @@ pub(super) struct LayerTerms {
 
 /// The gradients of Kʳ and Qʳ, or one of them, in one layer.
 pub(super) struct TermGradients {
+    /// Which of them there are.
+    there: [bool; 2],
     /// R̃ [relative positions, H].
     dropped: Matrix,
     /// Side by side, each beginning at a panel.
@@ -65,14 +68,8 @@ impl RelativeTable {
     /// Reads the rows for positions up to `farthest`, applies the norm if the model has one, and begins with the gradient 0.
     ///
     /// It is called once for a batch: all layers read the same R. What the norm's backward pass needs is kept beside it.
-    pub fn prepare(
-        &mut self,
-        parameters: &RelativeParameters<'_>,
-        farthest: usize,
-        config: TrainingConfig,
-        execution: Execution,
-    ) {
-        let TrainingConfig { hidden, .. } = config;
+    pub fn prepare(&mut self, pass: &Pass<'_>, parameters: &RelativeParameters<'_>, farthest: usize) {
+        let TrainingConfig { hidden, .. } = pass.config;
         let RelativeTable { distances, max_distance, rows, normalized, table, dtable } = self;
         let positions = parameters.positions;
         positions.fill(farthest, distances);
@@ -86,44 +83,38 @@ impl RelativeTable {
         let to = if parameters.norm.is_some() { &mut normalized.x_hat } else { &mut *table };
         to.fill_rows(rows.len(), hidden, &numbers);
         if let Some(norm) = parameters.norm {
-            let (norm, to) = (norm_of(norm), table.reshape(rows.len(), hidden));
-            normalize(execution.instruction_set, norm.kind, norm.parameters(), normalized, &mut to.view_mut());
+            pass.normalize(&norm_of(norm), normalized, &mut table.reshape(rows.len(), hidden).view_mut());
         }
         dtable.reshape(rows.len(), hidden).data_mut().fill(Row::ZERO);
     }
 
-    /// Projects the rows for one layer: R̃·Wᵀ + b for the keys and the queries, as far as the model has these terms, side by
+    /// Projects the rows for layer number `index`, if its scores have terms of relative positions: R̃·Wᵀ + b for the keys and the queries, as far as the model has these terms, side by
     /// side. The weights are the layer's own or the weights of its queries and keys, as the model shares them or not.
-    pub fn terms(
-        &self,
-        parameters: &RelativeParameters<'_>,
-        attention: &Attention<Borrowed<'_>>,
-        mask: Option<Mask>,
-        config: TrainingConfig,
-        execution: Execution,
-    ) -> LayerTerms {
-        let TrainingConfig { hidden, products, .. } = config;
+    pub fn terms(&self, pass: &Pass<'_>, index: usize, layer: &[Residual<Borrowed<'_>>]) -> Option<LayerTerms> {
+        let TrainingConfig { hidden, products, .. } = pass.config;
+        let (attention, parameters) = relative_of(layer)?;
         let (heads, width) = (attention.heads, attention_width(attention));
         let layers = layers_of(parameters);
         let (mut dropped, mut projected) = (Matrix::default(), Matrix::default());
         dropped.reshape(self.rows.len(), hidden).data_mut().copy_from_slice(self.table.data());
-        self.drop(mask, &mut dropped, execution);
+        self.drop(pass, index, parameters, &mut dropped);
         let dense = packed(&layers, hidden, products);
         let to = projected.reshape(self.rows.len(), layers.len() * panels(width) * PANEL).view_mut();
-        linear(execution, dropped.view(), &dense, Epilogue::Bias, to, &mut Default::default());
+        linear(pass.execution, dropped.view(), &dense, Epilogue::Bias, to, &mut Default::default());
         let tables = tables_of(&projected, there(parameters), width);
-        let packed = RelativeTerms::of_rows(execution.instruction_set, tables, heads, width / heads, false);
-        LayerTerms { dropped, projected, packed }
+        let packed = RelativeTerms::of_rows(pass.execution.instruction_set, tables, heads, width / heads, false);
+        Some(LayerTerms { dropped, projected, packed })
     }
 
-    /// Returns what the scores of a layer have of relative positions.
+    /// Returns what the scores of a layer have of relative positions; None for a layer without attention.
     pub fn heads<'a>(
         &'a self,
-        attention: &Attention<Borrowed<'_>>,
+        layer: &[Residual<Borrowed<'_>>],
         terms: Option<&'a LayerTerms>,
-    ) -> RelativeHeads<'a> {
+    ) -> Option<RelativeHeads<'a>> {
+        let attention = layer.iter().find_map(Residual::attention)?;
         let there = attention.relative.as_ref().map_or([false; 2], there);
-        RelativeHeads {
+        Some(RelativeHeads {
             scores: RelativeScores {
                 terms: terms.map(|terms| &terms.packed),
                 rows: &self.distances,
@@ -131,31 +122,29 @@ impl RelativeTable {
                 count: attention.terms,
             },
             tables: terms.map_or([None; 2], |terms| tables_of(&terms.projected, there, attention_width(attention))),
-        }
+        })
     }
 
-    /// Adds up the gradients of Kʳ and Qʳ of all tasks, multiplies them by `scale`, and adds what comes of them to the
-    /// gradient of R.
-    #[allow(clippy::too_many_arguments, reason = "what `terms` takes, and its gradients")]
+    /// Adds up the gradients of Kʳ and Qʳ of all tasks, multiplies them by the scale of scores, and adds what comes of them to
+    /// the gradient of R.
     pub fn backward(
         &mut self,
-        parameters: &RelativeParameters<'_>,
-        attention: &Attention<Borrowed<'_>>,
+        pass: &Pass<'_>,
+        index: usize,
+        layer: &[Residual<Borrowed<'_>>],
         terms: LayerTerms,
-        tasks: &[&[Vec<Row>; 2]],
-        scale: f32,
-        mask: Option<Mask>,
-        config: TrainingConfig,
-        execution: Execution,
-    ) -> TermGradients {
-        let TrainingConfig { hidden, products, .. } = config;
+        tasks: &[Task],
+    ) -> Option<TermGradients> {
+        let (TrainingConfig { hidden, products, .. }, execution) = (pass.config, pass.execution);
+        let (attention, parameters) = relative_of(layer)?;
         let (heads, width) = (attention.heads, attention_width(attention));
         let (rows, size) = (self.rows.len(), width / heads);
+        let scale = 1.0 / ((size * attention.terms) as f32).sqrt();
         let layers = layers_of(parameters);
         let mut dterms = Matrix::default();
         dterms.reshape(rows, layers.len() * panels(width) * PANEL).data_mut().fill(Row::ZERO);
-        let there = (0..2).filter(|term| parameters.terms[*term].is_some());
-        for (place, term) in there.enumerate() {
+        let there = there(parameters);
+        for (place, term) in (0..2).filter(|term| there[*term]).enumerate() {
             let sums = map_with(
                 (0..heads).collect(),
                 execution.pool,
@@ -164,7 +153,8 @@ impl RelativeTable {
                     let of_head = panels(size) * rows;
                     let mut sums = vec![Row::ZERO; of_head];
                     for task in tasks {
-                        add_rows(&task[term][head * of_head..][..of_head], &mut sums);
+                        let terms = &task.gradients.positions.terms[term];
+                        add_rows(&terms[head * of_head..][..of_head], &mut sums);
                     }
                     sums.iter_mut().flat_map(|row| &mut row.0).for_each(|x| *x *= scale);
                     sums
@@ -181,34 +171,18 @@ impl RelativeTable {
         let dense = packed_transposed(&layers, hidden, products);
         let to = dtable.reshape(rows, hidden).view_mut();
         linear(execution, dterms.view(), &dense, Epilogue::Bias, to, &mut Default::default());
-        self.drop(mask, &mut dtable, execution);
+        self.drop(pass, index, parameters, &mut dtable);
         add_rows(dtable.data(), self.dtable.data_mut());
-        TermGradients { dropped: terms.dropped, dterms, sums }
+        Some(TermGradients { there, dropped: terms.dropped, dterms, sums })
     }
 
     /// Writes the gradients of the table and its norm.
-    pub fn finish(
-        &mut self,
-        parameters: &RelativeParameters<'_>,
-        to: &mut RelativeGradients<'_>,
-        config: TrainingConfig,
-        execution: Execution,
-    ) {
-        let TrainingConfig { hidden, .. } = config;
+    pub fn finish(&mut self, pass: &Pass<'_>, parameters: &RelativeParameters<'_>, to: &mut RelativeGradients<'_>) {
+        let TrainingConfig { hidden, .. } = pass.config;
         let Some(to_table) = &mut to.table else { return };
         if let (Some(norm), Some(to)) = (parameters.norm, &mut to.norm) {
-            let norm = norm_of(norm);
             let mut sums = [(); 2].map(|()| vec![Row::ZERO; panels(hidden)]);
-            let of_norm = sums.each_mut().map(|sums| &mut sums[..]);
-            let dtable = &mut self.dtable.view_mut();
-            normalize_backward(
-                execution.instruction_set,
-                norm.kind,
-                norm.parameters(),
-                &self.normalized,
-                dtable,
-                of_norm,
-            );
+            pass.normalize_backward(&norm_of(norm), &self.normalized, &mut self.dtable.view_mut(), &mut sums);
             write(&sums[0], to.weight, false);
             write(&sums[1], to.bias, false);
         }
@@ -219,11 +193,11 @@ impl RelativeTable {
     }
 
     /// Applies the dropout of a layer to rows of H columns.
-    fn drop(&self, mask: Option<Mask>, x: &mut Matrix, execution: Execution) {
-        if let Some(mask) = mask {
+    fn drop(&self, pass: &Pass<'_>, index: usize, parameters: &RelativeParameters<'_>, x: &mut Matrix) {
+        if let Some(mask) = pass.mask(Site::Relative, index, parameters.dropout) {
             let states: Vec<u64> = self.rows.iter().map(|row| mask.state(*row, 0)).collect();
             let width = x.view().width();
-            drop_rows(execution.instruction_set, mask, &states, &mut x.view_mut(), width);
+            drop_rows(pass.execution.instruction_set, mask, &states, &mut x.view_mut(), width);
         }
     }
 }
@@ -231,11 +205,19 @@ impl RelativeTable {
 impl TermGradients {
     /// Returns the gradient of Kʳ (0) or Qʳ (1) and R̃, the factors of the gradient of the dense layer between them, and the
     /// sum of its rows; None without the term.
-    pub fn of(&self, term: usize, terms: [bool; 2]) -> Option<([View<'_>; 2], &[Row])> {
-        let width = self.sums.len() / terms.iter().filter(|there| **there).count().max(1);
-        let columns = place(term, terms, width)?;
+    pub fn of(&self, term: usize) -> OfTerm<'_> {
+        let width = self.sums.len() / self.there.iter().filter(|there| **there).count().max(1);
+        let columns = place(term, self.there, width)?;
         Some(([self.dterms.view().panels(columns.clone()), self.dropped.view()], &self.sums[columns]))
     }
+}
+
+/// Returns the attention of a layer whose scores have terms of relative positions, and these.
+fn relative_of<'a, 'p>(
+    layer: &'a [Residual<Borrowed<'p>>],
+) -> Option<(&'a Attention<Borrowed<'p>>, &'a RelativeParameters<'p>)> {
+    let attention = layer.iter().find_map(Residual::attention)?;
+    Some((attention, attention.relative.as_ref()?))
 }
 
 /// Returns the dense layers of the terms that there are.
@@ -244,7 +226,7 @@ fn layers_of<'a>(parameters: &RelativeParameters<'a>) -> Vec<Affine<'a>> {
 }
 
 /// Returns which terms there are.
-pub(super) fn there(parameters: &RelativeParameters<'_>) -> [bool; 2] {
+fn there(parameters: &RelativeParameters<'_>) -> [bool; 2] {
     parameters.terms.map(|term| term.is_some())
 }
 

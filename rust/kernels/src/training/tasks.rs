@@ -2,7 +2,7 @@
 
 use wordpiece_parallel::Scratch;
 
-use super::layer::{Gradients, Kept, LayerScratch, TaskTokens};
+use super::buffers::{Gradients, Kept, LayerScratch, TaskTokens};
 use super::norm::Normalized;
 use crate::matrix::{Matrix, Row};
 
