@@ -27,7 +27,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.journal import Journal
 from wordpiece_bert.pretraining.row_options import RowOptions
 from wordpiece_bert.pretraining.schema import RowSchema
-from wordpiece_bert.pretraining.sinks.arrays import ArrayFolder
+from wordpiece_bert.pretraining.sinks.array_folder import ArrayFolder
 from wordpiece_bert.pretraining.sinks.mds import MdsFolder
 from wordpiece_bert.pretraining.store_writer import StoreWriter
 

@@ -24,7 +24,7 @@ from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.serve import ServerSettings, create_app, requests
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.model_loading import load_model
-from wordpiece_bert.serve.pairs import PairEncoder
+from wordpiece_bert.serve.pair_encoder import PairEncoder
 from wordpiece_bert.serve.requests import parse_object, unpacked
 from wordpiece_bert.serve.routes import ROUTES
 

@@ -19,7 +19,7 @@ import wordpiece_bert as wb
 from model_files import MODELS, copied, reference_vectors, write_safetensors
 from wordpiece_bert import _core
 from wordpiece_bert.bert import AutoModel
-from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead, RustVocabularyHead
+from wordpiece_bert.bert.engines.vocabulary_heads import NumpyVocabularyHead, RustVocabularyHead
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
 from wordpiece_bert.sentence import SentenceEncoder, SparseEncoder, SparseVectors
 

@@ -19,7 +19,7 @@ from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, TruncationWarning
 from wordpiece_bert.finetune.data import sequence_rows
-from wordpiece_bert.serve.pairs import PairEncoder
+from wordpiece_bert.serve.pair_encoder import PairEncoder
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
 
 if TYPE_CHECKING:

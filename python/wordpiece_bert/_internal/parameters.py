@@ -14,6 +14,8 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from wordpiece_bert._internal.peer_arguments import refuse
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -131,11 +133,14 @@ def completed_by(*sources: Parameters | Callable[..., Any]) -> Callable[[Documen
 
 
 def taking(
-    options: type[Any] | Callable[..., Any], defaults: Mapping[str, Any] = MappingProxyType({}), *, checked: bool = True
+    options: type[Any] | Callable[..., Any],
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+    instead: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Function], Function]:
     """Show in the signature of a function what it takes as ``**options: Unpack[...]``.
 
     Type checkers and editors read the typed dict; `inspect.signature`, ``help()`` and the documentation read this.
+    Other names raise a TypeError.
 
     Parameters
     ----------
@@ -143,8 +148,8 @@ def taking(
         The typed dict, or a function that has the options as arguments by keyword.
     defaults : mapping
         The defaults of the keys of a typed dict; None for others.
-    checked : bool, default True
-        Raise a TypeError for other names. False for a function that does so itself, because this takes time.
+    instead : mapping of str to str
+        What to use instead of an argument that only peers have, for an `InputError`.
     """
     if inspect.isclass(options):
         kind = inspect.Parameter.KEYWORD_ONLY
@@ -160,20 +165,21 @@ def taking(
         signature = inspect.signature(function)
         own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
         parameters = [*own, *(one for one in shown if one.name not in signature.parameters)]
-        decorated = _with_names(function, {one.name for one in parameters}) if checked else function
+        decorated = _with_names(function, {one.name for one in parameters}, instead)
         decorated.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return decorated
 
     return decorate
 
 
-def _with_names(function: Function, names: set[str]) -> Function:
+def _with_names(function: Function, names: set[str], instead: Mapping[str, str]) -> Function:
     """Return a function that refuses keywords with other names, as Python does."""
 
     @functools.wraps(function)
     def checked(*arguments: Any, **options: Any) -> Any:
-        for name in options.keys() - names:
-            raise TypeError(f"{checked.__qualname__}() got an unexpected keyword argument {name!r}")
+        for name in options:
+            if name not in names:
+                refuse(checked.__qualname__, {name: options[name]}, instead)
         return function(*arguments, **options)
 
     return cast("Function", checked)

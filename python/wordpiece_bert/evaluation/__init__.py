@@ -11,10 +11,10 @@ from wordpiece_bert._internal.lazy import lazy_names
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
+    from wordpiece_bert.evaluation.beir import Judged as Judged
+    from wordpiece_bert.evaluation.beir import read_beir as read_beir
     from wordpiece_bert.evaluation.evaluator import BaseEvaluator as BaseEvaluator
     from wordpiece_bert.evaluation.evaluator import SequentialEvaluator as SequentialEvaluator
-    from wordpiece_bert.evaluation.files import Judged as Judged
-    from wordpiece_bert.evaluation.files import read_beir as read_beir
     from wordpiece_bert.evaluation.pairs import BinaryClassificationEvaluator as BinaryClassificationEvaluator
     from wordpiece_bert.evaluation.pairs import EmbeddingSimilarityEvaluator as EmbeddingSimilarityEvaluator
     from wordpiece_bert.evaluation.pairs import TripletEvaluator as TripletEvaluator
@@ -28,12 +28,12 @@ _MODULES = {
     "BinaryClassificationEvaluator": "pairs",
     "EmbeddingSimilarityEvaluator": "pairs",
     "InformationRetrievalEvaluator": "retrieval",
-    "Judged": "files",
+    "Judged": "beir",
     "ParaphraseMiningEvaluator": "paraphrases",
     "RerankingEvaluator": "reranking",
     "SequentialEvaluator": "evaluator",
     "TripletEvaluator": "pairs",
-    "read_beir": "files",
+    "read_beir": "beir",
 }
 
 __all__ = sorted(_MODULES)

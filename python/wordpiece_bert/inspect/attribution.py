@@ -18,7 +18,7 @@ from wordpiece_bert.finetune.score_sums import CosineSum, ScoreSum
 from wordpiece_bert.inspect.effects import CosineScore, HeadScore, Options, Replace, ScoredText, effects_of
 from wordpiece_bert.inspect.outputs import outputs_of
 from wordpiece_bert.inspect.parameters import VIEWING
-from wordpiece_bert.inspect.sentences import Sentences
+from wordpiece_bert.inspect.sentence_vectors import Sentences
 from wordpiece_bert.inspect.sources import as_sentence_encoder, resolve
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import chosen_target

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.finetune.score_sums import ScoreSums
     from wordpiece_bert.inspect.outputs import Outputs, Places
-    from wordpiece_bert.inspect.sentences import Sentences
+    from wordpiece_bert.inspect.sentence_vectors import Sentences
     from wordpiece_bert.inspect.stack import Stack
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 

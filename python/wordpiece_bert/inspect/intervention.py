@@ -17,7 +17,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.alignment import align_tokens
 from wordpiece_bert.inspect.outputs import outputs_of
 from wordpiece_bert.inspect.parameters import VIEWING
-from wordpiece_bert.inspect.sentences import Sentences
+from wordpiece_bert.inspect.sentence_vectors import Sentences
 from wordpiece_bert.inspect.sources import as_sentence_encoder, resolve
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import word_token

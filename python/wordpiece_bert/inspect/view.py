@@ -12,7 +12,7 @@ from wordpiece_bert.inspect.frame import Frame
 from wordpiece_bert.inspect.kinds import kind_named
 from wordpiece_bert.inspect.pack import Encoding, Packed, pack
 from wordpiece_bert.inspect.packed_page import PackedPage, readable_json
-from wordpiece_bert.inspect.packing import packed_page
+from wordpiece_bert.inspect.page_data import packed_page
 from wordpiece_bert.inspect.scores import SHORTEST, pack_scores
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ def format_of(path: Path, given: object = None) -> RowFormat:
 
 _SINKS = "wordpiece_bert.pretraining.sinks"
 for _entry in (
-    RowFormat(name="npy", module=f"{_SINKS}.arrays", sink="ArrayFolder"),
+    RowFormat(name="npy", module=f"{_SINKS}.array_folder", sink="ArrayFolder"),
     RowFormat(name="arrow", module=f"{_SINKS}.tables", sink="ArrowRows", suffixes=(".arrow",)),
     RowFormat(name="parquet", module=f"{_SINKS}.tables", sink="ParquetRows", suffixes=(".parquet",)),
     RowFormat(name="jsonl", module=f"{_SINKS}.tables", sink="JsonRows", suffixes=(".jsonl",)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Never, Unpack
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by, taking
-from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refuse, refusing, without_others
+from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refuse, without_others
 from wordpiece_bert._internal.texts import warn_file_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.tokenizer.option_types import DEFAULTS, CallOptions, NamedOptions
@@ -248,9 +248,8 @@ class EncodingCalls(TokenizerBase):
             warn_file_truncated(rows.truncated, resolved.truncation)
         return ragged(rows)
 
-    @refusing(TOKENIZER_ARGUMENTS["encodings"])
     @completed_by(encode_batch)
-    @taking(NamedOptions, DEFAULTS)
+    @taking(NamedOptions, DEFAULTS, TOKENIZER_ARGUMENTS["encodings"])
     def encodings(
         self,
         texts: Batch,

@@ -17,7 +17,7 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.parameters import taking
-from wordpiece_bert._internal.peer_arguments import SUBWORD_ENCODE, refusing
+from wordpiece_bert._internal.peer_arguments import SUBWORD_ENCODE
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD, add_peer_names
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
@@ -450,8 +450,7 @@ class SubwordTokenizer(TokenRoles):
         """Return how many special tokens a row of one text, or of a pair, has."""
         return int(self._core.num_special_tokens_to_add(pair))
 
-    @refusing(SUBWORD_ENCODE)
-    @taking(_TruncationOptions, _DEFAULTS)
+    @taking(_TruncationOptions, _DEFAULTS, SUBWORD_ENCODE)
     def encode(
         self,
         text: str,

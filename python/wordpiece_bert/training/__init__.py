@@ -7,8 +7,6 @@ from wordpiece_bert._internal.lazy import lazy_names
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
-    from wordpiece_bert.training.contents import VocabContents as VocabContents
-    from wordpiece_bert.training.contents import vocab_contents as vocab_contents
     from wordpiece_bert.training.counts import WordCounts as WordCounts
     from wordpiece_bert.training.embeddings import extend_embeddings as extend_embeddings
     from wordpiece_bert.training.embeddings import extend_model as extend_model
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.training.report import vocab_report as vocab_report
     from wordpiece_bert.training.train import train_vocab as train_vocab
     from wordpiece_bert.training.vocab import Vocab as Vocab
+    from wordpiece_bert.training.vocab_summary import VocabContents as VocabContents
+    from wordpiece_bert.training.vocab_summary import vocab_contents as vocab_contents
 
 # The module of each name, imported when the name is first used.
 _MODULES = {
@@ -28,13 +28,13 @@ _MODULES = {
     "NormalizerSettings": "options",
     "TrainOptions": "options",
     "Vocab": "vocab",
-    "VocabContents": "contents",
+    "VocabContents": "vocab_summary",
     "VocabReport": "report",
     "WordCounts": "counts",
     "extend_embeddings": "embeddings",
     "extend_model": "embeddings",
     "train_vocab": "train",
-    "vocab_contents": "contents",
+    "vocab_contents": "vocab_summary",
     "vocab_report": "report",
 }
 

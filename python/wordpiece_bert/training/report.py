@@ -19,8 +19,8 @@ from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.tokenizer.parts import plain_core
-from wordpiece_bert.training.contents import is_placeholder
 from wordpiece_bert.training.parameters import COUNTING
+from wordpiece_bert.training.vocab_summary import is_placeholder
 
 if TYPE_CHECKING:
     import os

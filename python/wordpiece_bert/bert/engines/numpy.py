@@ -12,7 +12,7 @@ import numpy as np
 
 from wordpiece_bert.bert import functional
 from wordpiece_bert.bert.disentangled import convolution, disentangled_attention, disentangled_scores
-from wordpiece_bert.bert.engines.vocabulary import NumpyVocabularyHead
+from wordpiece_bert.bert.engines.vocabulary_heads import NumpyVocabularyHead
 from wordpiece_bert.bert.inputs import Inputs
 from wordpiece_bert.bert.plan.interpreter import Interpreter
 from wordpiece_bert.bert.plan.parts import Distances, Slopes

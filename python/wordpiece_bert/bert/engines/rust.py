@@ -29,7 +29,7 @@ from wordpiece_bert.bert.engines.rust_layers import (
     row_columns,
     with_tables_loaded,
 )
-from wordpiece_bert.bert.engines.vocabulary import RustVocabularyHead
+from wordpiece_bert.bert.engines.vocabulary_heads import RustVocabularyHead
 from wordpiece_bert.bert.parameters import PREPARING
 from wordpiece_bert.bert.plan.parts import Dense, weighted
 from wordpiece_bert.bert.poolings import have_kernels

@@ -235,7 +235,7 @@ class SparseVectors:
         SparseVectors
             New vectors of the same shape.
         """
-        from wordpiece_bert.bert.engines.vocabulary import greatest_values
+        from wordpiece_bert.bert.engines.vocabulary_heads import greatest_values
 
         count = whole_number("count", count, 1)
         return SparseVectors(*greatest_values((self.indptr, self.indices, self.values), count), self.shape)

@@ -13,7 +13,7 @@ from wordpiece_bert.sentence.parts import config_of, logits_of, prompt_of, score
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.outputs import Classifies
 from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens, check_truncated
-from wordpiece_bert.serve.pairs import PairEncoder
+from wordpiece_bert.serve.pair_encoder import PairEncoder
 from wordpiece_bert.tasks.text_classification import FUNCTIONS, default_function
 
 if TYPE_CHECKING:
