@@ -131,7 +131,7 @@ class HeadLayers(NamedTuple):
     """The layers of a masked-language head: logits = decoder(LN(activation(dense(x))))."""
 
     #: Weight [E, H] and bias [E] of the dense layer.
-    dense: tuple[AnyArray, Array]
+    dense: tuple[Array, Array]
     #: A name in `functional.ACTIVATIONS`.
     activation: str
     #: γ and β of the layer norm, [E].
@@ -139,7 +139,7 @@ class HeadLayers(NamedTuple):
     #: ε of the layer norm.
     eps: float
     #: Weight [V, E] and bias [V] of the decoder.
-    decoder: tuple[AnyArray, Array]
+    decoder: tuple[Array, Array]
 
 
 class VocabularyHead(Protocol):
@@ -193,14 +193,14 @@ class Engine(Protocol):
 
     @completed_by(PREPARING)
     def prepare(
-        self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
+        self, config: BertConfig, weights: Mapping[str, Array], calibration: Sequence[Ids] | None = None
     ) -> Encoder:
         """Return an encoder over these weights."""
 
-    def dense(self, weight: AnyArray, bias: AnyArray) -> Dense:
+    def dense(self, weight: Array, bias: Array) -> Dense:
         """Return a dense layer: weight [out, in], bias [out]."""
 
-    def decoder(self, weight: AnyArray, bias: AnyArray) -> Dense:
+    def decoder(self, weight: Array, bias: Array) -> Dense:
         """Return a dense layer with an output for each token of the vocabulary, in the dtype of the engine."""
 
     def vocabulary_head(self, layers: HeadLayers) -> VocabularyHead:

@@ -16,7 +16,6 @@ from wordpiece_bert.bert.plan.parts import Dense
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.packing import Observations
     from wordpiece_bert.bert.functional import Array, Ids
@@ -42,7 +41,7 @@ class LayerInputs:
     def __init__(
         self,
         config: BertConfig,
-        weights: Mapping[str, AnyArray],
+        weights: Mapping[str, Array],
         packer: DensePacker,
         rows: Sequence[Ids],
     ) -> None:

@@ -22,7 +22,6 @@ from wordpiece_bert.bert.stored_tensor import loaded_all
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.engine_interface import HeadLayers
     from wordpiece_bert.bert.functional import Array, Ids, Mask, RelativeTerms
@@ -38,7 +37,7 @@ class NumpyEncoder:
     #: Rows are padded to the longest of a batch.
     takes_rows = False
 
-    def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray]) -> None:
+    def __init__(self, config: BertConfig, weights: Mapping[str, Array]) -> None:
         #: The weights, in the layout of the checkpoint.
         self.weights = loaded_all(weights)
         self._config, self._plan = config, config.plan()
@@ -168,7 +167,7 @@ class NumpyEncoder:
 class _StoredWeights:
     """Weights as a model has them."""
 
-    def __init__(self, weights: Mapping[str, AnyArray]) -> None:
+    def __init__(self, weights: Mapping[str, Array]) -> None:
         self._weights = weights
 
     def get(self, name: str) -> Array | None:
@@ -263,7 +262,7 @@ def position_bias(part: Attention, length: int, table: Array | None) -> Array:
 
 
 def layer_heads(
-    layer: int, x: Array, weights: Mapping[str, AnyArray], config: BertConfig, position_ids: Ids
+    layer: int, x: Array, weights: Mapping[str, Array], config: BertConfig, position_ids: Ids
 ) -> tuple[Array, Array, Array]:
     """Return the queries, keys and values of each head of one layer: x [B, S, H] -> q, k, v [B, N, S, d].
 
@@ -290,7 +289,7 @@ def layer_heads(
     return rows.heads(attention, q, k, v)
 
 
-def added_scores(layer: int, q: Array, k: Array, weights: Mapping[str, AnyArray], config: BertConfig) -> Array | None:
+def added_scores(layer: int, q: Array, k: Array, weights: Mapping[str, Array], config: BertConfig) -> Array | None:
     """Return what the scores of a layer are more than q·kᵀ/√d, [N or 1, S, S]; None for nothing.
 
     q and k are as `layer_heads` returns them, [N, S, d] each; `weights` as there. Keys beyond a window have −∞.
@@ -321,7 +320,7 @@ def _rows_of(batch: int, length: int, position_ids: Ids) -> Inputs:
 class NumpyDense:
     """`functional.linear` over the weights of a checkpoint."""
 
-    def __init__(self, weight: AnyArray, bias: AnyArray) -> None:
+    def __init__(self, weight: Array, bias: Array) -> None:
         self._weight, self._bias = weight, bias
 
     def __call__(self, x: Array) -> Array:
@@ -333,17 +332,17 @@ class NumpyEngine:
     """NumPy in float32."""
 
     def prepare(
-        self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
+        self, config: BertConfig, weights: Mapping[str, Array], calibration: Sequence[Ids] | None = None
     ) -> NumpyEncoder:
         """Return an encoder over these weights; arrays are not copied."""
         del calibration
         return NumpyEncoder(config, weights)
 
-    def dense(self, weight: AnyArray, bias: AnyArray) -> NumpyDense:
+    def dense(self, weight: Array, bias: Array) -> NumpyDense:
         """Return a dense layer over these weights, which are not copied."""
         return NumpyDense(weight, bias)
 
-    def decoder(self, weight: AnyArray, bias: AnyArray) -> NumpyDense:
+    def decoder(self, weight: Array, bias: Array) -> NumpyDense:
         """Return a dense layer over these weights, which are not copied."""
         return NumpyDense(weight, bias)
 

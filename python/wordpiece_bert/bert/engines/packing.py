@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.functional import Array
 
     #: For each packed layer the number of rows of inputs that were observed, and of each input the sum of the squares
     #: and the greatest magnitude.
@@ -49,7 +49,7 @@ class DensePacker:
 
     def __init__(
         self,
-        weights: Mapping[str, AnyArray],
+        weights: Mapping[str, Array],
         dtype: str,
         instruction_set: str | None,
         *,
@@ -92,7 +92,7 @@ class DensePacker:
         return {key: seen for key, seen in found.items() if seen is not None}
 
     def _quantized(self, key: str, names: Sequence[str]) -> _core.PackedDense:
-        stored_weights: list[AnyArray | Int8Weight] = [
+        stored_weights: list[Array | Int8Weight] = [
             loaded(self._weights[f"{name}.weight"], self.scratch) for name in names
         ]
         if all(isinstance(weight, Int8Weight) for weight in stored_weights):
@@ -113,7 +113,7 @@ class DensePacker:
 
 
 def quantized(
-    name: str, weight: AnyArray, factors: npt.NDArray[np.float32]
+    name: str, weight: Array, factors: npt.NDArray[np.float32]
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return a weight as int8 numbers, scales, and the columns whose factor is 0.
 
@@ -128,7 +128,7 @@ def quantized(
     return found
 
 
-def quantized_table(table: AnyArray | Int8Weight, name: str = "embeddings.word_embeddings") -> Int8Weight:
+def quantized_table(table: Array | Int8Weight, name: str = "embeddings.word_embeddings") -> Int8Weight:
     """Return a table [V, E], of words or of a decoder, as int8 numbers; one that is quantized already as it is."""
     if isinstance(table, Int8Weight | StoredInt8Weight):
         return loaded(table)  # type: ignore[no-any-return]
@@ -144,7 +144,7 @@ def quantized_table(table: AnyArray | Int8Weight, name: str = "embeddings.word_e
 
 
 def packed_layer(
-    name: str, weight: AnyArray | Int8Weight, bias: AnyArray, dtype: str, instruction_set: str | None = None
+    name: str, weight: Array | Int8Weight, bias: Array, dtype: str, instruction_set: str | None = None
 ) -> _core.PackedDense:
     """Pack one dense layer of a head, weight [out, in] and bias [out], for products of `dtype`.
 

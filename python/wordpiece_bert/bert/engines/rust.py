@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.engine_interface import HeadLayers
     from wordpiece_bert.bert.engines.stored import PackedLayerWeight
@@ -76,7 +75,7 @@ class RustEncoder:
     def __init__(
         self,
         config: BertConfig,
-        weights: Mapping[str, AnyArray],
+        weights: Mapping[str, Array],
         instruction_set: str | None = None,
         dtype: str = "float32",
         calibration: Sequence[Ids] | None = None,
@@ -89,11 +88,11 @@ class RustEncoder:
         self._pack(weights, packer, calibration)
         unpacked = loaded_all({name: weight for name, weight in weights.items() if name not in packer.packed})
         #: All weights, by BERT's names.
-        self.weights: dict[str, AnyArray | PackedLayerWeight] = unpacked | packer.packed
+        self.weights: dict[str, Array | PackedLayerWeight] = unpacked | packer.packed
         self._instruction_set = instruction_set
         self._build()
 
-    def _pack(self, weights: Mapping[str, AnyArray], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
+    def _pack(self, weights: Mapping[str, Array], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
         """Pack the layers one after the other; those that are quantized here after a run over rows in float32."""
         inputs = None
         of_layers = {f"{part.name}.weight" for part in weighted(self._plan.layers) if isinstance(part, Dense)}
@@ -203,7 +202,7 @@ class RustDense:
     For a decoder of the vocabulary, a packed copy of which would need the memory of the word table again.
     """
 
-    def __init__(self, weight: AnyArray, bias: AnyArray, instruction_set: str | None = None) -> None:
+    def __init__(self, weight: Array, bias: Array, instruction_set: str | None = None) -> None:
         self._weight, self._bias, self._instruction_set = weight, bias, instruction_set
 
     def __call__(self, x: Array) -> Array:
@@ -226,9 +225,7 @@ class PackedRustDense:
         The number type of the products.
     """
 
-    def __init__(
-        self, weight: AnyArray | Int8Weight, bias: AnyArray, dtype: str, instruction_set: str | None = None
-    ) -> None:
+    def __init__(self, weight: Array | Int8Weight, bias: Array, dtype: str, instruction_set: str | None = None) -> None:
         self._weight, self._bias, self._dtype = weight, bias, dtype
         self._instruction_set = instruction_set
         self._packed: _core.PackedDense | None = None
@@ -253,16 +250,16 @@ class RustEngine:
         self._dtype, self._set = dtype, instruction_set
 
     def prepare(
-        self, config: BertConfig, weights: Mapping[str, AnyArray], calibration: Sequence[Ids] | None = None
+        self, config: BertConfig, weights: Mapping[str, Array], calibration: Sequence[Ids] | None = None
     ) -> RustEncoder:
         """Return an encoder over these weights, packed."""
         return RustEncoder(config, weights, self._set, self._dtype, calibration)
 
-    def dense(self, weight: AnyArray, bias: AnyArray) -> PackedRustDense:
+    def dense(self, weight: Array, bias: Array) -> PackedRustDense:
         """Return a dense layer in float32, whichever the dtype: the layers of heads are a small part of the work."""
         return PackedRustDense(weight, bias, "float32", self._set)
 
-    def decoder(self, weight: AnyArray, bias: AnyArray) -> RustDense | PackedRustDense:
+    def decoder(self, weight: Array, bias: Array) -> RustDense | PackedRustDense:
         """Return a dense layer over the vocabulary: packed in bfloat16 if that is faster, or in int8, else unpacked."""
         if self._dtype == "int8" or (self._dtype == "bfloat16" and _core.describe_products("bfloat16", self._set)[2]):
             return PackedRustDense(weight, bias, self._dtype, self._set)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.packing import DensePacker
     from wordpiece_bert.bert.engines.stored import Stored
@@ -77,7 +76,7 @@ class LayerPacker:
         Packs the dense layers.
     """
 
-    def __init__(self, config: BertConfig, weights: Mapping[str, AnyArray], packer: DensePacker) -> None:
+    def __init__(self, config: BertConfig, weights: Mapping[str, Array], packer: DensePacker) -> None:
         self._plan, self._weights, self._packer = config.plan(), weights, packer
         self._done: dict[int, int] = {}  # the number of the first layer with the same weights
 
@@ -108,7 +107,7 @@ class LayerPacker:
         share(self._packer.dense)
 
 
-def layer_stages(config: BertConfig, weights: Mapping[str, AnyArray]) -> list[range]:
+def layer_stages(config: BertConfig, weights: Mapping[str, Array]) -> list[range]:
     """Return the layers in groups that run one after the other: no two groups have a layer with the same weights."""
     plan = config.plan()
     keys = [_identity(plan, weights, index) for index in range(len(plan.layers))]
@@ -122,7 +121,7 @@ def layer_stages(config: BertConfig, weights: Mapping[str, AnyArray]) -> list[ra
     return stages
 
 
-def _identity(plan: Plan, weights: Mapping[str, AnyArray], index: int) -> int:
+def _identity(plan: Plan, weights: Mapping[str, Array], index: int) -> int:
     """Return what is the same for layers with the same weights."""
     return id(weights[f"{next(weighted(plan.layers[index])).name}.weight"])
 
@@ -132,7 +131,7 @@ def packed_names(plan: Plan) -> list[str]:
     return [f"{part.name}.weight" for part in plan.parts() if isinstance(part, Dense)]
 
 
-def with_tables_loaded(plan: Plan, weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def with_tables_loaded(plan: Plan, weights: Mapping[str, Array]) -> dict[str, Array]:
     """Return the weights, in memory but for those that are packed: tables, norms and biases are kept as arrays."""
     packed = set(packed_names(plan))
     return {**weights, **loaded_all({name: weight for name, weight in weights.items() if name not in packed})}
@@ -226,7 +225,7 @@ def _widened(weight: Any) -> Array:
     return widen(weight if isinstance(weight, np.ndarray) else weight.unpack())
 
 
-def _types_of_tasks(types: AnyArray, tasks: AnyArray) -> AnyArray:
+def _types_of_tasks(types: Array, tasks: Array) -> Array:
     """Return a table of token types for the kernels: the types of task 0, then of task 1, and so on (ERNIE)."""
     sums: Array = tasks[:, None] + types  # [tasks, T, H]
     return np.ascontiguousarray(sums.reshape(-1, sums.shape[-1]))

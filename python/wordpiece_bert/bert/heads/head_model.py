@@ -160,14 +160,14 @@ class HeadWeights:
         """Return a dense layer with an output for each token of the vocabulary, run by the engine."""
         return self._engine.decoder(self._weights[f"{name}.weight"], self.bias(name))
 
-    def weight(self, name: str) -> AnyArray:
+    def weight(self, name: str) -> Array:
         """Return a weight as the checkpoint stores it."""
-        weight: AnyArray = self._weights[name]
+        weight: Array = self._weights[name]
         return weight
 
-    def bias(self, name: str) -> AnyArray:
+    def bias(self, name: str) -> Array:
         """Return the bias of a layer as the checkpoint stores it; without one, 0 for each output."""
-        bias: AnyArray | None = self._weights.get(f"{name}.bias")
+        bias: Array | None = self._weights.get(f"{name}.bias")
         return np.zeros(self._weights[f"{name}.weight"].shape[0], np.float32) if bias is None else bias
 
     def vocabulary_head(self, layers: HeadLayers) -> VocabularyHead:

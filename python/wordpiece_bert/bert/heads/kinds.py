@@ -25,7 +25,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.engine_interface import VocabularyHead
     from wordpiece_bert.bert.functional import Array
@@ -111,7 +110,7 @@ class MaskedLMHead:
         decoder = self._decoder_weight(), weights.bias(names.decoder)
         return weights.vocabulary_head(HeadLayers(dense, self._activation, self._norm, self._eps, decoder))
 
-    def _decoder_weight(self) -> AnyArray:
+    def _decoder_weight(self) -> Array:
         """Return the weight of the decoder, [V, H or E]."""
         return self._weights.weight(f"{self._names.decoder}.weight")
 
