@@ -8,7 +8,6 @@ all of them, in the order of the signature. Commands take the first sentence of 
 
 from __future__ import annotations
 
-import inspect
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -52,9 +51,7 @@ class Parameters:
     """
 
     def __init__(self, text: str) -> None:
-        self._entries = {
-            name.lstrip("*"): entry for entry in _entries(inspect.cleandoc("\n" + text)) for name in entry.names
-        }
+        self._entries = {name.lstrip("*"): entry for entry in _entries(cleaned("\n" + text)) for name in entry.names}
 
     @classmethod
     def of(cls, documented: Callable[..., Any]) -> Parameters:
@@ -65,7 +62,7 @@ class Parameters:
         documented : callable
             The function or the class. With ``python -OO`` it has no docstring, and nothing is described.
         """
-        text = inspect.cleandoc(documented.__doc__ or "")
+        text = cleaned(documented.__doc__ or "")
         start, end = _section(text)
         return cls(text[start:end])
 
@@ -108,6 +105,19 @@ class Parameters:
         return self._entries[name].kind.partition("default ")[2].strip('"')
 
 
+def cleaned(docstring: str) -> str:
+    """Return a docstring without the indentation of its lines, as `inspect.cleandoc` does, which takes long to import.
+
+    Parameters
+    ----------
+    docstring : str
+        The docstring.
+    """
+    first, *lines = docstring.expandtabs().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return "\n".join([first.lstrip(), *(line[margin:] for line in lines)]).strip("\n")
+
+
 def completed_by(*sources: Parameters | Callable[..., Any]) -> Callable[[Documented], Documented]:
     """Complete the docstring of a function or a class with the parameters that it does not describe itself.
 
@@ -121,7 +131,7 @@ def completed_by(*sources: Parameters | Callable[..., Any]) -> Callable[[Documen
 
     def complete(documented: Documented) -> Documented:
         if documented.__doc__:  # None with python -OO
-            documented.__doc__ = _completed(inspect.cleandoc(documented.__doc__), _parameters(documented), tables)
+            documented.__doc__ = _completed(cleaned(documented.__doc__), _parameters(documented), tables)
         return documented
 
     return complete
@@ -135,7 +145,7 @@ def described_parameters(docstring: str) -> list[str]:
     docstring : str
         The docstring.
     """
-    text = inspect.cleandoc(docstring)
+    text = cleaned(docstring)
     start, end = _section(text)
     return [name.lstrip("*") for entry in _entries(text[start:end]) for name in entry.names]
 
@@ -150,7 +160,7 @@ def changed_parameters(docstring: str, entries: Mapping[str, str | None]) -> str
     entries : mapping
         The new entry of each, as in a table of `Parameters`; None leaves the parameter out.
     """
-    text = inspect.cleandoc(docstring)
+    text = cleaned(docstring)
     start, end = _section(text)
     kept = [entries.get(entry.names[0], str(entry)) for entry in _entries(text[start:end])]
     rest = text[end:]
@@ -159,7 +169,9 @@ def changed_parameters(docstring: str, entries: Mapping[str, str | None]) -> str
 
 def _parameters(documented: Callable[..., Any]) -> list[str]:
     """Return the names of the parameters of a function or a class; the keys of a typed dict."""
-    function = inspect.unwrap(documented.__init__ if inspect.isclass(documented) else documented)
+    function: Any = documented.__init__ if isinstance(documented, type) else documented  # type: ignore[misc]
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
     code = getattr(function, "__code__", None)
     if code is None:
         return list(documented.__annotations__)

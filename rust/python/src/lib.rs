@@ -10,7 +10,8 @@
 //!   `static_embeddings`, `token_states` with `sparse` and `maxsim` over them, `search` and `training`; `pretraining` makes
 //!   and reads the data of pre-training.
 //! - Everywhere: `threads` chooses the number of threads, `interrupt` releases the interpreter and obeys Ctrl-C, `error`
-//!   raises the exceptions of `wordpiece_bert.errors`; `panics` is for its tests.
+//!   raises the exceptions of `wordpiece_bert.errors`, `numpy_api` fetches NumPy's functions when the first array is needed;
+//!   `panics` is for its tests.
 //!
 //! The interpreter is released while a core crate works. The module does not rely on the GIL: its classes are immutable or
 //! synchronise themselves. Nothing here is public; the package `python/wordpiece_bert` is what users import.
@@ -31,6 +32,7 @@ mod location;
 mod maxsim;
 mod names;
 mod new_arrays;
+mod numpy_api;
 mod offsets;
 mod options;
 mod packed_dense;
@@ -52,15 +54,10 @@ mod vocab;
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
-    use std::panic::catch_unwind;
-
-    use numpy::{PyArray1, PyArrayMethods};
-    use pyo3::exceptions::{PyImportError, PyKeyboardInterrupt};
+    use pyo3::exceptions::PyImportError;
     use pyo3::ffi;
     use pyo3::prelude::*;
 
-    /// Fetches NumPy's C API and the API of its borrow checker. Otherwise the numpy crate would do so in the first call
-    /// that needs them, where Ctrl-C is a panic.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
@@ -71,25 +68,15 @@ mod _core {
                 "wordpiece_bert does not work in subinterpreters, and neither does NumPy: use threads or processes instead",
             ));
         }
-        crate::threads::read_environment(py)?;
-        py.import("numpy")?;
-        // The numpy crate panics if the Python code that it runs here raises, as Ctrl-C does. A later import tries again.
-        catch_unwind(|| Python::attach(|py| drop(PyArray1::<u8>::zeros(py, 0, false).readonly()))).map_err(|panic| {
-            match crate::error::panic_message(panic) {
-                message if message.contains("KeyboardInterrupt") => PyKeyboardInterrupt::new_err(()),
-                message => PyImportError::new_err(format!("NumPy's C API cannot be used: {message}")),
-            }
-        })
+        crate::threads::read_environment(py)
     }
 
     #[pymodule_export]
-    use super::arrow::{_arrow_array, _arrow_schema, _arrow_stream, _column_texts};
+    use super::arrow::_column_texts;
     #[pymodule_export]
     use super::batch::Rows;
     #[pymodule_export]
     use super::bert::BertNormalizer;
-    #[pymodule_export]
-    use super::encoder_training::{EncoderTraining, adamw_step, cross_entropy, linear_backward, sums_of_squares};
     #[pymodule_export]
     use super::encoding::{_restore_encoding, Encoding};
     #[pymodule_export]
@@ -97,32 +84,17 @@ mod _core {
     #[pymodule_export]
     use super::files::{TextBlock, TextReader};
     #[pymodule_export]
-    use super::kernels::{BertEncoder, dense};
-    #[pymodule_export]
-    use super::maxsim::{maxsim, maxsim_pairwise};
+    use super::numpy_api::__getattr__;
     #[pymodule_export]
     use super::options::{_same_objects, Options};
-    #[pymodule_export]
-    use super::packed_dense::{PackedDense, quantize};
     #[pymodule_export]
     use super::panics::_panic;
     #[pymodule_export]
     use super::plan::check_plan;
     #[pymodule_export]
-    use super::pretraining::{
-        ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
-        TokenStoreBuilder, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
-    };
-    #[pymodule_export]
-    use super::search::{search_floats, search_packed_bits, search_small_integers};
-    #[pymodule_export]
-    use super::sparse::VocabularyHead;
-    #[pymodule_export]
-    use super::static_embeddings::StaticEmbeddings;
+    use super::pretraining::{pack_sequences, split_sentences, text_document_id};
     #[pymodule_export]
     use super::threads::{default_threads, set_num_threads};
-    #[pymodule_export]
-    use super::token_states::token_states;
     #[pymodule_export]
     use super::tokenizer::Tokenizer;
     #[pymodule_export]
@@ -137,4 +109,33 @@ mod _core {
 
     #[pymodule_export]
     const SPECIAL_TOKEN_ROLES: [(&str, &str); 5] = super::bert::SPECIAL_TOKEN_ROLES;
+
+    /// What takes or makes arrays as soon as it is called: names of the module above from their first use on, when NumPy's C API
+    /// has been fetched.
+    #[pymodule(gil_used = false)]
+    mod _arrays {
+        #[pymodule_export]
+        use crate::arrow::{_arrow_array, _arrow_schema, _arrow_stream};
+        #[pymodule_export]
+        use crate::encoder_training::{EncoderTraining, adamw_step, cross_entropy, linear_backward, sums_of_squares};
+        #[pymodule_export]
+        use crate::kernels::{BertEncoder, dense};
+        #[pymodule_export]
+        use crate::maxsim::{maxsim, maxsim_pairwise};
+        #[pymodule_export]
+        use crate::packed_dense::{PackedDense, quantize};
+        #[pymodule_export]
+        use crate::pretraining::{
+            ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
+            TokenStoreBuilder, epoch_order, keyed_draws,
+        };
+        #[pymodule_export]
+        use crate::search::{search_floats, search_packed_bits, search_small_integers};
+        #[pymodule_export]
+        use crate::sparse::VocabularyHead;
+        #[pymodule_export]
+        use crate::static_embeddings::StaticEmbeddings;
+        #[pymodule_export]
+        use crate::token_states::token_states;
+    }
 }

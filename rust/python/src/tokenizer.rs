@@ -22,7 +22,7 @@ use crate::interrupt::detached;
 use crate::location::Location;
 use crate::options::{Options, PaddingSettings, TruncationSettings};
 use crate::text::{self, Utf8, Utf8String};
-use crate::{instruction_sets, threads, vocab};
+use crate::{instruction_sets, numpy_api, threads, vocab};
 
 /// A single input of fewer bytes is encoded without releasing the interpreter. Getting it back may mean waiting for a
 /// thread that computes, a thousand times longer than the encoding of such a text takes.
@@ -414,6 +414,7 @@ impl Tokenizer {
         options: &Options,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         guarded(|| {
+            numpy_api::ready(py)?;
             let item = HeldTexts::new(text, pair, false)?;
             let input = item.input(py);
             let encode = || self.core.encode_ids(&input, &options.core);
