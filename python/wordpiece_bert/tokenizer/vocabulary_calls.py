@@ -148,7 +148,7 @@ class VocabularyCalls(TokenizerBase):
         ['york', '##er']
         """
         if isinstance(ids, int) or (not isinstance(ids, list) and isinstance(ids, np.integer)):
-            return self._inner.id_to_token(ids)
+            return self._inner.id_to_token(ids)  # type: ignore[arg-type]  # an integer of NumPy, too
         if not skip_special_tokens:
             return [self._inner.id_to_token(i) for i in ids]
         skipped = set(self.all_special_ids)
