@@ -353,9 +353,10 @@ def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = sentence_folder("sentence_mean_normalize", tmp_path)
-    assert start.main(["--quick", "--model", str(folder)]) == 0
+    assert start.main(["--quick", "--model", str(folder), "--threads", "1"]) == 0
     shown = capsys.readouterr().out
     assert all(f"| {label} " in shown for label in start.STEPS)
+    assert "| tokenizers: first ids " in shown
 
 
 @pytest.mark.model

@@ -197,46 +197,6 @@ def test_no_exception_of_a_signal_handler_is_lost() -> None:
     assert enough == "True"
 
 
-def test_the_first_call_of_a_process_imports_nothing_from_numpy() -> None:
-    """The numpy crate fetches NumPy's functions in the first call that needs them, where Ctrl-C would be a panic."""
-    lines = run("""
-        import builtins, sys
-        real = builtins.__import__
-
-        def fail(name, *args, **kwargs):
-            if name.startswith("numpy"):
-                raise KeyboardInterrupt
-            return real(name, *args, **kwargs)
-
-        builtins.__import__ = fail
-        for name in [name for name in sys.modules if name.startswith("numpy")]:
-            del sys.modules[name]
-        print(tok.encode_ids("the cat").tolist())
-    """)
-    assert lines == ["[1, 5, 6, 2]"]
-
-
-def test_ctrl_c_during_the_import_of_the_extension_is_no_panic() -> None:
-    program = """
-    import numpy.lib
-
-    class Interrupted:
-        def __init__(self, version):
-            raise KeyboardInterrupt
-
-    original, numpy.lib.NumpyVersion = numpy.lib.NumpyVersion, Interrupted
-    try:
-        import wordpiece_bert._core
-    except KeyboardInterrupt:
-        print("interrupted")
-    numpy.lib.NumpyVersion = original
-    import wordpiece_bert as wb
-    print(wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "a"]).encode("a").ids)
-    """
-    done = subprocess.run([sys.executable, "-c", dedent(program)], capture_output=True, text=True, check=False)
-    assert done.stdout == "interrupted\n[1, 3, 2]\n", done.stderr
-
-
 # The second keeps the interpreter from when the handlers of atexit begin until after shutting down began: by then the thread
 # waits for the interpreter, which it never gets.
 @pytest.mark.parametrize(

@@ -39,29 +39,6 @@ class FileSink(Protocol):
         """Write a file with a text as UTF-8."""
 
 
-class Subfolder:
-    """A folder in the folder that another sink writes.
-
-    Parameters
-    ----------
-    sink : FileSink
-        What takes the files.
-    name : str
-        The name of the folder in it.
-    """
-
-    def __init__(self, sink: FileSink, name: str) -> None:
-        self._sink, self._name = sink, name
-
-    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
-        """Write a file, as the sink does."""
-        self._sink.write(f"{self._name}/{name}", chunks)
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write a file with a text as UTF-8."""
-        self._sink.write_text(f"{self._name}/{name}", text)
-
-
 class AtomicFolder:
     """Writes files into a folder atomically. Use it as a context; without `commit` nothing changes.
 

@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used (PEP 562)."""
+"""Packages whose names are imported when they are first used (PEP 562), and modules, NumPy among them."""
 
 import importlib
 import os
@@ -8,7 +8,11 @@ from _thread import RLock, get_ident
 TYPE_CHECKING = False  # type checkers take it as true; importing `typing` for it would take longer than all the rest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
+    import numpy as numpy
+
+__all__ = ["in_full", "lazy_module", "lazy_names", "load_numpy", "numpy"]
 
 #: Held while a name is imported. A fork waits for it: in the child, nobody would release what the import system holds
 #: for a thread that imports in the parent, and the first import of the same module would wait without end.
@@ -102,6 +106,70 @@ def lazy_names(
         return sorted({*(name for name in namespace if name.startswith("__")), *public, *submodules})
 
     return load, names
+
+
+class _LazyModule:
+    """A module that is imported when one of its names is used; from then on its attributes are here, too."""
+
+    def __init__(self, load_module: "Callable[[], object]") -> None:
+        self._load_module = load_module
+
+    def __getattr__(self, name: str) -> object:
+        module = self._load_module()
+        value = getattr(module, name)
+        vars(self).update(vars(module))
+        return value
+
+
+def lazy_module(name: str) -> "Any":
+    """Return what stands for a module until one of its names is used.
+
+    For what takes long to import and is not needed where a program only encodes texts. Type checkers see an import.
+
+    Parameters
+    ----------
+    name
+        The name of the module in full.
+    """
+
+    def load() -> object:
+        with _importing:
+            return importlib.import_module(name)
+
+    return _LazyModule(load)
+
+
+def load_numpy(fetch: "Callable[[], object] | None" = None) -> object:
+    """Import NumPy and return it.
+
+    Parameters
+    ----------
+    fetch
+        Called when it is imported: the extension's, which fetches NumPy's functions before the first call that makes or
+        takes an array.
+
+    Raises
+    ------
+    MissingPackageError
+        NumPy cannot be imported or used. A later call tries again.
+    """
+    with _importing:
+        try:
+            module = importlib.import_module("numpy")
+            if fetch is not None:
+                fetch()
+        except ImportError as cause:
+            from wordpiece_bert.errors import MissingPackageError
+
+            raise MissingPackageError(
+                f"arrays need NumPy, which cannot be imported here ({cause}): pip install 'numpy>=1.26'"
+            ) from cause
+        return module
+
+
+if not TYPE_CHECKING:
+    #: NumPy for modules whose functions do not all need it: ``from wordpiece_bert._internal.lazy import numpy as np``.
+    numpy = _LazyModule(load_numpy)
 
 
 def in_full(package: str, module: str) -> str:

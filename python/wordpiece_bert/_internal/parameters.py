@@ -9,12 +9,11 @@ all of them, in the order of the signature. Commands take the first sentence of 
 from __future__ import annotations
 
 import functools
-import inspect
 import re
-from types import MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from wordpiece_bert._internal.peer_arguments import refuse
+from wordpiece_bert._internal.peer_arguments import CO_VARARGS, CO_VARKEYWORDS, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,9 +56,7 @@ class Parameters:
     """
 
     def __init__(self, text: str) -> None:
-        self._entries = {
-            name.lstrip("*"): entry for entry in _entries(inspect.cleandoc("\n" + text)) for name in entry.names
-        }
+        self._entries = {name.lstrip("*"): entry for entry in _entries(cleaned("\n" + text)) for name in entry.names}
 
     @classmethod
     def of(cls, documented: Callable[..., Any]) -> Parameters:
@@ -70,7 +67,7 @@ class Parameters:
         documented : callable
             The function or the class. With ``python -OO`` it has no docstring, and nothing is described.
         """
-        text = inspect.cleandoc(documented.__doc__ or "")
+        text = cleaned(documented.__doc__ or "")
         start, end = _section(text)
         return cls(text[start:end])
 
@@ -113,6 +110,19 @@ class Parameters:
         return self._entries[name].kind.partition("default ")[2].strip('"')
 
 
+def cleaned(docstring: str) -> str:
+    """Return a docstring without the indentation of its lines, as `inspect.cleandoc` does, which takes long to import.
+
+    Parameters
+    ----------
+    docstring : str
+        The docstring.
+    """
+    first, *lines = docstring.expandtabs().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return "\n".join([first.lstrip(), *(line[margin:] for line in lines)]).strip("\n")
+
+
 def completed_by(*sources: Parameters | Callable[..., Any]) -> Callable[[Documented], Documented]:
     """Complete the docstring of a function or a class with the parameters that it does not describe itself.
 
@@ -126,7 +136,7 @@ def completed_by(*sources: Parameters | Callable[..., Any]) -> Callable[[Documen
 
     def complete(documented: Documented) -> Documented:
         if documented.__doc__:  # None with python -OO
-            documented.__doc__ = _completed(inspect.cleandoc(documented.__doc__), _parameters(documented), tables)
+            documented.__doc__ = _completed(cleaned(documented.__doc__), _parameters(documented), tables)
         return documented
 
     return complete
@@ -151,25 +161,64 @@ def taking(
     instead : mapping of str to str
         What to use instead of an argument that only peers have, for an `InputError`.
     """
-    if inspect.isclass(options):
-        kind = inspect.Parameter.KEYWORD_ONLY
+    if isinstance(options, type):
         types = {name: getattr(hint, "__forward_arg__", hint) for name, hint in options.__annotations__.items()}
-        shown = [
-            inspect.Parameter(name, kind, default=defaults.get(name), annotation=hint) for name, hint in types.items()
-        ]
+        values = {name: defaults.get(name) for name in types}
     else:
-        found = inspect.signature(options).parameters.values()
-        shown = [one for one in found if one.kind is one.KEYWORD_ONLY]
+        found = _unwrapped(options)
+        types = {name: found.__annotations__[name] for name in _arguments(found.__code__)[1]}
+        values = found.__kwdefaults__ or {}
 
     def decorate(function: Function) -> Function:
-        signature = inspect.signature(function)
-        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        parameters = [*own, *(one for one in shown if one.name not in signature.parameters)]
-        decorated = _with_names(function, {one.name for one in parameters}, instead)
-        decorated.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return decorated
+        own = _unwrapped(function)
+        positional, by_keyword, _ = _arguments(own.__code__)
+        added = [name for name in types if name not in positional + by_keyword]
+        own.__wrapped__ = _shown(own, {name: types[name] for name in added}, values)
+        return _with_names(function, {*positional, *by_keyword, *added}, instead)
 
     return decorate
+
+
+def _unwrapped(function: Any) -> Any:
+    """Return the function with the signature, as `inspect.unwrap` does; `inspect` takes long to import."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def _arguments(code: CodeType) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of arguments by position, by keyword only, and of others: ``*arguments``, ``**options``."""
+    names, count, end = code.co_varnames, code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    others = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    return list(names[:count]), list(names[count:end]), list(names[end : end + others])
+
+
+def _shown(function: Any, types: Mapping[str, Any], values: Mapping[str, Any]) -> FunctionType:
+    """Return a function, never called, with more keyword arguments in its signature, and without ``**options``.
+
+    `inspect.signature` reads the signature of ``__wrapped__``, if a function has it.
+    """
+    code = function.__code__
+    positional, by_keyword, others = _arguments(code)
+    if code.co_flags & CO_VARKEYWORDS:
+        others.pop()
+    names = (*positional, *by_keyword, *types, *others)
+    nothing = (lambda: None).__code__
+    arguments = nothing.replace(
+        co_filename=code.co_filename,  # `inspect.getsource` finds the function by them
+        co_firstlineno=code.co_firstlineno,
+        co_argcount=code.co_argcount,
+        co_posonlyargcount=code.co_posonlyargcount,
+        co_kwonlyargcount=len(by_keyword) + len(types),
+        co_flags=nothing.co_flags | code.co_flags & CO_VARARGS,
+        co_nlocals=len(names),
+        co_varnames=names,
+    )
+    shown = FunctionType(arguments, function.__globals__, function.__name__, function.__defaults__)
+    added = {name: values[name] for name in types if name in values}
+    shown.__kwdefaults__ = (function.__kwdefaults__ or {}) | added
+    shown.__annotations__ = function.__annotations__ | dict(types)
+    return shown
 
 
 def _with_names(function: Function, names: set[str], instead: Mapping[str, str]) -> Function:
@@ -193,7 +242,7 @@ def described_parameters(docstring: str) -> list[str]:
     docstring : str
         The docstring.
     """
-    text = inspect.cleandoc(docstring)
+    text = cleaned(docstring)
     start, end = _section(text)
     return [name.lstrip("*") for entry in _entries(text[start:end]) for name in entry.names]
 
@@ -208,7 +257,7 @@ def changed_parameters(docstring: str, entries: Mapping[str, str | None]) -> str
     entries : mapping
         The new entry of each, as in a table of `Parameters`; None leaves the parameter out.
     """
-    text = inspect.cleandoc(docstring)
+    text = cleaned(docstring)
     start, end = _section(text)
     kept = [entries.get(entry.names[0], str(entry)) for entry in _entries(text[start:end])]
     rest = text[end:]
@@ -217,14 +266,12 @@ def changed_parameters(docstring: str, entries: Mapping[str, str | None]) -> str
 
 def _parameters(documented: Callable[..., Any]) -> list[str]:
     """Return the names of the parameters of a function or a class; the keys of a typed dict."""
-    if "__signature__" in vars(documented):
-        return [name for name in inspect.signature(documented).parameters if name not in ("self", "cls")]
-    function = inspect.unwrap(documented.__init__ if inspect.isclass(documented) else documented)
+    function = _unwrapped(documented.__init__ if isinstance(documented, type) else documented)  # type: ignore[misc]
     code = getattr(function, "__code__", None)
     if code is None:
         return list(documented.__annotations__)
-    count = code.co_argcount + code.co_kwonlyargcount
-    return [name for name in code.co_varnames[:count] if name not in ("self", "cls")]
+    positional, by_keyword, _ = _arguments(code)
+    return [name for name in positional + by_keyword if name not in ("self", "cls")]
 
 
 def _section(text: str) -> tuple[int, int]:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
-from wordpiece_bert._internal.atomic_folder import Subfolder
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder, FileSink
 
 
 Core = TypeVar("Core", covariant=True)
@@ -43,6 +41,29 @@ class Extendable(Protocol):
 def core_of(wrapper: Wrapper[Core]) -> Core:
     """Return the object of the extension that does the work of another."""
     return wrapper._inner
+
+
+class Subfolder:
+    """A folder in the folder that another sink writes.
+
+    Parameters
+    ----------
+    sink : FileSink
+        What takes the files.
+    name : str
+        The name of the folder in it.
+    """
+
+    def __init__(self, sink: FileSink, name: str) -> None:
+        self._sink, self._name = sink, name
+
+    def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> None:
+        """Write a file, as the sink does."""
+        self._sink.write(f"{self._name}/{name}", chunks)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file with a text as UTF-8."""
+        self._sink.write_text(f"{self._name}/{name}", text)
 
 
 def write_files(written: Written, output: AtomicFolder, folder: str = "", **settings: Any) -> None:

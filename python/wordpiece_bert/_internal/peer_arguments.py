@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import inspect
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 
 from wordpiece_bert.errors import InputError
@@ -179,6 +179,9 @@ class _Missing:
     """The default of an argument that is needed: a name of a peer may stand in its place, for a better message."""
 
 
+# Flags of a function's code: it has ``*arguments``, ``**others`` (`inspect.CO_VARARGS`, `inspect.CO_VARKEYWORDS`).
+CO_VARARGS, CO_VARKEYWORDS = 4, 8
+
 #: The value of a required argument that a call does not give.
 MISSING: Any = _Missing()
 
@@ -216,11 +219,14 @@ def without_others(function: Function) -> Function:
     function : callable
         The function.
     """
-    signature = inspect.signature(function)
-    others = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    shown = [one for one in signature.parameters.values() if one.kind not in others]
-    shown = [one.replace(default=one.empty) if one.default is MISSING else one for one in shown]
-    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    # `inspect`, which takes long to import and would have to be imported here, reads the signature of `__wrapped__`.
+    code = function.__code__
+    flags = code.co_flags & ~(CO_VARARGS | CO_VARKEYWORDS)
+    shown = FunctionType(code.replace(co_flags=flags), function.__globals__, closure=function.__closure__)
+    shown.__defaults__ = tuple(one for one in function.__defaults__ or () if one is not MISSING)
+    shown.__kwdefaults__ = function.__kwdefaults__
+    shown.__annotations__ = function.__annotations__
+    function.__wrapped__ = shown  # type: ignore[attr-defined]
     return function
 
 

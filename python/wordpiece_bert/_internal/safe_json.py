@@ -12,7 +12,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
+from wordpiece_bert._internal.lazy import numpy as np
 
 if TYPE_CHECKING:
     from wordpiece_bert.errors import WordPieceError
@@ -169,10 +169,13 @@ def inside(folder: Path, name: str, where: str, error: type[WordPieceError]) -> 
 
 
 def _depth(data: bytes) -> int:
-    """Return the depth to which brackets nest outside of strings.
+    """Return the depth to which brackets nest outside of strings, or any bound that is within the limit.
 
     For invalid JSON, this is at least the depth that a parser reaches before the first mistake.
     """
+    opening = data.count(b"[") + data.count(b"{")
+    if opening <= MAX_DEPTH:
+        return opening  # for which NumPy need not be imported
     brackets = np.frombuffer(_JSON_STRING.sub(b"", data), dtype=np.uint8)
     brackets = brackets[np.isin(brackets, np.frombuffer(b"[]{}", dtype=np.uint8))]
     steps = np.where(np.isin(brackets, np.frombuffer(b"[{", dtype=np.uint8)), 1, -1)

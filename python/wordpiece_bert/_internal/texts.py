@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import refuse_str
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TruncationWarning
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Self, overload
 
-import numpy as np
-import numpy.typing as npt
-
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.notebook import arrays_html
 from wordpiece_bert._internal.peer_arguments import BATCH_ENCODING_ARGUMENTS, refuse, without_others
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_BATCHES
@@ -17,16 +15,18 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
+
     from wordpiece_bert._core import Encoding
 
-__all__ = ["BatchEncoding", "CharSpan", "IdArray", "TokenSpan"]
+__all__ = ["BatchEncoding", "CharSpan", "TokenSpan"]
 
-#: Ids, masks and the like.
-IdArray = npt.NDArray[np.integer[Any]]
 # The type of the values of a `BatchEncoding`: arrays, unless a call asks for lists or tensors.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # the default makes BatchEncoding alone a type, too
 
+    #: Ids, masks and the like.
+    IdArray = npt.NDArray[np.integer[Any]]
     Value = TypeVar("Value", default=IdArray)
 else:
     from typing import TypeVar

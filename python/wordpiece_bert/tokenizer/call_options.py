@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
@@ -79,7 +78,7 @@ def resolve(
     if given.max_length is not None:
         given = given._replace(max_length=whole_number("max_length", given.max_length, 0))
     if like_transformers:
-        defaults = replace(defaults, truncation=None, padding=None)
+        defaults = defaults._replace(truncation=None, padding=None)
     nothing_set = given.truncation is None and defaults.truncation is None and not given.padding
     if given.max_length is not None and nothing_set:
         given = given._replace(truncation=True)

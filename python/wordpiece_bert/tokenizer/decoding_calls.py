@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Never, SupportsIndex
 
-import numpy as np
-
 from wordpiece_bert._internal.checks import checked_flag, checked_strings
+from wordpiece_bert._internal.lazy import lazy_module
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_arguments import MISSING, TOKENIZER_ARGUMENTS, refuse, refusing, without_others
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wordpiece_bert.tokenizer import ragged_batch
     from wordpiece_bert.tokenizer.tokenizer_base import Ids
+else:
+    ragged_batch = lazy_module("wordpiece_bert.tokenizer.ragged_batch")
 
 __all__ = ["DecodingCalls"]
 
@@ -75,7 +77,10 @@ class DecodingCalls(TokenizerBase):
         """
         if others:
             refuse("Tokenizer.decode", others, TOKENIZER_ARGUMENTS["decode"])
-        if isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu"):
+        # Not for a list, which needs no NumPy.
+        if not isinstance(ids, list) and (
+            isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu")
+        ):
             ids = int(ids)
         cleanup = _checked_cleanup(clean_up_tokenization_spaces)
         try:
@@ -213,4 +218,4 @@ def _has_rows(ids: object) -> bool:
         return ids.ndim > 1
     if isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and ids:
         return isinstance(ids[0], Sequence | np.ndarray)
-    return isinstance(ids, RaggedBatch)
+    return isinstance(ids, ragged_batch.RaggedBatch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
+from wordpiece_bert._internal.lazy import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

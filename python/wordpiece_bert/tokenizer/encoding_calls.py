@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Never, Unpack
 
-import numpy as np
-
+from wordpiece_bert._internal.lazy import lazy_module
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refuse, without_others
-from wordpiece_bert._internal.texts import warn_file_truncated
+from wordpiece_bert._internal.texts import warn_cut_by_file, warn_file_truncated
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.tokenizer.option_types import DEFAULTS, CallOptions, NamedOptions
 from wordpiece_bert.tokenizer.parameters import ENCODING
-from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch, ragged
 from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase, requested
 
 if TYPE_CHECKING:
@@ -20,8 +19,12 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
     from wordpiece_bert._core import Encoding
+    from wordpiece_bert.tokenizer import ragged_batch
     from wordpiece_bert.tokenizer.option_types import OffsetUnit, Side, Strategy
+    from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.tokenizer_base import Batch, Text
+else:
+    ragged_batch = lazy_module("wordpiece_bert.tokenizer.ragged_batch")
 
 __all__ = ["EncodingCalls", "warn_many_windows"]
 
@@ -246,7 +249,7 @@ class EncodingCalls(TokenizerBase):
             warn_many_windows(rows)
         if self._file_truncates(truncation, max_length) and not return_overflowing_tokens:
             warn_file_truncated(rows.truncated, resolved.truncation)
-        return ragged(rows)
+        return ragged_batch.ragged(rows)
 
     @completed_by(encode_batch)
     @taking(NamedOptions, DEFAULTS, TOKENIZER_ARGUMENTS["encodings"])
@@ -291,8 +294,9 @@ class EncodingCalls(TokenizerBase):
         split, resolved = self._resolve(given)
         encodings = self._inner.encodings(texts, split, resolved, threads)
         if self._file_truncates(given.truncation, given.max_length):
-            truncated = np.fromiter((encoding.truncated for encoding in encodings), np.bool_, len(encodings))
-            warn_file_truncated(truncated, resolved.truncation)
+            cut = [index for index, encoding in enumerate(encodings) if encoding.truncated]
+            if cut and resolved.truncation is not None:
+                warn_cut_by_file(len(cut), len(encodings), f"index {cut[0]}", resolved.truncation)
         return encodings
 
     def tokenize(

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.parts import resolved_options

@@ -6,18 +6,16 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-import numpy as np
-
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.lazy import lazy_module
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tensors import check_tensor_type
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.call_options import without_unknown_maximum
 from wordpiece_bert.tokenizer.encoding_calls import EncodingCalls, warn_many_windows
-from wordpiece_bert.tokenizer.map_function import MapFunction
-from wordpiece_bert.tokenizer.named_arrays import named_arrays
 from wordpiece_bert.tokenizer.option_types import CallOptions, EncodeOptions
 from wordpiece_bert.tokenizer.parameters import CALLING, ENCODING
 from wordpiece_bert.tokenizer.tokenizer_base import requested
@@ -29,15 +27,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert._core import Encoding
+    from wordpiece_bert.tokenizer import map_function, named_arrays
     from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding
     from wordpiece_bert.tokenizer.option_types import OffsetUnit, Side, Strategy
     from wordpiece_bert.tokenizer.padding import Encoded
     from wordpiece_bert.tokenizer.tokenizer_base import Batch, Ids, Text
+else:
+    map_function = lazy_module("wordpiece_bert.tokenizer.map_function")
+    named_arrays = lazy_module("wordpiece_bert.tokenizer.named_arrays")
 
 __all__ = ["ModelInputCalls"]
-
-
-_INT64, _INT32 = np.dtype(np.int64), np.dtype(np.int32)
 
 
 class _InputOptions(EncodeOptions, total=False):
@@ -258,7 +257,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         else:
             # The encodings of the result may read the texts later: an iterator can be read once, and a list may change.
             texts, pairs = _kept(text), _kept(text_pair)
-        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, array_type is _INT64, threads)
+        wide = array_type is np.dtype(np.int64)
+        rows = self._inner.encode_batch(texts, pairs, split, resolved, columns, wide, threads)
         if rows.overflow_to_sample is not None:
             warn_many_windows(rows)
 
@@ -269,7 +269,9 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
                 return encodings
             return [window for encoding in encodings for window in (encoding, *encoding.overflowing)]
 
-        return named_arrays(rows, dtype=array_type, single=single, return_length=return_length, encode=encode)
+        return named_arrays.named_arrays(
+            rows, dtype=array_type, single=single, return_length=return_length, encode=encode
+        )
 
     @completed_by(CALLING, ENCODING)
     def map_function(
@@ -287,7 +289,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         return_attention_mask: bool | None = None,
         dtype: npt.DTypeLike = "int64",
         threads: int | None = None,
-    ) -> MapFunction:
+    ) -> map_function.MapFunction:
         """Return a function for ``Dataset.map(function, batched=True)`` of Hugging Face's datasets.
 
         It can be pickled, and its pickle depends on the tokenizer and the options alone, so that datasets finds results
@@ -340,7 +342,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             type_ids="token_type_ids" in names if return_token_type_ids is None else return_token_type_ids,
             attention_mask="attention_mask" in names if return_attention_mask is None else return_attention_mask,
         )
-        return MapFunction(
+        return map_function.MapFunction(
             tokenizer=self,
             column=column,
             pair=pair,
@@ -514,12 +516,13 @@ def _id_list(ids: object) -> list[int]:
 
 
 def _dtype(dtype_like: npt.DTypeLike) -> np.dtype[Any]:
-    """Return `_INT64` or `_INT32` itself, which are compared by identity."""
+    """Return NumPy's own object for int64 or int32, of which there is one each, so that `is` compares them."""
+    int64 = np.dtype(np.int64)
     if isinstance(dtype_like, str) and dtype_like == "int64":
-        return _INT64
+        return int64
     with contextlib.suppress(TypeError):
         dtype = np.dtype(dtype_like)
-        for known in (_INT64, _INT32):
+        for known in (int64, np.dtype(np.int32)):
             if dtype == known:
                 return known
     raise InputError(f"dtype must be 'int64' or 'int32', not {dtype_like!r}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding
 from wordpiece_bert.tokenizer.ragged_batch import list_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy.typing as npt
 
     from wordpiece_bert import _core
     from wordpiece_bert._core import Encoding

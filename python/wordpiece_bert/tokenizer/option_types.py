@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypedDict
 
 from wordpiece_bert._internal.parameters import completed_by
@@ -75,8 +74,7 @@ class PaddingSettings(TypedDict):
     direction: Side
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(NamedTuple):
     """The settings of a tokenizer's files: the defaults for options that a call omits."""
 
     truncation: TruncationSettings | None

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-import numpy as np
-
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.tensors import check_tensor_type
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.word_splitter import word_core
+from wordpiece_bert.tokenizer.tokenizer_base import word_core
 
 if TYPE_CHECKING:
     from wordpiece_bert import _core

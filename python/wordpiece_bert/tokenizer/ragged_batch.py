@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-import numpy.typing as npt
-
 from wordpiece_bert import _core
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.notebook import rows_html
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.arrow_table import ArrowTable
@@ -18,6 +16,7 @@ from wordpiece_bert.tokenizer.arrow_table import ArrowTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
     import pyarrow
 
 __all__ = ["RaggedBatch"]

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.numerics import versioned
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES, write_folder
+from wordpiece_bert.tokenizer import pretrained
+from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES
+from wordpiece_bert.tokenizer.tokenizer_base import word_core
 from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
-from wordpiece_bert.tokenizer.word_splitter import WordCore, word_core
 
 if TYPE_CHECKING:
+    from wordpiece_bert._internal import atomic_file, atomic_folder
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert.tokenizer import word_splitter
     from wordpiece_bert.tokenizer.pretrained import FolderSettings, WordRules
     from wordpiece_bert.tokenizer.tokenizer_base import StrPath, TokenizerBase
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
+else:
+    atomic_file = lazy_module("wordpiece_bert._internal.atomic_file")
+    atomic_folder = lazy_module("wordpiece_bert._internal.atomic_folder")
+    word_splitter = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
 __all__ = ["SavingCalls", "restored"]
 
@@ -84,7 +87,9 @@ class SavingCalls(VocabularyCalls):
         >>> Tokenizer.from_file("tokenizer.json") == tokenizer
         True
         """
-        write_text(Path(path), self.to_json())
+        from pathlib import Path
+
+        atomic_file.write_text(Path(path), self.to_json())
 
     @refusing(TOKENIZER_ARGUMENTS["save_pretrained"])
     def save_pretrained(self, folder: StrPath) -> None:
@@ -116,15 +121,15 @@ class SavingCalls(VocabularyCalls):
         >>> Tokenizer.from_pretrained("folder") == tokenizer
         True
         """
-        with written_folder(folder) as output:
+        with atomic_folder.written_folder(folder) as output:
             self._write_files(output)
 
     def _write_files(self, output: AtomicFolder) -> None:
         """Write the files of `save_pretrained`."""
         roles = {role: token for role in SPECIAL_TOKEN_ROLES if (token := self._role(role)) is not None}
         words = word_core(self._inner)
-        write_folder(
-            output, self._inner, replace(self._settings, special_tokens=roles), None if words is None else words.rules
+        pretrained.write_folder(
+            output, self._inner, self._settings._replace(special_tokens=roles), None if words is None else words.rules
         )
 
     @property
@@ -153,9 +158,10 @@ class SavingCalls(VocabularyCalls):
                 definition = self.to_json()
             except InputError:  # no file holds it
                 definition = self._inner.snapshot()
-            content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
             import hashlib
+            import json
 
+            content = f"{definition}\n{json.dumps(other_settings, sort_keys=True)}"
             self._fingerprint = hashlib.sha256(versioned(content).encode()).hexdigest()
         return self._fingerprint
 
@@ -212,5 +218,5 @@ def restored(
     """Create a tokenizer from the snapshot of its core, as its pickle has it."""
     core: Any = _core.Tokenizer.restore(text)
     if splitter is not None and rules is not None:
-        core = WordCore(core, splitter, rules)
+        core = word_splitter.WordCore(core, splitter, rules)
     return cls._build(core, settings)

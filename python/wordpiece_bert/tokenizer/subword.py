@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
-import numpy as np
-
 from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import taking
 from wordpiece_bert._internal.peer_arguments import SUBWORD_ENCODE
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD, add_peer_names

@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-import numpy as np
-
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.dividing import divided, first_tokens, units_of
 from wordpiece_bert.tokenizer.encoding_calls import EncodingCalls
+from wordpiece_bert.tokenizer.tokenizer_base import word_core
 from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
-from wordpiece_bert.tokenizer.word_splitter import WordCore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -316,6 +315,6 @@ class TextCalls(EncodingCalls, VocabularyCalls):
 
     def _words(self, text: str) -> tuple[str, list[str]]:
         """Return the normalized text and its words."""
-        if isinstance(self._inner, WordCore):
+        if word_core(self._inner) is not None:
             raise InputError("a tokenizer with a word_splitter has no words with places in the text: use tokenize")
         return self._inner.words(text)

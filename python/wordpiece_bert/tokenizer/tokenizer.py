@@ -6,43 +6,46 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from wordpiece_bert import _core
-from wordpiece_bert._core import Encoding
 from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabError, VocabWarning
-from wordpiece_bert.hub import find_model
-from wordpiece_bert.tokenizer.added_token import AddedToken
-from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding
+from wordpiece_bert.tokenizer import pretrained
 from wordpiece_bert.tokenizer.call_options import resolve
 from wordpiece_bert.tokenizer.decoding_calls import DecodingCalls
 from wordpiece_bert.tokenizer.file_calls import FileCalls
 from wordpiece_bert.tokenizer.model_input_calls import ModelInputCalls
 from wordpiece_bert.tokenizer.option_types import CallOptions
 from wordpiece_bert.tokenizer.parameters import NORMALIZING, PIECES, SPLITTING
-from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings, load_folder, moved_tokens
-from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
+from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
 from wordpiece_bert.tokenizer.saving_calls import SavingCalls
-from wordpiece_bert.tokenizer.text_calls import TextCalls, TextPart
+from wordpiece_bert.tokenizer.text_calls import TextCalls
 from wordpiece_bert.tokenizer.vocabulary_remarks import missing_specials, unreachable_tokens
-from wordpiece_bert.tokenizer.word_splitter import WordCore, check_splitter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from wordpiece_bert import hub
+    from wordpiece_bert.tokenizer import added_token
+    from wordpiece_bert.tokenizer import word_splitter as word_splitters
+    from wordpiece_bert.tokenizer.added_token import AddedToken
     from wordpiece_bert.tokenizer.pretrained import AddedTokenFields, LoadedFolder
     from wordpiece_bert.tokenizer.tokenizer_base import StrPath
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
+else:
+    added_token = lazy_module("wordpiece_bert.tokenizer.added_token")
+    hub = lazy_module("wordpiece_bert.hub")
+    word_splitters = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
-__all__ = ["AddedToken", "BatchEncoding", "Encoding", "RaggedBatch", "TextPart", "Tokenizer"]
+__all__ = ["Tokenizer"]
 
 # What to do where texts are normalized so that tokens of a vocab.txt are in none, as arguments and in a folder.
 _OPTIONS = {
@@ -328,17 +331,17 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         >>> tokenizer.tokenize("Unaffordable cafés")
         ['una', '##ff', '##ord', '##able', 'cafes']
         """
-        folder = find_model(name, revision=revision, download=download)
-        check_splitter(word_splitter)
-        loaded = load_folder(folder, split_words=word_splitter is not None)
+        folder = hub.find_model(name, revision=revision, download=download)
+        word_splitters.check_splitter(word_splitter)
+        loaded = pretrained.load_folder(folder, split_words=word_splitter is not None)
         tell("loaded a tokenizer from %s", folder)
         tokenizer = cls._load(folder, loaded)
         if word_splitter is not None:
             assert loaded.vocab is not None
             assert loaded.vocab.words is not None, "load_folder returns the rules of words for a splitter"
-            core: Any = WordCore(core_of(tokenizer), word_splitter, loaded.vocab.words)
+            core: Any = word_splitters.WordCore(core_of(tokenizer), word_splitter, loaded.vocab.words)
             tokenizer = cls._build(core, loaded.settings)
-        messages = [*loaded.warnings, *moved_tokens(loaded, tokenizer.token_to_id)]
+        messages = [*loaded.warnings, *pretrained.moved_tokens(loaded, tokenizer.token_to_id)]
         if contradiction := _pad_contradiction(core_of(tokenizer)):
             messages.append(f"{folder}: {contradiction}; rows are padded with the id of the pad_token")
         for message in messages:
@@ -396,9 +399,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             return self
         settings = self._settings
         if settings.truncation_side is None and truncation and truncation["direction"] == "left":
-            settings = replace(settings, truncation_side="left")
+            settings = settings._replace(truncation_side="left")
         if settings.padding_side is None and padding and padding["direction"] == "left":
-            settings = replace(settings, padding_side="left")
+            settings = settings._replace(padding_side="left")
         return self._build(self._inner.with_settings(None, None), settings)
 
     def with_truncation(
@@ -445,7 +448,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         """
         options = resolve(
             self._inner,
-            replace(self._defaults, truncation=None, padding=None),
+            self._defaults._replace(truncation=None, padding=None),
             CallOptions(
                 truncation=truncation or False, max_length=max_length, stride=stride, truncation_side=truncation_side
             ),
@@ -497,7 +500,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         """
         options = resolve(
             self._inner,
-            replace(self._defaults, truncation=None, padding=None),
+            self._defaults._replace(truncation=None, padding=None),
             CallOptions(
                 truncation=False,
                 padding=padding or False,
@@ -541,21 +544,23 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         >>> more.token_to_id("[NAME]")
         7
         """
-        if isinstance(tokens, str | AddedToken):
+        if isinstance(tokens, str | added_token.AddedToken):
             raise InputError(f"tokens must be a list of tokens, not the single token {str(tokens)!r}")
         added = []
         for index, token in enumerate(tokens):
             if isinstance(token, str):
-                added.append(AddedToken(token, special=special))
-            elif isinstance(token, AddedToken):
-                made_special = special and not token.special
-                added.append(replace(token, special=True, normalized=False) if made_special else token)
+                added.append(added_token.AddedToken(token, special=special))
+            elif isinstance(token, added_token.AddedToken):
+                if special and not token.special:
+                    flags = {"single_word": token.single_word, "lstrip": token.lstrip, "rstrip": token.rstrip}
+                    token = added_token.AddedToken(token.content, **flags, normalized=False, special=True)
+                added.append(token)
             else:
                 raise InputError(f"token {index} must be a str or an AddedToken, not {type(token).__name__}: {token!r}")
         settings = self._settings
         if settings.listed_special_tokens is not None:
             new = [token.content for token in added if token.special]
-            settings = replace(settings, listed_special_tokens=(*settings.listed_special_tokens, *new))
+            settings = settings._replace(listed_special_tokens=(*settings.listed_special_tokens, *new))
         return self._build(self._inner.with_added_tokens([_fields(token) for token in added]), settings)
 
 
@@ -608,9 +613,10 @@ def _naming(path: StrPath | None) -> Iterator[None]:
 
 def _read(path: StrPath) -> bytes:
     try:
-        return Path(path).read_bytes()
+        with open(os.fspath(path), "rb") as file:
+            return file.read()
     except FileNotFoundError as cause:
-        raise ModelNotFoundError(f"no file {os.fspath(path)!r}: there is nothing at {Path(path).absolute()}") from cause
+        raise ModelNotFoundError(f"no file {os.fspath(path)!r}: there is nothing at {os.path.abspath(path)}") from cause
 
 
 def _vocabulary(vocab: object) -> bytes | list[Any] | dict[Any, Any]:

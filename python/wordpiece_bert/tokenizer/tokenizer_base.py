@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal, Never, Self, SupportsIndex, Union
 
+from wordpiece_bert import _core
 from wordpiece_bert._core import _same_objects
 from wordpiece_bert._internal.checks import checked_flag
+from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.peer_arguments import without_others
 from wordpiece_bert._internal.peer_names import INSTEAD, INSTEAD_OF_MORE, add_peer_names, without_peer_names
 from wordpiece_bert.tokenizer.call_options import resolve
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert import _core
+    from wordpiece_bert.tokenizer import word_splitter
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
+else:
+    word_splitter = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
-__all__ = ["Batch", "Ids", "Item", "StrPath", "Text", "TokenizerBase", "requested"]
+__all__ = ["Batch", "Ids", "Item", "StrPath", "Text", "TokenizerBase", "requested", "word_core"]
 
 
 StrPath = str | os.PathLike[str]
@@ -176,6 +180,13 @@ def _defaults(core: _core.Tokenizer, settings: FolderSettings) -> Defaults:
         pad_id=pad_id,
         pad_type_id=padding["pad_type_id"] if padding else 0,
     )
+
+
+def word_core(core: object) -> word_splitter.WordCore | None:
+    """Return a core whose words a function finds; None for another."""
+    if isinstance(core, _core.Tokenizer):
+        return None
+    return core if isinstance(core, word_splitter.WordCore) else None
 
 
 def requested(**columns: bool) -> list[str]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
-import numpy as np
-
+from wordpiece_bert._internal.lazy import lazy_module
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
-from wordpiece_bert.tokenizer.added_token import FLAGS, AddedToken
 from wordpiece_bert.tokenizer.model_rows import IdBounds
 from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES
-from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase
-from wordpiece_bert.tokenizer.word_splitter import word_core
+from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase, word_core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from wordpiece_bert.tokenizer import added_token
+else:
+    added_token = lazy_module("wordpiece_bert.tokenizer.added_token")
 
 __all__ = ["VocabularyCalls"]
 
@@ -145,8 +147,8 @@ class VocabularyCalls(TokenizerBase):
         >>> tokenizer.convert_ids_to_tokens([2, 5, 6, 3], skip_special_tokens=True)
         ['york', '##er']
         """
-        if isinstance(ids, int | np.integer):
-            return self._inner.id_to_token(ids)
+        if isinstance(ids, int) or (not isinstance(ids, list) and isinstance(ids, np.integer)):
+            return self._inner.id_to_token(ids)  # type: ignore[arg-type]  # an integer of NumPy, too
         if not skip_special_tokens:
             return [self._inner.id_to_token(i) for i in ids]
         skipped = set(self.all_special_ids)
@@ -201,10 +203,10 @@ class VocabularyCalls(TokenizerBase):
         return isinstance(token, str) and self._inner.token_to_id(token) is not None
 
     @property
-    def added_tokens(self) -> dict[int, AddedToken]:
+    def added_tokens(self) -> dict[int, added_token.AddedToken]:
         """Id -> added token, in the order in which they were added."""
         return {
-            token_id: AddedToken(content, **dict(zip(FLAGS, flags, strict=True)))
+            token_id: added_token.AddedToken(content, **dict(zip(added_token.FLAGS, flags, strict=True)))
             for token_id, (content, *flags) in self._inner.added_tokens()
         }
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.pretrained import WordRules
 
 
-__all__ = ["WordCore", "WordEncoding", "WordSplitter", "check_splitter", "word_core"]
+__all__ = ["WordCore", "WordEncoding", "WordSplitter", "check_splitter"]
 
 #: What finds the words of a text: their surface forms, in order.
 WordSplitter = Callable[[str], list[str]]
@@ -340,8 +340,3 @@ def check_splitter(word_splitter: object) -> None:
         raise InputError(
             f"word_splitter must be a function from a text to the list of its words, not {word_splitter!r:.80}"
         )
-
-
-def word_core(core: object) -> WordCore | None:
-    """Return a core whose words a function finds; None for another."""
-    return core if isinstance(core, WordCore) else None

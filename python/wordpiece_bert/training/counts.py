@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
-import numpy as np
-
 from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import InputError, TrainingError

@@ -9,10 +9,9 @@ import io
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import write_bytes
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training.options import NormalizerSettings, differences, read_pipeline
 

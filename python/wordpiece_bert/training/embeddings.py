@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
-
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import Extendable, with_vocabulary
 from wordpiece_bert.errors import InputError

@@ -9,9 +9,9 @@
 //! - `sentence`: vectors of texts; `search`: nearest rows among them.
 //!
 //! All of them use the modules beside them: `text` checks each `str`, `location` says where in an argument a value is, and
-//! `error` raises the exceptions of `wordpiece_bert.errors` (`panics` is for its tests); `offsets` and `new_arrays` are ends
-//! of rows and NumPy arrays for results; `threads` chooses the number of threads, `instruction_sets` finds a set by its name,
-//! and `interrupt` releases the interpreter and obeys Ctrl-C.
+//! `error` raises the exceptions of `wordpiece_bert.errors` (`panics` is for its tests); `numpy_api` fetches NumPy's functions
+//! when the first array is needed; `offsets` and `new_arrays` are ends of rows and NumPy arrays for results; `threads` chooses
+//! the number of threads, `instruction_sets` finds a set by its name, and `interrupt` releases the interpreter and obeys Ctrl-C.
 //!
 //! The interpreter is released while a core crate works. The module does not rely on the GIL: its classes are immutable or
 //! synchronise themselves. Nothing here is public; the package `python/wordpiece_bert` is what users import.
@@ -23,6 +23,7 @@ mod instruction_sets;
 mod interrupt;
 mod location;
 mod new_arrays;
+mod numpy_api;
 mod offsets;
 mod panics;
 mod pretraining;
@@ -36,15 +37,10 @@ mod training;
 /// The compiled part of wordpiece_bert.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
-    use std::panic::catch_unwind;
-
-    use numpy::{PyArray1, PyArrayMethods};
-    use pyo3::exceptions::{PyImportError, PyKeyboardInterrupt};
+    use pyo3::exceptions::PyImportError;
     use pyo3::ffi;
     use pyo3::prelude::*;
 
-    /// Fetches NumPy's C API and the API of its borrow checker. Otherwise the numpy crate would do so in the first call
-    /// that needs them, where Ctrl-C is a panic.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
@@ -56,39 +52,19 @@ mod _core {
             ));
         }
         crate::threads::read_environment(py)?;
-        crate::engine::read_environment()?;
-        py.import("numpy")?;
-        // The numpy crate panics if the Python code that it runs here raises, as Ctrl-C does. A later import tries again.
-        catch_unwind(|| Python::attach(|py| drop(PyArray1::<u8>::zeros(py, 0, false).readonly()))).map_err(|panic| {
-            match crate::error::panic_message(panic) {
-                message if message.contains("KeyboardInterrupt") => PyKeyboardInterrupt::new_err(()),
-                message => PyImportError::new_err(format!("NumPy's C API cannot be used: {message}")),
-            }
-        })
+        crate::bert::read_environment()
     }
 
     #[pymodule_export]
-    use super::arrow::{_arrow_array, _arrow_schema, _arrow_stream, _column_texts};
+    use super::arrow::_column_texts;
     #[pymodule_export]
-    use super::bert::{
-        BertEncoder, EncoderTraining, PackedDense, adamw_step, check_plan, cross_entropy, dense, describe_products,
-        kernel_instruction_sets, linear_backward, num_threads, quantize, sums_of_squares,
-    };
+    use super::bert::{check_plan, describe_products, kernel_instruction_sets, num_threads};
+    #[pymodule_export]
+    use super::numpy_api::__getattr__;
     #[pymodule_export]
     use super::panics::_panic;
     #[pymodule_export]
-    use super::pretraining::{
-        ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
-        TokenStoreBuilder, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
-    };
-    #[pymodule_export]
-    use super::search::{search_floats, search_packed_bits, search_small_integers};
-    #[pymodule_export]
-    use super::sentence::{
-        StaticEmbeddings, VocabularyHead,
-        maxsim::{maxsim, maxsim_pairwise},
-        token_states::token_states,
-    };
+    use super::pretraining::{pack_sequences, split_sentences, text_document_id};
     #[pymodule_export]
     use super::threads::{default_threads, set_num_threads};
     #[pymodule_export]
@@ -107,4 +83,30 @@ mod _core {
 
     #[pymodule_export]
     const SPECIAL_TOKEN_ROLES: [(&str, &str); 5] = super::tokenizer::SPECIAL_TOKEN_ROLES;
+
+    /// What takes or makes arrays as soon as it is called: names of the module above from their first use on, when NumPy's C API
+    /// has been fetched.
+    #[pymodule(gil_used = false)]
+    mod _arrays {
+        #[pymodule_export]
+        use crate::arrow::{_arrow_array, _arrow_schema, _arrow_stream};
+        #[pymodule_export]
+        use crate::bert::{
+            BertEncoder, EncoderTraining, PackedDense, adamw_step, cross_entropy, dense, linear_backward, quantize,
+            sums_of_squares,
+        };
+        #[pymodule_export]
+        use crate::pretraining::{
+            ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
+            TokenStoreBuilder, epoch_order, keyed_draws,
+        };
+        #[pymodule_export]
+        use crate::search::{search_floats, search_packed_bits, search_small_integers};
+        #[pymodule_export]
+        use crate::sentence::{
+            StaticEmbeddings, VocabularyHead,
+            maxsim::{maxsim, maxsim_pairwise},
+            token_states::token_states,
+        };
+    }
 }

@@ -23,7 +23,7 @@ from wordpiece_bert.sentence.folders.contents import (
 )
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer
-from wordpiece_bert.tokenizer.word_splitter import word_core
+from wordpiece_bert.tokenizer.tokenizer_base import word_core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

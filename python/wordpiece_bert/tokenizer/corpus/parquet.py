@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from wordpiece_bert import _core
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.parameters import READING
@@ -25,8 +24,6 @@ BLOCK_ROWS = 1 << 14
 
 #: The UTF-8 bytes of a column, the end of each string in them, and which strings are not null (None if all).
 Strings = tuple["npt.NDArray[np.uint8]", "npt.NDArray[np.int64]", "npt.NDArray[np.uint8] | None"]
-
-NO_BYTES = np.empty(0, np.uint8)
 
 
 def import_pyarrow(what: str) -> Any:
@@ -154,9 +151,9 @@ def strings_of(pyarrow: Any, array: Any) -> Strings:
     """Return the buffers of an Arrow array of strings, of any string type."""
     array = array.cast(pyarrow.large_string())
     if not len(array):
-        return NO_BYTES, np.empty(0, np.int64), None
+        return np.empty(0, np.uint8), np.empty(0, np.int64), None
     _, offsets, data = array.buffers()
     bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     valid = None if array.null_count == 0 else np.asarray(array.is_valid()).view(np.uint8)
     start, end = int(bounds[0]), int(bounds[-1])
-    return np.frombuffer(data, np.uint8)[start:end] if end else NO_BYTES, bounds[1:] - start, valid
+    return np.frombuffer(data, np.uint8)[start:end] if end else np.empty(0, np.uint8), bounds[1:] - start, valid

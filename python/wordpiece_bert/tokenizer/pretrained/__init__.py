@@ -12,28 +12,35 @@
   ``special_tokens_map.json`` and ``added_tokens.json`` are added, with the precedence of transformers 5.23.
 """
 
-from wordpiece_bert.tokenizer.pretrained.folder_contents import (
-    SPECIAL_TOKEN_ROLES,
-    AddedTokenFields,
-    FolderSettings,
-    LoadedFolder,
-    Side,
-    VocabFile,
-    WordRules,
-)
-from wordpiece_bert.tokenizer.pretrained.folder_reading import load_folder, moved_tokens, words_found_by
-from wordpiece_bert.tokenizer.pretrained.folder_writing import write_folder
+from wordpiece_bert._internal.lazy import lazy_names
 
-__all__ = [
-    "SPECIAL_TOKEN_ROLES",
-    "AddedTokenFields",
-    "FolderSettings",
-    "LoadedFolder",
-    "Side",
-    "VocabFile",
-    "WordRules",
-    "load_folder",
-    "moved_tokens",
-    "words_found_by",
-    "write_folder",
-]
+TYPE_CHECKING = False  # as in the package `wordpiece_bert`
+if TYPE_CHECKING:
+    from wordpiece_bert.tokenizer.pretrained.folder_contents import SPECIAL_TOKEN_ROLES as SPECIAL_TOKEN_ROLES
+    from wordpiece_bert.tokenizer.pretrained.folder_contents import AddedTokenFields as AddedTokenFields
+    from wordpiece_bert.tokenizer.pretrained.folder_contents import FolderSettings as FolderSettings
+    from wordpiece_bert.tokenizer.pretrained.folder_contents import LoadedFolder as LoadedFolder
+    from wordpiece_bert.tokenizer.pretrained.folder_contents import Side as Side
+    from wordpiece_bert.tokenizer.pretrained.folder_contents import VocabFile as VocabFile
+    from wordpiece_bert.tokenizer.pretrained.folder_contents import WordRules as WordRules
+    from wordpiece_bert.tokenizer.pretrained.folder_reading import load_folder as load_folder
+    from wordpiece_bert.tokenizer.pretrained.folder_reading import moved_tokens as moved_tokens
+    from wordpiece_bert.tokenizer.pretrained.folder_reading import words_found_by as words_found_by
+    from wordpiece_bert.tokenizer.pretrained.folder_writing import write_folder as write_folder
+
+# The module of each name, imported when the name is first used.
+_MODULES = {
+    "SPECIAL_TOKEN_ROLES": "folder_contents",
+    "AddedTokenFields": "folder_contents",
+    "FolderSettings": "folder_contents",
+    "LoadedFolder": "folder_contents",
+    "Side": "folder_contents",
+    "VocabFile": "folder_contents",
+    "WordRules": "folder_contents",
+    "load_folder": "folder_reading",
+    "moved_tokens": "folder_reading",
+    "words_found_by": "folder_reading",
+    "write_folder": "folder_writing",
+}
+
+__getattr__, __dir__ = lazy_names(globals(), _MODULES)

@@ -1,8 +1,8 @@
-"""The contents of a model folder as data classes, shared by reading and writing."""
+"""The contents of a model folder as named tuples, shared by reading and writing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wordpiece_bert import _core
@@ -50,8 +50,7 @@ NO_LIMIT = int(1e30)
 Side = Literal["left", "right"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedTokenFields:
+class AddedTokenFields(NamedTuple):
     """A token to add. The fields are the parameters of `AddedToken`."""
 
     content: str
@@ -80,8 +79,7 @@ class WordRules(NamedTuple):
     lowercase_text: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VocabFile:
+class VocabFile(NamedTuple):
     """A ``vocab.txt`` with the options of `Tokenizer.from_vocab` that the folder sets.
 
     The five role tokens (``cls_token`` and so on) are in `FolderSettings.special_tokens`.
@@ -97,17 +95,16 @@ class VocabFile:
     words: WordRules | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderSettings:
+class FolderSettings(NamedTuple):
     """The settings of a folder besides its tokenizer. A `Tokenizer` keeps them, and `write_folder` writes them."""
 
+    #: Role (a key of SPECIAL_TOKEN_ROLES) -> token, for the roles that the folder has.
+    special_tokens: Mapping[str, str]
     #: Maximum length of a row in tokens, special tokens included; None for no limit.
     model_max_length: int | None = None
     #: None if the folder has no setting; then the setting of tokenizer.json applies, or else "right".
     padding_side: Side | None = None
     truncation_side: Side | None = None
-    #: Role (a key of SPECIAL_TOKEN_ROLES) -> token, for the roles that the folder has.
-    special_tokens: dict[str, str] = field(default_factory=dict)
     #: The special tokens that the folder names and its extra ones, in the order of transformers; None for all that the
     #: tokenizer marks special.
     listed_special_tokens: tuple[str, ...] | None = None
@@ -117,8 +114,7 @@ class FolderSettings:
     clean_up_tokenization_spaces: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedFolder:
+class LoadedFolder(NamedTuple):
     """Everything that is needed to create the tokenizer of a folder.
 
     Exactly one of `json` and `vocab` is given. To create the tokenizer:
@@ -138,5 +134,5 @@ class LoadedFolder:
     settings: FolderSettings
     warnings: tuple[str, ...]
     #: Added token -> the id that a file other than tokenizer.json states for it, and the name of that file.
-    stated_ids: dict[str, int] = field(default_factory=dict)
+    stated_ids: Mapping[str, int] = MappingProxyType({})
     stated_in: str = CONFIG_FILE

@@ -13,6 +13,7 @@ use wordpiece_arrow::{
 use crate::arrow::{capsule, numpy_strings};
 use crate::error::{self, guarded};
 use crate::location::Location;
+use crate::numpy_api;
 
 /// The methods by which objects pass on columns: a stream of arrays, or one array.
 const STREAM_METHOD: &str = "__arrow_c_stream__";
@@ -50,8 +51,11 @@ impl ColumnArgument {
         if value.is_instance_of::<PyType>() {
             return Ok(None);
         }
-        if value.getattr("dtype").is_ok_and(|dtype| dtype.is_instance_of::<PyArrayDescr>()) {
-            return Ok(None);
+        if let Ok(dtype) = value.getattr("dtype") {
+            numpy_api::ready(value.py())?;
+            if dtype.is_instance_of::<PyArrayDescr>() {
+                return Ok(None);
+            }
         }
         let malformed = |rule: String| to_py(name, Problem::Malformed(rule).into(), item);
         // The stream comes first: an object with both methods, such as nanoarrow's, may hold several arrays.
@@ -88,6 +92,10 @@ impl ColumnArgument {
     ///
     /// InputError if there is no memory for the copy.
     pub fn from_numpy_strings(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Option<ColumnArgument>> {
+        if !value.hasattr("dtype").unwrap_or(false) {
+            return Ok(None); // no array, for which NumPy need not be imported
+        }
+        numpy_api::ready(value.py())?;
         Ok(numpy_strings::column(value, name)?.map(|column| ColumnArgument { name, column }))
     }
 

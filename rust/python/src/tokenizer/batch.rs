@@ -7,8 +7,8 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{ffi, intern};
 use wordpiece::{BatchRows, Columns};
 
-use crate::error;
 use crate::text::Utf8String;
+use crate::{error, numpy_api};
 
 /// The rows of a batch as arrays. A column that was not requested is None.
 ///
@@ -39,6 +39,7 @@ impl Rows {
         columns: &Columns,
         shaped: bool,
     ) -> PyResult<Rows> {
+        numpy_api::ready(py)?;
         let n = rows.ids.len();
         let shape = rows.shape();
         let axes = shape.filter(|_| shaped);

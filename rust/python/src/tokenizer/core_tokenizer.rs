@@ -23,7 +23,7 @@ use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::location::Location;
 use crate::text::{self, Utf8, Utf8String};
-use crate::{instruction_sets, threads};
+use crate::{instruction_sets, numpy_api, threads};
 
 /// A single input of fewer bytes is encoded without releasing the interpreter. Getting it back may mean waiting for a
 /// thread that computes, a thousand times longer than the encoding of such a text takes.
@@ -415,6 +415,7 @@ impl Tokenizer {
         options: &Options,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         guarded(|| {
+            numpy_api::ready(py)?;
             let item = HeldTexts::new(text, pair, false)?;
             let input = item.input(py);
             let encode = || self.core.encode_ids(&input, &options.core);

@@ -21,6 +21,7 @@ use super::core_tokenizer::Tokenizer;
 use super::options::Options;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
+use crate::numpy_api;
 use crate::text::{self, Utf8, Utf8String};
 use crate::threads;
 
@@ -148,10 +149,12 @@ impl TextBlock {
         py: Python<'_>,
         name: Utf8<'_>,
         first_row: u64,
-        columns: Vec<ArrowColumn<'_>>,
+        columns: &Bound<'_, PyAny>,
         errors: Utf8<'_>,
     ) -> PyResult<TextBlock> {
         guarded(|| {
+            numpy_api::ready(py)?;
+            let columns: Vec<ArrowColumn<'_>> = columns.extract()?;
             let mut borrowed = Vec::new();
             for (data, ends, valid) in &columns {
                 let is_valid = |valid: &[u8]| valid.iter().map(|&byte| byte != 0).collect::<Vec<bool>>();
@@ -240,14 +243,15 @@ impl TextBlock {
     }
 
     /// Return the UTF-8 bytes of the texts, one after the other, and the number of bytes of each; of pairs, the first.
-    fn utf8<'py>(&self, py: Python<'py>) -> (Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>) {
+    fn utf8<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>)> {
+        numpy_api::ready(py)?;
         let mut bytes = Vec::new();
         let mut lengths = Vec::with_capacity(self.texts.len());
         for text in self.block.texts().skip(self.texts.start).take(self.texts.len()) {
             bytes.extend_from_slice(text.as_bytes());
             lengths.push(text.len() as i64);
         }
-        (PyBytes::new(py, &bytes), lengths.into_pyarray(py))
+        Ok((PyBytes::new(py, &bytes), lengths.into_pyarray(py)))
     }
 
     /// Encode the texts into flat arrays, as `Tokenizer.encode_batch` does. An error has the location of its text.

@@ -15,6 +15,7 @@ use super::text_blocks::{ColumnTexts, IterableTexts, PythonBlocks};
 use super::trained::{TargetFields, Trained, train_options};
 use crate::arrow::ColumnArgument;
 use crate::error::{guarded, input, to_py};
+use crate::numpy_api;
 use crate::text::{Utf8, Utf8String};
 use crate::threads;
 
@@ -145,10 +146,13 @@ impl WordCounts {
     fn from_columns(
         py: Python<'_>,
         text: &[u8],
-        ends: PyReadonlyArray1<'_, i64>,
-        counts: PyReadonlyArray1<'_, u64>,
+        ends: &Bound<'_, PyAny>,
+        counts: &Bound<'_, PyAny>,
     ) -> PyResult<WordCounts> {
         guarded(|| {
+            numpy_api::ready(py)?;
+            let (ends, counts): (PyReadonlyArray1<'_, i64>, PyReadonlyArray1<'_, u64>) =
+                (ends.extract()?, counts.extract()?);
             let (ends, counts) = (ends.as_slice()?, counts.as_slice()?);
             py.detach(|| {
                 let text =
@@ -171,6 +175,7 @@ impl WordCounts {
     /// Return the bytes of all words, the end of each word in them, and the counts, by descending count, then word.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<WordColumns<'py>> {
         guarded(|| {
+            numpy_api::ready(py)?;
             let (text, ends, counts) = py.detach(|| {
                 let mut text = Vec::with_capacity(self.core.text_len());
                 let (mut ends, mut counts) = (Vec::new(), Vec::new());
