@@ -343,6 +343,13 @@ def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert commands.main(["serve", "--model", str(folder), *quick, "--record", str(tmp_path / "records")]) == 0
     shown = capsys.readouterr().out
     assert "| server | clients | texts a request | CPU s/1000 texts |" in shown
+    mixed = ["--mixed", "--seconds", "0.5", "--rounds", "1", "--record", str(tmp_path / "mixed")]
+    assert commands.main(["serve", "--model", str(folder), *mixed]) == 0
+    [record] = (tmp_path / "mixed").glob("*.json")
+    both = json.loads(record.read_text(encoding="utf-8"))["mixed"]
+    assert [row["server"] for row in both] == ["wordpiece-bert", "without short batches"]
+    assert all(0 < row["p50 ms"] <= row["p99 ms"] <= row["p99.9 ms"] and row["bulk texts/s"] > 0 for row in both)
+    capsys.readouterr()
     [record] = (tmp_path / "records").glob("*.json")
     found = json.loads(record.read_text(encoding="utf-8"))
     assert [row["clients"] for row in found["rows"]] == [1, 3]
