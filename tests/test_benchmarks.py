@@ -365,6 +365,19 @@ def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.Captu
     assert all(f"| {label} " in shown for label in start.STEPS)
 
 
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts the bytes that Linux counts")
+def test_a_job_in_parts_and_updates_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tiny_models.make_all(tmp_path / "models") / "static"
+    given = ["--model", str(model), "--texts", "100", "--rows", "500", "--rounds", "1"]
+    assert commands.main(["machines", *given, "--record", str(tmp_path / "records")]) == 0
+    assert "| processes | seconds | CPU seconds | times one process |" in capsys.readouterr().out
+    [record] = (tmp_path / "records").glob("*.json")
+    found = json.loads(record.read_text(encoding="utf-8"))
+    assert [*found["parts"]] == ["1", "2", "4"]
+    assert [row[0] for row in found["merge"]] == ["4 files", "4 folders"]
+    assert [row[0].partition(" rows")[0] for row in found["updates"]] == ["500", "10", "5"]
+
+
 @pytest.mark.model
 def test_threads_of_one_call_are_measured_beside_processes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -320,9 +320,8 @@ def read_listing(folder: Path) -> Listing:
     for part in parts:
         if part_number(str(part.file)) is None or type(part.rows) is not int or type(part.bytes) is not int:
             raise InputError(f"{path}: is malformed: {quoted(part)} is no part")
-    record = content.get("part")
-    part = None if record is None else PartRecord.from_json(record, str(path))
-    found = Listing(Layout.from_json(layout, str(path)), ranges, parts, part, replaced)
+    part_of = None if content.get("part") is None else PartRecord.from_json(content["part"], str(path))
+    found = Listing(Layout.from_json(layout, str(path)), ranges, parts, part_of, replaced)
     if replaced is not None and (
         not is_replaced_name(str(replaced.file)) or type(replaced.rows) is not int or found.rows < 0
     ):
