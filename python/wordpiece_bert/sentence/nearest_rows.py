@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "merged", "nearest"]
+__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "check_widths", "merged", "nearest"]
 
 #: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -56,11 +56,7 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
         The vectors differ in length, have no numbers, or a query is not finite; or the collection is mapped from a file
         that was shortened.
     """
-    if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
-        raise InputError(
-            f"the vectors of query_embeddings have {queries.shape[1]} numbers, those of corpus_embeddings "
-            f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
-        )
+    check_widths(queries, collection)
     check_queries(queries)
     require_whole(collection)
     if metric == "cosine":
@@ -74,6 +70,15 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
         return best or (np.zeros((len(some), 0), np.int64), np.zeros((len(some), 0)))
 
     return by_groups(np.ascontiguousarray(queries), min(top_k, len(collection)), search)
+
+
+def check_widths(queries: Array, collection: npt.NDArray[Any]) -> None:
+    """Refuse queries [n, d] and vectors [m, e] with other numbers, or none."""
+    if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
+        raise InputError(
+            f"the vectors of query_embeddings have {queries.shape[1]} numbers, those of corpus_embeddings "
+            f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
+        )
 
 
 def check_queries(queries: Array) -> None:

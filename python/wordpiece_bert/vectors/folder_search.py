@@ -10,17 +10,19 @@ import numpy.typing as npt
 
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.search.prepared_vectors import nearest_in_blocks
 from wordpiece_bert.search.quantized_search import restored
 from wordpiece_bert.sentence.metrics import normalized, similarity
 from wordpiece_bert.sentence.nearest_rows import best_first, best_of_scores, by_groups, check_queries, merged
 from wordpiece_bert.sentence.quantization import quantize_embeddings
-from wordpiece_bert.vectors.layout import BINARY, DENSE, INT8, VECTOR
+from wordpiece_bert.vectors.layout import BINARY, CODES, DENSE, INT8, VECTOR
 from wordpiece_bert.vectors.part_files import GROUP_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from wordpiece_bert.bert.functional import Array
+    from wordpiece_bert.search.prepared_vectors import Block
     from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.sentence.nearest_rows import Found
     from wordpiece_bert.vectors.layout import Layout
@@ -37,19 +39,11 @@ Group = tuple[int, "Callable[[str], Any]"]
 
 def nearest_in_groups(queries: Array, groups: Sequence[Group], metric: str, top_k: int, threads: int | None) -> Found:
     """Return the rows of the float32 vectors nearest to queries [n, d], and their scores; as `nearest_rows.nearest`."""
-    check_queries(queries)
-    if metric == "cosine":
-        queries = normalized(queries)
 
-    def search(some: Array) -> Found:
-        return _best(
-            groups,
-            top_k,
-            len(some),
-            lambda read: _core.search_floats(some, np.asarray(read(VECTOR)), metric, top_k, threads, None),
-        )
+    def blocks() -> Iterable[Block]:
+        return ((start, np.asarray(read(VECTOR)), read(CODES)) for start, read in groups)
 
-    return by_groups(np.ascontiguousarray(queries), top_k, search)
+    return nearest_in_blocks(queries, blocks, metric, top_k, threads)
 
 
 def nearest_bits(
