@@ -82,7 +82,7 @@ mod _core {
         TokenStoreBuilder, epoch_order, keyed_draws, pack_sequences, split_sentences, text_document_id,
     };
     #[pymodule_export]
-    use super::search::{search_floats, search_packed_bits, search_small_integers};
+    use super::search::{search_by_codes, search_codes_of, search_floats, search_packed_bits, search_small_integers};
     #[pymodule_export]
     use super::sentence::{
         StaticEmbeddings, VocabularyHead,
