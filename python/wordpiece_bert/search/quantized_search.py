@@ -93,7 +93,7 @@ def _nearest_bytes(
     lowest, highest = ranges.astype(np.float64)
     weights = queries * ((highest - lowest) / 255)  # [n, d]
     scales = np.abs(weights).max(axis=1, keepdims=True) / 127  # [n, 1]
-    integers = np.rint(weights / np.where(scales == 0, 1, scales)).astype(np.int8)
+    integers = np.rint(weights / np.where(scales == 0, 1, scales)).astype(np.int8, order="C")
     found, products = by_groups(
         integers,
         count,
