@@ -56,7 +56,7 @@ mod _core {
             ));
         }
         crate::threads::read_environment(py)?;
-        crate::engine::read_environment()?;
+        crate::bert::read_environment()?;
         py.import("numpy")?;
         // The numpy crate panics if the Python code that it runs here raises, as Ctrl-C does. A later import tries again.
         catch_unwind(|| Python::attach(|py| drop(PyArray1::<u8>::zeros(py, 0, false).readonly()))).map_err(|panic| {

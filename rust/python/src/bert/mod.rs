@@ -16,7 +16,7 @@ mod training_arrays;
 
 pub use encoder::{BertEncoder, Tokens, dense};
 pub use encoder_training::{EncoderTraining, adamw_step, cross_entropy, linear_backward, sums_of_squares};
-pub use engine::{describe_products, kernel_instruction_sets, kernels_for, num_threads};
+pub use engine::{describe_products, kernel_instruction_sets, kernels_for, num_threads, read_environment};
 pub use names::activation_of;
 pub use packed_dense::{PackedDense, quantize};
 pub use plan::check_plan;
