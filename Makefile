@@ -19,7 +19,7 @@
 #   make test-browser  run the tests of the inspection pages and of the documentation in Chromium (apt-get install chromium),
 #                      and make test-firefox the tests of the pages in Firefox (apt-get install firefox-esr)
 #   make test-integrations
-#                      run the tests with Spark (needs Java), datasets, LangChain, Chroma and other large packages
+#                      run the tests with Spark (needs Java), Dask, Ray, datasets, LangChain, Chroma and other large packages
 #   make test-torch    run the tests with torch, transformers' Trainer, sentence-transformers, model2vec and txtai, in an
 #                      environment of its own, .venv-torch (3 GB from PyPI; less with PIP_EXTRA_INDEX_URL set to
 #                      https://download.pytorch.org/whl/cpu)
@@ -188,6 +188,8 @@ test-firefox: $(PACKAGE) $(TEST_TOOLS)
 test-integrations: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
 	@$(PIP) install --group integrations
 	@$(PIP) install --no-deps bertopic keybert txtai
+	@# Ray has no wheel for some systems and versions of Python.
+	@$(PIP) install ray || echo "the tests with Ray are skipped: it cannot be installed here"
 	@# The tests of a file share what they start: Spark, databases, servers.
 	$(BIN)/python -m pytest $(subst worksteal,loadfile,$(PARALLEL)) tests/test_serve.py tests/test_serve_clients.py tests/test_serve_telemetry.py tests/test_spark.py tests/test_pretraining_spark.py tests/test_integrations_*.py $(ARGS)
 

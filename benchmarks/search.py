@@ -1,6 +1,6 @@
-"""The command `search`: exact search compared with NumPy and with the flat indexes of FAISS, over the same vectors.
+"""The command `search`: exact search compared with NumPy, FAISS (flat, and its scalar quantizer) and usearch.
 
-The vectors are random, of length 1. Every engine runs in this process, in turns, and the best of several rounds counts. A
+The vectors are random, of length 1, the same for all; with `--clustered` most of them are near to others. Every engine runs in this process, in turns, and the best of several rounds counts. A
 peer that is not installed is skipped. Before anything is timed, the rows that are found are compared. The first line of the
 table is what the machine can do: all threads read the collection and keep its maximum.
 """
@@ -20,7 +20,7 @@ import numpy as np
 import wordpiece_bert as wb
 from benchmarks import report
 from wordpiece_bert import _core
-from wordpiece_bert.sentence import quantize_embeddings, semantic_search
+from wordpiece_bert.sentence import PreparedVectors, quantize_embeddings, semantic_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,11 +36,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--queries", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--clustered", type=float, default=0.0, help="the spread within clusters of 50 vectors; 0 for none"
+    )
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     options = parser.parse_args(arguments)
     wb.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as parent:
-        corpus = _vectors(options.vectors, options.width, 1)
+        corpus = _vectors(options.vectors, options.width, 1, options.clustered)
         file = Path(parent) / "corpus.npy"
         np.save(file, corpus)
         try:
@@ -49,9 +52,13 @@ def main(arguments: list[str]) -> int:
             wb.set_num_threads(None)
 
 
-def _vectors(count: int, width: int, seed: int) -> Any:
+def _vectors(count: int, width: int, seed: int, spread: float = 0.0) -> Any:
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((count, width), dtype=np.float32)
+    if spread:
+        vectors *= np.float32(spread)
+        for start in range(0, count, 50):
+            vectors[start : start + 50] += rng.standard_normal((1, width), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
 
@@ -59,6 +66,7 @@ def _vectors(count: int, width: int, seed: int) -> Any:
 def contestants(corpus: Any, mapped: Any, threads: int) -> dict[str, tuple[int, Callable[[Any], Any]]]:
     """Return for each engine the bytes that it reads and its call, from queries to the rows found."""
     ranges = np.array([corpus.min(axis=0), corpus.max(axis=0)])
+    prepared = PreparedVectors(corpus, threads=threads)
     bits, small = quantize_embeddings(corpus, "ubinary"), quantize_embeddings(corpus, "uint8", ranges)
 
     def rows(found: Any) -> Any:
@@ -78,6 +86,11 @@ def contestants(corpus: Any, mapped: Any, threads: int) -> dict[str, tuple[int, 
     calls: dict[str, tuple[int, Callable[[Any], Any]]] = {
         "reading alone (np.max)": (corpus.nbytes, read),
         "ours, float32": (corpus.nbytes, lambda q: rows(semantic_search(q, corpus, TOP_K, "dot"))),
+        "ours, exact by codes": (
+            prepared.codes.nbytes,
+            lambda q: rows(semantic_search(q, prepared, TOP_K, "dot")),
+        ),
+        "ours, exact by codes, cosine": (prepared.codes.nbytes, lambda q: rows(semantic_search(q, prepared, TOP_K))),
         "ours, float32, cosine": (corpus.nbytes, lambda q: rows(semantic_search(q, corpus, TOP_K))),
         "ours, float32, memory-mapped": (corpus.nbytes, lambda q: rows(semantic_search(q, mapped, TOP_K, "dot"))),
         "NumPy, float32": (corpus.nbytes, with_numpy),
@@ -87,6 +100,7 @@ def contestants(corpus: Any, mapped: Any, threads: int) -> dict[str, tuple[int, 
             lambda q: rows(semantic_search(q, bits, TOP_K, corpus_precision="ubinary")),
         ),
     }
+    _add_usearch(calls, corpus, threads)
     try:
         faiss = importlib.import_module("faiss")
     except ImportError:
@@ -96,6 +110,10 @@ def contestants(corpus: Any, mapped: Any, threads: int) -> dict[str, tuple[int, 
     flat, binary = faiss.IndexFlatIP(corpus.shape[1]), faiss.IndexBinaryFlat(8 * bits.shape[1])
     flat.add(corpus)
     binary.add(bits)
+    quantized = faiss.IndexScalarQuantizer(corpus.shape[1], faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
+    quantized.train(corpus)
+    quantized.add(corpus)
+    calls["FAISS IndexScalarQuantizer, not exact"] = small.nbytes, lambda q: quantized.search(q, TOP_K)[1]
     calls["FAISS IndexFlatIP"] = corpus.nbytes, lambda q: flat.search(q, TOP_K)[1]
     calls["FAISS IndexBinaryFlat"] = (
         bits.nbytes,
@@ -104,11 +122,28 @@ def contestants(corpus: Any, mapped: Any, threads: int) -> dict[str, tuple[int, 
     return calls
 
 
+def _add_usearch(calls: dict[str, tuple[int, Callable[[Any], Any]]], corpus: Any, threads: int) -> None:
+    try:
+        usearch = importlib.import_module("usearch.index")
+    except ImportError:
+        print("usearch: not installed")
+        return
+    options: dict[str, Any] = {"metric": usearch.MetricKind.IP, "exact": True, "threads": threads}
+    calls["usearch, exact"] = (
+        corpus.nbytes,
+        lambda q: np.atleast_2d(usearch.search(corpus, q, TOP_K, **options).keys),
+    )
+
+
 def _compare(corpus: Any, mapped: Any, options: argparse.Namespace) -> int:
     calls = contestants(corpus, mapped, options.threads)
     queries = _vectors(max(options.queries), options.width, 2)
     expected = calls["NumPy, float32"][1](queries)
-    for label in ("ours, float32", "ours, float32, memory-mapped", "FAISS IndexFlatIP"):
+    for count in options.queries:
+        if (calls["ours, exact by codes"][1](queries[:count]) != calls["ours, float32"][1](queries[:count])).any():
+            print("ours, exact by codes: the rows differ from those of float32")
+            return 1
+    for label in ("ours, float32", "ours, float32, memory-mapped", "FAISS IndexFlatIP", "usearch, exact"):
         # Rounding may exchange neighbours with almost equal scores.
         if label in calls and (calls[label][1](queries) == expected).mean() < 0.99:
             print(f"{label}: the rows differ from NumPy's")
@@ -133,7 +168,7 @@ def _compare(corpus: Any, mapped: Any, options: argparse.Namespace) -> int:
     print(text)
     if options.record:
         rows = [{"engine": label, "queries": n, "seconds": seconds} for (label, n), seconds in best.items()]
-        chosen = {name: getattr(options, name) for name in ("vectors", "width", "threads", "rounds")}
+        chosen = {name: getattr(options, name) for name in ("vectors", "width", "threads", "rounds", "clustered")}
         print(report.save("search", text, {**chosen, "rows": rows}, options.record))
     return 0
 

@@ -343,6 +343,13 @@ def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert commands.main(["serve", "--model", str(folder), *quick, "--record", str(tmp_path / "records")]) == 0
     shown = capsys.readouterr().out
     assert "| server | clients | texts a request | CPU s/1000 texts |" in shown
+    mixed = ["--mixed", "--seconds", "0.5", "--rounds", "1", "--record", str(tmp_path / "mixed")]
+    assert commands.main(["serve", "--model", str(folder), *mixed]) == 0
+    [record] = (tmp_path / "mixed").glob("*.json")
+    both = json.loads(record.read_text(encoding="utf-8"))["mixed"]
+    assert [row["server"] for row in both] == ["wordpiece-bert", "without short batches"]
+    assert all(0 < row["p50 ms"] <= row["p99 ms"] <= row["p99.9 ms"] and row["bulk texts/s"] > 0 for row in both)
+    capsys.readouterr()
     [record] = (tmp_path / "records").glob("*.json")
     found = json.loads(record.read_text(encoding="utf-8"))
     assert [row["clients"] for row in found["rows"]] == [1, 3]
@@ -357,6 +364,19 @@ def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.Captu
     shown = capsys.readouterr().out
     assert all(f"| {label} " in shown for label in start.STEPS)
     assert "| tokenizers: first ids " in shown
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts the bytes that Linux counts")
+def test_a_job_in_parts_and_updates_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tiny_models.make_all(tmp_path / "models") / "static"
+    given = ["--model", str(model), "--texts", "100", "--rows", "500", "--rounds", "1"]
+    assert commands.main(["machines", *given, "--record", str(tmp_path / "records")]) == 0
+    assert "| processes | seconds | CPU seconds | times one process |" in capsys.readouterr().out
+    [record] = (tmp_path / "records").glob("*.json")
+    found = json.loads(record.read_text(encoding="utf-8"))
+    assert [*found["parts"]] == ["1", "2", "4"]
+    assert [row[0] for row in found["merge"]] == ["4 files", "4 folders"]
+    assert [row[0].partition(" rows")[0] for row in found["updates"]] == ["500", "10", "5"]
 
 
 @pytest.mark.model

@@ -54,7 +54,7 @@ def test_rollout_is_the_product_of_the_layers() -> None:
         (np.full((1, 1, 2, 2), 0.5), ["a"], "2 strings"),
         (np.full((1, 1, 2, 2), 0.5), None, "2 strings"),
         (np.full((1, 1, 2, 2), 1e39), ["a"] * 2, "beyond the range of float32"),
-        ("text", ["a"], "numbers"),
+        ("text", ["a"], "a model needs a text"),
         (np.ones((2, 2, 1, 2, 2)), ["a"] * 2, "2 rows"),
     ],
 )

@@ -256,7 +256,8 @@ def test_tokens_are_limited_for_every_path(folders: Path) -> None:
 
 def test_a_request_beyond_the_drain_time_is_503_in_json_and_counted(folders: Path) -> None:
     texts = 20_000  # seconds of work, where the server has one
-    limits = ["--max-items", texts, "--max-tokens", 100 * texts, "--queue-tokens", 300 * texts, "--drain-timeout", 1]
+    limits = ["--max-items", texts, "--max-tokens", 100 * texts, "--queue-tokens", 300 * texts, "--max-wait", 0]
+    limits += ["--drain-timeout", 1]
     server = start(folders / "sentences", "--backend", "numpy", *limits)
     answers: dict[str, bytes] = {}
     body = json.dumps({"input": ["the bread and the oven " * 12] * texts}).encode()

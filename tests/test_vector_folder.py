@@ -452,7 +452,13 @@ def test_damaged_folders_are_refused(models: Path, tmp_path: Path) -> None:
     refused("not a Parquet file")
     listing = json.loads((whole / "vectors.json").read_text())
     for change, message in [
-        ({"version": 2}, "has the version 2, not 1"),
+        ({"version": 3}, "has the version 3, not 1 or 2"),
+        ({"replaced": {"file": "../x.npy", "rows": 1, "digest": ""}}, "are no replaced rows"),
+        ({"replaced": {"file": "replaced-000000.npy", "rows": "x", "digest": ""}}, "are no replaced rows"),
+        ({"replaced": {"file": "replaced-000000.npy", "rows": 999, "digest": ""}}, "are no replaced rows"),
+        ({"replaced": [1]}, "is malformed"),
+        ({"part": {"number": 3, "count": 2, "call": {}, "digest": ""}}, "is not the record of a part"),
+        ({"part": 7}, "is not the record of a part"),
         ({"parts": [{"file": "../x", "rows": 1, "bytes": 1, "footer": ""}]}, "is no part"),
         ({"parts": 3}, "is malformed"),
         ({"ranges": [[0.0], "x"]}, "are no ranges"),

@@ -61,6 +61,8 @@ __all__ = [
     "num_threads",
     "pack_sequences",
     "quantize",
+    "search_by_codes",
+    "search_codes_of",
     "search_floats",
     "search_packed_bits",
     "search_small_integers",
@@ -199,6 +201,17 @@ def search_floats(
     threads: int | None,
     instruction_set: str | None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]: ...
+def search_codes_of(rows: npt.NDArray[np.float32], threads: int | None) -> npt.NDArray[np.uint8]: ...
+def search_by_codes(
+    queries: npt.NDArray[np.float32],
+    collection: npt.NDArray[np.float32],
+    codes: npt.NDArray[np.uint8],
+    metric: str,
+    top_k: int,
+    least: npt.NDArray[np.float64],
+    threads: int | None,
+    instruction_set: str | None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]: ...
 def search_packed_bits(
     queries: npt.NDArray[np.uint8],
     collection: npt.NDArray[np.uint8],
@@ -207,7 +220,7 @@ def search_packed_bits(
     instruction_set: str | None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]: ...
 def search_small_integers(
-    queries: npt.NDArray[np.uint8],
+    queries: npt.NDArray[np.int8],
     collection: npt.NDArray[np.uint8],
     are_signed: bool,
     top_k: int,

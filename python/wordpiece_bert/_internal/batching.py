@@ -6,7 +6,7 @@ Rows are sorted by length first, so that the rows of a batch are about equally l
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -151,7 +151,7 @@ class Passes:
         else:
             self.parts = [*token_runs(rows.row_offsets, tokens)]
 
-    def shown(self, *, show: bool) -> Iterator[slice | npt.NDArray[np.intp]]:
+    def shown(self, *, show: bool) -> Iterator[Any]:
         """Yield the passes, and report all rows that each stands for."""
         known = int(self._known.sum()), int(self._lengths[self._known].sum())
         return with_progress(self.parts, show=show, lengths=self._lengths, times=self._distinct.times, done=known)

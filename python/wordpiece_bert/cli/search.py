@@ -247,6 +247,7 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
 
 def _collect(options: argparse.Namespace, reader: TextReader, encoder: SentenceEncoder) -> _Collection:
     """Read the texts, and read or make their vectors."""
+    from wordpiece_bert.sentence import PreparedVectors
     from wordpiece_bert.tokenizer.corpus.vector_files import read_stored
 
     path: Path | None = options.vectors
@@ -266,7 +267,8 @@ def _collect(options: argparse.Namespace, reader: TextReader, encoder: SentenceE
         if exists:
             _compare(options, stored, blocks, encoder)
         vectors = stored.vectors
-    return _collection(blocks, vectors)
+    # Making codes takes longer than one search, and saves time for each that follows.
+    return _collection(blocks, vectors if options.query else PreparedVectors(vectors, threads=options.threads))
 
 
 def _collection(blocks: list[_core.TextBlock], vectors: Any) -> _Collection:

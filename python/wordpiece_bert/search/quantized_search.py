@@ -12,7 +12,7 @@ from wordpiece_bert._internal.highest import highest
 from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.nearest_rows import by_groups, check_queries
-from wordpiece_bert.sentence.quantization import quantize_embeddings
+from wordpiece_bert.sentence.quantization import checked_ranges, quantize_embeddings
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
@@ -47,24 +47,25 @@ def quantized_search(
             f"corpus_embeddings must be {dtype} [m, {expected}] for the precision {precision} and queries of {width} "
             f"numbers, not {corpus.dtype} of shape {list(corpus.shape)}"
         )
+    if is_binary and ranges is not None:
+        raise InputError(f"ranges are for 8-bit numbers; vectors in {precision} have none: leave ranges out")
     if not is_binary and ranges is None:
         raise InputError(
             f"the precision {precision} needs ranges, the lowest and highest values that the collection was given"
         )
     count = min(len(corpus), top_k * multiplier if rescore else top_k)
-    asked = "ubinary" if is_binary else precision
-    quantized = np.ascontiguousarray(quantize_embeddings(queries, asked, ranges)).view(np.uint8)
-    is_signed = precision[0] != "u"
     # int8 is uint8 − 128: the highest bit is flipped.
-    flipped = 128 if is_signed else 0
+    flipped = 128 if precision[0] != "u" else 0
     bytes_ = np.ascontiguousarray(corpus).view(np.uint8)
-    rows, scores = by_groups(
-        quantized,
-        count,
-        (lambda some: _core.search_packed_bits(some ^ np.uint8(flipped), bytes_, count, threads, None))
-        if is_binary
-        else (lambda some: _core.search_small_integers(some, bytes_, is_signed, count, threads, None)),
-    )
+    if is_binary:
+        asked = np.ascontiguousarray(quantize_embeddings(queries, "ubinary"))
+        rows, scores = by_groups(
+            asked,
+            count,
+            lambda some: _core.search_packed_bits(some ^ np.uint8(flipped), bytes_, count, threads, None),
+        )
+    else:
+        rows, scores = _nearest_bytes(queries, bytes_, checked_ranges(ranges, width), count, threads, flipped)
     if not rescore:
         return rows, -scores if is_binary else scores
     found = (np.zeros((len(queries), min(top_k, count)), np.int64), np.zeros((len(queries), min(top_k, count))))
@@ -74,6 +75,34 @@ def quantized_search(
         order = highest(rescored, top_k)
         found[0][i], found[1][i] = candidates[order], rescored[order]
     return found
+
+
+def _nearest_bytes(
+    queries: Array,
+    rows: npt.NDArray[np.uint8],
+    ranges: npt.NDArray[np.float32],
+    count: int,
+    threads: int | None,
+    flipped: int,
+) -> Found:
+    """Return the rows of 8-bit numbers, combined with `flipped`, nearest to queries, and near scores.
+
+    A number v of a dimension from lowest to highest stands for lowest + step·v, so that a product with a query q is
+    Σ q·lowest + Σ (q·step)·v. The numbers q·step, of one scale for each query, are rounded to 8 bits.
+    """
+    lowest, highest = ranges.astype(np.float64)
+    weights = queries * ((highest - lowest) / 255)  # [n, d]
+    scales = np.abs(weights).max(axis=1, keepdims=True) / 127  # [n, 1]
+    integers = np.rint(weights / np.where(scales == 0, 1, scales)).astype(np.int8, order="C")
+    found, products = by_groups(
+        integers,
+        count,
+        lambda some: _core.search_small_integers(some, rows, flipped != 0, count, threads, None),
+    )
+    if not flipped:  # as if 128 had been subtracted from the numbers: then rounding a query takes less from a score
+        products -= 128 * integers.sum(axis=1, dtype=np.int64)[:, None]
+    constant = queries @ lowest + 128 * weights.sum(axis=1)  # [n]
+    return found, scales * products + constant[:, None]
 
 
 def restored(values: npt.NDArray[np.uint8], width: int, ranges: npt.ArrayLike | None) -> npt.NDArray[np.float32]:

@@ -15,6 +15,7 @@ from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.search.pair_scores import check_reranker, scores_of_pairs
+from wordpiece_bert.search.prepared_vectors import PreparedVectors, nearest_prepared
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.encoder_loading import load_encoder
@@ -193,7 +194,9 @@ def _retrieved(
         return [[] for _ in queries]
     asked = retriever.encode_query(queries, prompt_name, prompt, batch_size)
     found: Found
-    if isinstance(retriever, SentenceEncoder):
+    if isinstance(retriever, SentenceEncoder) and isinstance(vectors, PreparedVectors):
+        found = nearest_prepared(asked, vectors, retriever.similarity_fn_name, count, threads_of(retriever))
+    elif isinstance(retriever, SentenceEncoder):
         found = nearest(asked, vectors, retriever.similarity_fn_name, count, threads_of(retriever))
     else:
         step = max(1, _SCORES // len(documents))
@@ -211,7 +214,7 @@ def _vectors_of(retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder,
     if np.shape(embeddings)[:1] == (0,) if isinstance(embeddings, np.ndarray) else embeddings in ([], ()):
         return []
     if isinstance(retriever, SentenceEncoder):
-        return as_vectors(name, embeddings)
+        return embeddings if isinstance(embeddings, PreparedVectors) else as_vectors(name, embeddings)
     return as_sparse(name, embeddings) if isinstance(retriever, SparseEncoder) else as_multi_vectors(name, embeddings)
 
 

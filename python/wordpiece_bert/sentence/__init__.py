@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.search.keywords import reciprocal_rank_fusion as reciprocal_rank_fusion
     from wordpiece_bert.search.paraphrase_mining import paraphrase_mining as paraphrase_mining
     from wordpiece_bert.search.paraphrase_mining import paraphrase_mining_embeddings as paraphrase_mining_embeddings
+    from wordpiece_bert.search.prepared_vectors import PreparedVectors as PreparedVectors
     from wordpiece_bert.search.retrieve_and_rerank import retrieve_and_rerank as retrieve_and_rerank
     from wordpiece_bert.search.semantic_search import SearchHit as SearchHit
     from wordpiece_bert.search.semantic_search import semantic_search as semantic_search
@@ -56,6 +57,7 @@ _MODULES = {
     "M3Vectors": "m3.m3_vectors",
     "MultiVectorEncoder": "multi_vector.multi_vector_encoder",
     "MultiVectors": "multi_vector.multi_vectors",
+    "PreparedVectors": "wordpiece_bert.search.prepared_vectors",
     "SearchHit": "wordpiece_bert.search.semantic_search",
     "SentenceEncoder": "dense.sentence_encoder",
     "SparseEncoder": "sparse.sparse_encoder",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "merged", "nearest"]
+__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "check_widths", "counted", "merged", "nearest"]
 
 #: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -56,11 +56,7 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
         The vectors differ in length, have no numbers, or a query is not finite; or the collection is mapped from a file
         that was shortened.
     """
-    if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
-        raise InputError(
-            f"the vectors of query_embeddings have {queries.shape[1]} numbers, those of corpus_embeddings "
-            f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
-        )
+    check_widths(queries, collection)
     check_queries(queries)
     require_whole(collection)
     if metric == "cosine":
@@ -74,6 +70,15 @@ def nearest(queries: Array, collection: npt.NDArray[Any], metric: str, top_k: in
         return best or (np.zeros((len(some), 0), np.int64), np.zeros((len(some), 0)))
 
     return by_groups(np.ascontiguousarray(queries), min(top_k, len(collection)), search)
+
+
+def check_widths(queries: Array, collection: npt.NDArray[Any]) -> None:
+    """Refuse queries [n, d] and vectors [m, e] with other numbers, or none."""
+    if queries.shape[1] != collection.shape[1] or queries.shape[1] == 0:
+        raise InputError(
+            f"the vectors of query_embeddings have {queries.shape[1]} numbers, those of corpus_embeddings "
+            f"{collection.shape[1]}: " + ("there is nothing to compare" if not queries.shape[1] else _OTHER_MODEL)
+        )
 
 
 def check_queries(queries: Array) -> None:
@@ -99,6 +104,25 @@ def best_of_scores(scores: Array, top_k: int) -> Found:
     for row, best in zip(scores, rows, strict=True):
         best[:] = highest(row, count)
     return rows, np.take_along_axis(scores, rows, axis=1).astype(np.float64)
+
+
+def counted(replaced: npt.NDArray[np.int64], top_k: int, search: Callable[[int], Found]) -> Found:
+    """Return the best rows that are none of `replaced`, of what `search` finds given the number of rows.
+
+    More are searched for than are wanted, and more again while a query has too few that count.
+    """
+    if not len(replaced):
+        return search(top_k)
+    most = 2 * top_k + 8
+    while True:
+        rows, scores = search(most)
+        counts = ~np.isin(rows, replaced)
+        least = int(counts.sum(axis=1).min(initial=most))
+        if least >= top_k or rows.shape[1] < most:
+            break
+        most *= 4
+    order = np.argsort(~counts, axis=1, kind="stable")[:, : min(top_k, least)]
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
 def _float_blocks(collection: npt.NDArray[Any]) -> Iterator[tuple[int, Array]]:

@@ -128,10 +128,8 @@ def _ranges(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return the lowest and the highest value of each dimension, [d] each."""
     if ranges is not None:
-        given = as_float32("ranges", as_numbers("ranges", ranges))
-        if given.shape != (2, x.shape[1]):
-            raise InputError(f"ranges must have shape [2, {x.shape[1]}], lowest and highest, not {list(given.shape)}")
-        return _checked_ranges("ranges", given[0], given[1])
+        lowest, highest = checked_ranges(ranges, x.shape[1])
+        return lowest, highest
     sample = x
     if calibration is not None:
         sample = _vectors("calibration_embeddings", calibration)
@@ -142,6 +140,15 @@ def _ranges(
             f"shape {list(sample.shape)}: pass ranges or calibration_embeddings"
         )
     return _checked_ranges("the ranges of the vectors", sample.min(axis=0), sample.max(axis=0))
+
+
+def checked_ranges(ranges: npt.ArrayLike, width: int) -> npt.NDArray[np.float32]:
+    """Return ranges as float32 [2, width]; an `InputError` unless their widths are finite numbers of 0 or more."""
+    given = as_float32("ranges", as_numbers("ranges", ranges))
+    if given.shape != (2, width):
+        raise InputError(f"ranges must have shape [2, {width}], lowest and highest, not {list(given.shape)}")
+    _checked_ranges("ranges", given[0], given[1])
+    return given
 
 
 def _checked_ranges(

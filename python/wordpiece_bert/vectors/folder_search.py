@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.search.prepared_vectors import Block, nearest_in_blocks
 from wordpiece_bert.search.quantized_search import restored
 from wordpiece_bert.sentence.metrics import normalized, similarity
-from wordpiece_bert.sentence.nearest_rows import best_first, best_of_scores, by_groups, check_queries, merged
+from wordpiece_bert.sentence.nearest_rows import best_first, best_of_scores, by_groups, check_queries, counted, merged
 from wordpiece_bert.sentence.quantization import quantize_embeddings
-from wordpiece_bert.vectors.layout import BINARY, DENSE, INT8, VECTOR
+from wordpiece_bert.vectors.layout import BINARY, CODES, DENSE, INT8, VECTOR
 from wordpiece_bert.vectors.part_files import GROUP_ROWS
 
 if TYPE_CHECKING:
@@ -46,19 +47,11 @@ class Group(NamedTuple):
 
 def nearest_in_groups(queries: Array, groups: Sequence[Group], metric: str, top_k: int, threads: int | None) -> Found:
     """Return the rows of the float32 vectors nearest to queries [n, d], and their scores; as `nearest_rows.nearest`."""
-    check_queries(queries)
-    if metric == "cosine":
-        queries = normalized(queries)
 
-    def search(some: Array) -> Found:
-        return _best(
-            groups,
-            top_k,
-            len(some),
-            lambda read, most: _core.search_floats(some, np.asarray(read(VECTOR)), metric, most, threads, None),
-        )
+    def blocks() -> Iterable[Block]:
+        return (Block(one.start, np.asarray(one.read(VECTOR)), one.read(CODES), one.replaced) for one in groups)
 
-    return by_groups(np.ascontiguousarray(queries), top_k, search)
+    return nearest_in_blocks(queries, blocks, metric, top_k, threads)
 
 
 def nearest_bits(
@@ -120,7 +113,7 @@ def nearest_int8(
         values = np.asarray(group.read(INT8)) ^ np.uint8(128)
         blocks = (values[first : first + step].astype(np.float32) @ weights for first in range(0, len(values), step))
         every = np.ascontiguousarray((np.concatenate([*blocks]) + constant).T)
-        rows, scores = _counted(group, count, lambda most: best_of_scores(every, most))
+        rows, scores = counted(group.replaced, count, lambda most: best_of_scores(every, most))
         return rows + group.start, scores
 
     with ThreadPoolExecutor(_core.num_threads(threads) if single else 1) as pool:
@@ -158,27 +151,8 @@ def _best(
     groups: Sequence[Group], top_k: int, queries: int, search: Callable[[Callable[[str], Any], int], Found]
 ) -> Found:
     """Search each group, and return the best rows of all; `search` gets the number of rows to find."""
-    each = ((group.start, _counted(group, top_k, partial(search, group.read))) for group in groups)
+    each = ((group.start, counted(group.replaced, top_k, partial(search, group.read))) for group in groups)
     return _best_of(((rows + start, scores) for start, (rows, scores) in each), top_k, queries)
-
-
-def _counted(group: Group, top_k: int, search: Callable[[int], Found]) -> Found:
-    """Return the best rows of a group that count, of all that `search` finds.
-
-    More are searched for than are wanted, and more again while a query has too few that count.
-    """
-    if not len(group.replaced):
-        return search(top_k)
-    most = 2 * top_k + 8
-    while True:
-        rows, scores = search(most)
-        counts = ~np.isin(rows, group.replaced)
-        least = int(counts.sum(axis=1).min(initial=most))
-        if least >= top_k or rows.shape[1] < most:
-            break
-        most *= 4
-    order = np.argsort(~counts, axis=1, kind="stable")[:, : min(top_k, least)]
-    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
 
 
 def _best_of(each: Iterable[Found], top_k: int, queries: int) -> Found:

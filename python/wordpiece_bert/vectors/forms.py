@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.search.prepared_vectors import CODE_BYTES, code_rows
 from wordpiece_bert.sentence.metrics import normalized
 from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
 from wordpiece_bert.sentence.quantization import quantize_embeddings
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors
-from wordpiece_bert.vectors.layout import BINARY, COUNT, DENSE, INT8, PRECISIONS, SPARSE, VECTOR
+from wordpiece_bert.vectors.layout import BINARY, CODES, COUNT, DENSE, INT8, PRECISIONS, SPARSE, VECTOR
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,12 +69,15 @@ class _Dense:
         self._dimension, self._precisions = layout.dimension, layout.precisions
         self._normalizes = layout.similarity == "cosine"
         self.plain = tuple(column for precision, column in PRECISIONS.items() if precision in layout.precisions)
+        if VECTOR in self.plain:
+            self.plain += (CODES,)
 
     def fields(self, pyarrow: Any) -> list[Any]:
         kinds = {
             VECTOR: pyarrow.list_(pyarrow.field("element", pyarrow.float32(), nullable=False), self._dimension),
             INT8: pyarrow.binary(self._dimension),
             BINARY: pyarrow.binary(-(-self._dimension // 8)),
+            CODES: pyarrow.binary(self._dimension + CODE_BYTES),
         }
         return [pyarrow.field(name, kinds[name], nullable=False) for name in self.plain]
 
@@ -87,14 +91,19 @@ class _Dense:
                 flat = pyarrow.array(np.ascontiguousarray(vectors, np.float32).reshape(-1))
                 found.append(pyarrow.FixedSizeListArray.from_arrays(flat, type=kind))
                 continue
-            precision = "int8" if name == INT8 else "ubinary"
-            values = np.ascontiguousarray(quantize_embeddings(scaled, precision, ranges if name == INT8 else None))
+            if name == CODES:
+                values = code_rows(np.ascontiguousarray(vectors, np.float32))
+            else:
+                precision = "int8" if name == INT8 else "ubinary"
+                values = np.ascontiguousarray(quantize_embeddings(scaled, precision, ranges if name == INT8 else None))
             found.append(pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(values)]))
         return found
 
-    def read(self, part: MappedPart, group: int, column: str) -> npt.NDArray[Any]:
+    def read(self, part: MappedPart, group: int, column: str) -> npt.NDArray[Any] | None:
+        if column == CODES and column not in part.schema.names:  # written before there were codes
+            return None
         rows = int(part.starts[group + 1] - part.starts[group])
-        width = -(-self._dimension // 8) if column == BINARY else self._dimension
+        width = {BINARY: -(-self._dimension // 8), CODES: self._dimension + CODE_BYTES}.get(column, self._dimension)
         dtype = np.float32 if column == VECTOR else np.uint8
         return part.mapped(group, column, dtype, rows * width).reshape(rows, width)
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BINARY",
     "CHUNK",
+    "CODES",
     "COUNT",
     "DENSE",
     "END",
@@ -71,6 +72,8 @@ DENSE, SPARSE, MULTI_VECTOR = "dense", "sparse", "multi_vector"
 
 #: The columns of dense vectors, by precision.
 VECTOR, INT8, BINARY = "vector", "vector_int8", "vector_binary"
+#: The codes of float32 vectors, by which they are searched faster.
+CODES = "vector_codes"
 PRECISIONS = {"float32": VECTOR, "int8": INT8, "binary": BINARY}
 #: The number of values of a sparse vector, or of vectors of a text.
 COUNT = "count"
@@ -80,7 +83,20 @@ HASH = "text_sha256"
 CHUNK, START, END = "chunk", "start", "end"
 #: Names that no column of the documents may have.
 RESERVED = frozenset(
-    [*PRECISIONS.values(), "indices", "values", "vectors", COUNT, HASH, CHUNK, START, END, "score", "retrieval_score"]
+    [
+        *PRECISIONS.values(),
+        CODES,
+        "indices",
+        "values",
+        "vectors",
+        COUNT,
+        HASH,
+        CHUNK,
+        START,
+        END,
+        "score",
+        "retrieval_score",
+    ]
 )
 
 #: The key of the layout in the metadata of a part.
@@ -320,9 +336,8 @@ def read_listing(folder: Path) -> Listing:
     for part in parts:
         if part_number(str(part.file)) is None or type(part.rows) is not int or type(part.bytes) is not int:
             raise InputError(f"{path}: is malformed: {quoted(part)} is no part")
-    record = content.get("part")
-    part = None if record is None else PartRecord.from_json(record, str(path))
-    found = Listing(Layout.from_json(layout, str(path)), ranges, parts, part, replaced)
+    part_of = None if content.get("part") is None else PartRecord.from_json(content["part"], str(path))
+    found = Listing(Layout.from_json(layout, str(path)), ranges, parts, part_of, replaced)
     if replaced is not None and (
         not is_replaced_name(str(replaced.file)) or type(replaced.rows) is not int or found.rows < 0
     ):

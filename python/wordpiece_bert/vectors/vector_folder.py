@@ -334,7 +334,7 @@ class VectorFolder:
         self, queries: Any, count: int, precision: str | None, multiplier: int, encoder: Encoder | None
     ) -> Found:
         """Return the rows nearest to query vectors, and their scores."""
-        groups = self._groups()
+        groups = self._groups() if len(self) else []
         if self.kind != DENSE:
             if precision is not None:
                 raise InputError(f"precision is for dense vectors; the folder has {self.kind} vectors")
@@ -345,13 +345,14 @@ class VectorFolder:
             precision = self.precisions[0]
         elif checked_choice("precision", precision, tuple(PRECISIONS)) not in self.precisions:
             raise InputError(f"{self.path} has no vectors in {precision}; it has {', '.join(self.precisions)}")
+        if not groups:
+            return np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0))
         if precision == "float32":
             return nearest_in_groups(queries, groups, self.similarity, count, self._threads)
         multiplier = whole_number("rescore_multiplier", multiplier, 1)
         if precision == "binary":
             return nearest_bits(queries, groups, self._layout, count, multiplier, self._threads)
-        if self._listing.ranges is None:  # there are no rows
-            return np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0))
+        assert self._listing.ranges is not None
         ranges = np.array(self._listing.ranges, np.float32)
         return _in_steps(
             queries,
@@ -377,7 +378,7 @@ class VectorFolder:
         """Return the numbers of the rows of a row group of a part that do not count."""
         rows, starts = self._replaced[index], self._parts[index].starts
         first, last = np.searchsorted(rows, starts[[number, number + 1]])
-        return rows[first:last] - starts[number]
+        return np.asarray(rows[first:last] - starts[number], np.int64)
 
     def _counted_rows(self) -> npt.NDArray[np.int64]:
         """Return the numbers of the rows that count, through all parts."""

@@ -101,7 +101,9 @@ mod _core {
             TokenStoreBuilder, epoch_order, keyed_draws,
         };
         #[pymodule_export]
-        use crate::search::{search_floats, search_packed_bits, search_small_integers};
+        use crate::search::{
+            search_by_codes, search_codes_of, search_floats, search_packed_bits, search_small_integers,
+        };
         #[pymodule_export]
         use crate::sentence::{
             StaticEmbeddings, VocabularyHead,

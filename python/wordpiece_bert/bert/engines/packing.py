@@ -128,7 +128,9 @@ def quantized(
     return found
 
 
-def quantized_table(table: Array | Int8Weight, name: str = "embeddings.word_embeddings") -> Int8Weight:
+def quantized_table(
+    table: npt.NDArray[np.generic] | Int8Weight, name: str = "embeddings.word_embeddings"
+) -> Int8Weight:
     """Return a table [V, E], of words or of a decoder, as int8 numbers; one that is quantized already as it is."""
     if isinstance(table, Int8Weight | StoredInt8Weight):
         return loaded(table)  # type: ignore[no-any-return]

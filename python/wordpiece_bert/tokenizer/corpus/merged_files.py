@@ -6,6 +6,7 @@ import base64
 import json
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,7 +169,7 @@ def _merge_lines(parts: Sequence[Path], output: Path, ids: _Ids) -> None:
         written.begin()
         for path in parts:
             with path.open("rb") as file:
-                written.write(iter(lambda file=file: file.read(_COPIED), b""))
+                written.write(iter(partial(file.read, _COPIED), b""))
             if ids.column is not None:
                 with path.open("rb") as file:
                     ids.add([json.loads(line)[ids.column] for line in file])

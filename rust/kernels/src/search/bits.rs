@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::top_k::{PanelOfBest, Scores};
-use super::{Hit, Part, SearchRows, TopK, check_bytes, search_parts};
+use super::{Hit, Part, SearchRows, TopK, check_rows, search_parts};
 use crate::Execution;
 use crate::arch::{Kernel, Simd, run};
 use crate::matrix::PANEL;
@@ -40,7 +40,7 @@ const LEAST_AT_ONCE: usize = 4;
 /// assert_eq!(found[0].iter().map(|hit| (hit.row, hit.score)).collect::<Vec<_>>(), [(1, -1.0), (2, -2.0)]);
 /// ```
 pub fn search(execution: Execution, queries: &[u8], collection: &[u8], width: usize, top_k: usize) -> Vec<Vec<Hit>> {
-    check_bytes(queries, collection, width);
+    check_rows(queries.len(), collection.len(), width);
     let (words, count, rows) = (width.div_ceil(8), queries.len() / width, collection.len() / width);
     if count < LEAST_AT_ONCE || !run(execution.instruction_set, CountsBitsOfVectors) {
         let queries = queries.chunks_exact(width).flat_map(|query| query.chunks(8).map(word)).collect();

@@ -100,19 +100,22 @@ pub fn search(
     assert!(queries.len().is_multiple_of(width) && collection.len().is_multiple_of(width), "rows of {width} numbers");
     let packed = pack_vectors(queries, width);
     let only = (queries.len() == width).then_some(queries);
-    let part = Floats { queries: &packed, only, collection, width, metric };
+    let part = Floats { queries: &packed, only, collection, width, metric, numbers: None };
     let count = collection.len() / width;
     search_parts(execution, count, width * size_of::<f32>(), queries.len() / width, top_k, &part)
 }
 
-struct Floats<'a> {
+/// The search over the rows of a collection.
+pub(super) struct Floats<'a> {
     /// Panels of `width` rows.
-    queries: &'a [Row],
+    pub queries: &'a [Row],
     /// The query, if there is only one.
-    only: Option<&'a [f32]>,
-    collection: &'a [f32],
-    width: usize,
-    metric: Metric,
+    pub only: Option<&'a [f32]>,
+    pub collection: &'a [f32],
+    pub width: usize,
+    pub metric: Metric,
+    /// The number of each row, if it is not its place.
+    pub numbers: Option<&'a [usize]>,
 }
 
 impl Part for Floats<'_> {
@@ -139,7 +142,7 @@ impl Floats<'_> {
         measure: M,
         score: impl Fn(f32, f32) -> f32,
     ) {
-        let &Floats { queries, only, collection, width, metric } = self;
+        let &Floats { queries, only, collection, width, metric, numbers } = self;
         let only = only.filter(|_| S::READS_COLUMNS);
         let max_rows = if only.is_some() { QueryTile::<M>::max_rows::<S>() } else { S::TILE_ROWS };
         let block = &collection[rows.start * width..rows.end * width];
@@ -183,7 +186,8 @@ impl Floats<'_> {
                             *score = metric.exact(b.iter().map(|column| column.0[query]), numbers);
                         }
                     }
-                    best.push(rows.start + row, &scores);
+                    let row = rows.start + row;
+                    best.push(numbers.map_or(row, |numbers| numbers[row]), &scores);
                 }
             }
         }

@@ -11,6 +11,7 @@
 //! - [`floats`]: float32 vectors, by inner product, cosine or distance.
 //! - [`bytes`]: 8-bit numbers, by inner product.
 //! - [`bits`]: packed bits, by Hamming distance.
+//! - [`codes`]: float32 vectors, most of which are read as 8-bit numbers.
 
 use std::ops::Range;
 
@@ -21,6 +22,7 @@ use crate::arch::{Kernel, Simd, run};
 
 pub mod bits;
 pub mod bytes;
+pub mod codes;
 pub mod floats;
 mod top_k;
 
@@ -98,10 +100,10 @@ fn search_parts(
     best.into_iter().map(TopK::into_sorted).collect()
 }
 
-/// Checks that arrays have complete rows of bytes.
-fn check_bytes(queries: &[u8], collection: &[u8], width: usize) {
+/// Checks that queries and a collection of so many bytes have complete rows.
+fn check_rows(queries: usize, collection: usize, width: usize) {
     assert!(width > 0, "vectors have at least one byte");
-    assert!(queries.len().is_multiple_of(width) && collection.len().is_multiple_of(width), "rows of {width} bytes");
+    assert!(queries.is_multiple_of(width) && collection.is_multiple_of(width), "rows of {width} bytes");
 }
 
 #[cfg(test)]
@@ -147,6 +149,7 @@ mod integer_tests {
         };
         for &(width, count, queries) in shapes {
             let (rows, asked) = (bytes(count * width, 1), bytes(queries * width, 2));
+            let signed: Vec<i8> = asked.iter().map(|&x| x as i8).collect();
             for set in instruction_sets() {
                 for pool in [None, thread_pool(2)] {
                     let execution = Execution { pool, ..Execution::on_this_thread(set) };
@@ -159,10 +162,10 @@ mod integer_tests {
                     }
                     for are_signed in [false, true] {
                         let number = |x: u8| if are_signed { i64::from(x as i8) } else { i64::from(x) };
-                        let by_products = bytes::search(execution, &asked, &rows, width, are_signed, 12);
-                        for (query, hits) in asked.chunks(width).zip(by_products) {
+                        let by_products = bytes::search(execution, &signed, &rows, width, are_signed, 12);
+                        for (query, hits) in signed.chunks(width).zip(by_products) {
                             let product = |row: &[u8]| -> i64 {
-                                row.iter().zip(query).map(|(x, y)| number(*x) * number(*y)).sum()
+                                row.iter().zip(query).map(|(x, y)| number(*x) * i64::from(*y)).sum()
                             };
                             let expected = expected(rows.chunks(width).map(product), 12);
                             assert_eq!(hits, expected, "{} {are_signed}", set.name());
@@ -181,10 +184,10 @@ mod integer_tests {
         for (byte, are_signed, number) in
             [(255, false, 255.0), (128, true, -128.0), (127, true, 127.0), (0, false, 0.0)]
         {
-            for queries in [1, 5] {
-                let asked = vec![byte; queries * width];
-                let found = bytes::search(execution, &asked, &asked, width, are_signed, 1);
-                assert_eq!(found[queries - 1][0].score, number * number * width as f64);
+            for (queries, asked) in [(1, -128), (5, -128), (1, 127), (5, 127)] {
+                let queries = vec![asked; queries * width];
+                let found = bytes::search(execution, &queries, &vec![byte; width], width, are_signed, 1);
+                assert_eq!(found.last().unwrap()[0].score, number * f64::from(asked) * width as f64);
             }
         }
     }

@@ -73,6 +73,14 @@ impl TopK {
         }
     }
 
+    /// Returns the lowest of the best, once there are as many as are kept: a lower score is not among them.
+    pub(super) fn lowest(&mut self) -> f64 {
+        if self.hits.len() > self.most {
+            self.prune();
+        }
+        self.threshold
+    }
+
     fn capacity(&self) -> usize {
         2 * self.most.max(32)
     }
