@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.recent import Recent
-from wordpiece_bert.serve.pairs import PairRow, PairRows
+from wordpiece_bert.serve.pair_encoder import PairRow, PairRows
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
