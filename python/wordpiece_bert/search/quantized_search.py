@@ -65,6 +65,7 @@ def quantized_search(
             lambda some: _core.search_packed_bits(some ^ np.uint8(flipped), bytes_, count, threads, None),
         )
     else:
+        assert ranges is not None
         rows, scores = _nearest_bytes(queries, bytes_, checked_ranges(ranges, width), count, threads, flipped)
     if not rescore:
         return rows, -scores if is_binary else scores

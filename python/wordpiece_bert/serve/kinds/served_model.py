@@ -107,7 +107,7 @@ class Served:
         self.tokenizer = tokenizer
         self.settings = settings
         self.batcher: Batcher = Batcher(self._run, settings, metrics, name) if within is None else within.batcher
-        self.recent = RecentResults(settings, metrics, name) if within is None else within.recent
+        self.recent: RecentResults = RecentResults(settings, metrics, name) if within is None else within.recent
 
     async def _results(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> Any:
         """Return the results of rows: recent ones that are kept, the others through the queue."""
