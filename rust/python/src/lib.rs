@@ -52,7 +52,12 @@ mod _core {
             ));
         }
         crate::threads::read_environment(py)?;
-        crate::bert::read_environment()
+        crate::bert::read_environment()?;
+        // `__all__` has what `__getattr__` finds, as in the stub, and not with what.
+        let names = module.index()?;
+        names.call_method1("remove", ("_arrays",))?;
+        names.call_method1("remove", ("__getattr__",))?;
+        names.call_method1("extend", (module.getattr("_arrays")?.getattr("__all__")?,)).map(drop)
     }
 
     #[pymodule_export]
