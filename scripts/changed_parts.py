@@ -83,7 +83,7 @@ TABLE = (
     ("Makefile .ci/* .cargo/* Cargo.toml Cargo.lock pyproject.toml", ALL),
     # lint reads them.
     (".github/* .oxlintrc.json .editorconfig", ""),
-    ("SECURITY.md LICENSE-* deny.toml Dockerfile .dockerignore .gitattributes .gitignore", ""),
+    ("SECURITY.md LICENSE-* THIRD-PARTY-LICENSES.txt deny.toml Dockerfile .dockerignore .gitattributes .gitignore", ""),
 )
 #: Tables of pyproject.toml that only programs of `make lint` read.
 FOR_LINT = ("importlinter", "mypy", "ruff", "size")

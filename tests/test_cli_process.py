@@ -165,7 +165,7 @@ def test_progress_is_shown_within_a_group_of_texts(
 ) -> None:
     # 10 texts are one group, but several passes of the model.
     monkeypatch.setattr("wordpiece_bert.sentence.dense.transformer.TOKENS_PER_CALL", 10)
-    Path("a.txt").write_text("word by word\n" * 10)
+    Path("a.txt").write_text("".join(f"word by word {number}\n" for number in range(10)))
     token = line_interval.set(0)
     try:
         assert main(["embed", "a.txt", "-o", "v.npy"]) == 0
@@ -191,7 +191,7 @@ def test_the_share_that_is_done_follows_tokens(
 ) -> None:
     # Eight short texts, and two that have nine tenths of the tokens: one group, several passes.
     monkeypatch.setattr("wordpiece_bert.sentence.dense.transformer.TOKENS_PER_CALL", 10)
-    Path("a.txt").write_text("a\n" * 8 + f"{'word ' * 120}\n" * 2)
+    Path("a.txt").write_text("".join(f"{letter}\n" for letter in "abcdefgh") + f"{'word ' * 120}\n{'bread ' * 120}\n")
     token = line_interval.set(0)
     try:
         assert main(["embed", "a.txt", "-o", "v.npy"]) == 0

@@ -161,6 +161,8 @@ ELSEWHERE = {
         "queries",
         "documents",
         "precision",
+        "folder",
+        "parts",
     },
     "results, which functions make": {"rows"},
     "calls above that speak of tokens": {"groups", "other_labels"},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.search.prepared_vectors import CODE_BYTES, code_rows, nearest_in_blocks
+from wordpiece_bert.search.prepared_vectors import CODE_BYTES, Block, code_rows, nearest_in_blocks
 from wordpiece_bert.sentence import PreparedVectors, quantize_embeddings, semantic_search
 
 if TYPE_CHECKING:
@@ -86,19 +86,25 @@ def test_hits_scores_and_ties_are_those_of_the_float32_search(
     top_k=st.integers(1, 70),
     metric=st.sampled_from(METRICS),
     with_codes=st.integers(0, 7),
+    missing=st.sampled_from([0.0, 0.2, 0.9]),
 )
 @settings(max_examples=40, deadline=None)
 def test_blocks_of_which_some_have_codes_are_searched_as_one_collection(
-    kind: str, count: int, block: int, top_k: int, metric: str, with_codes: int
+    kind: str, count: int, block: int, top_k: int, metric: str, with_codes: int, missing: float
 ) -> None:
     x = vectors_of(kind, count, 9, 1)
     asked = np.random.default_rng(2).normal(size=(3, 9)).astype(np.float32)
-    blocks = [
-        (start, x[start : start + block], code_rows(x[start : start + block]) if with_codes >> number % 3 & 1 else None)
-        for number, start in enumerate(range(0, count, block))
-    ]
+    replaced = np.flatnonzero(np.random.default_rng(count + block).random(count) < missing)
+    blocks = []
+    for number, start in enumerate(range(0, count, block)):
+        some = x[start : start + block]
+        gone = replaced[(replaced >= start) & (replaced < start + block)] - start
+        blocks.append(Block(start, some, code_rows(some) if with_codes >> number % 3 & 1 else None, gone))
     found = nearest_in_blocks(asked, lambda: blocks, metric, top_k, None)
-    expected = nearest_in_blocks(asked, lambda: [(0, x, None)], metric, top_k, None)
+    kept = np.setdiff1d(np.arange(count), replaced)
+    one = Block(0, np.ascontiguousarray(x[kept]), None, replaced[:0])
+    rows, scores = nearest_in_blocks(asked, lambda: [one], metric, top_k, None)
+    expected = (kept[rows], scores)
     finite = ~np.isnan(expected[1])
     np.testing.assert_array_equal(found[1], expected[1])
     np.testing.assert_array_equal(found[0][finite], expected[0][finite])

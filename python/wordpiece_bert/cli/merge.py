@@ -21,7 +21,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "merge",
         parents=[arguments.common_options()],
         help=summary,
-        description="Put together what 'embed' and 'encode' have written with --part. Files then have the bytes of "
+        description="Put together what 'embed' and 'encode' have written in parts. Files then have the bytes of "
         "one run. The files of folders of vectors are linked, not copied, where the file system can do that. Parts "
         "of other calls, missing and double parts, and double ids are errors.",
     )

@@ -122,7 +122,7 @@ def joined_listing(folders: Sequence[Path]) -> tuple[Listing, list[Path], list[n
     records = []
     for folder, listing in zip(folders, listings, strict=True):
         if listing.part is None:
-            raise InputError(f"{folder}: is not a part: it was written without --part, or was brought up to date")
+            raise InputError(f"{folder}: is not a part: one run wrote it whole, or brought it up to date")
         records.append(listing.part)
     order = in_order(records, [str(folder) for folder in folders])
     ranges = [listings[i].ranges for i in order if listings[i].ranges is not None]

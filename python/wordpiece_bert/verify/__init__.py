@@ -3,6 +3,8 @@
 `verify_tokenizer` compares a tokenizer with the package ``tokenizers``, and `verify_model` a model with
 sentence-transformers, transformers or ONNX Runtime, or its smaller dtypes with float32. ``wordpiece-bert verify`` is
 both as a command.
+
+Stability: provisional.
 """
 
 from wordpiece_bert._internal.lazy import lazy_names

@@ -89,6 +89,7 @@ def verify_model(
     limits: Mapping[str, float] | None = None,
     max_texts: int = 500,
     calibrate: Sequence[str] | None = None,
+    instructions: str | None = None,
     separator: str | None = "\n",
     field: Fields | None = None,
     column: Fields | None = None,
@@ -150,7 +151,7 @@ def verify_model(
         raise InputError(f"{', '.join(reader.files)}: no text to compare")
     subject = subject_of(folder, texts)
     chosen = _reference(subject, folder, reference)
-    loading = {"calibrate": calibrate, "threads": threads}
+    loading = {"calibrate": calibrate, "instructions": instructions, "threads": threads}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TruncationWarning)  # both are truncated alike
         model = subject.load(dtype=dtype, **loading)
