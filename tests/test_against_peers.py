@@ -11,7 +11,6 @@ import json
 import os
 import pickle
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +262,7 @@ def test_cleaning_up_is_that_of_transformers(data: st.DataObject) -> None:
         assert ours.decode(ids, skip, asked) == expected
         assert ours.decode_batch([ids], skip, asked) == ours.batch_decode([ids], skip, asked) == [expected]
     assert ours.decode(ids, skip) == theirs.decode(ids, skip_special_tokens=skip)
-    folder_says = wb.Tokenizer._build(ours._inner, replace(ours._settings, clean_up_tokenization_spaces=default))
+    folder_says = wb.Tokenizer._build(ours._inner, ours._settings._replace(clean_up_tokenization_spaces=default))
     assert folder_says.batch_decode([ids], skip) == [peer.decode(ids, skip_special_tokens=skip)]
 
 

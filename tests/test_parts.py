@@ -344,7 +344,7 @@ def test_folders_are_refused_where_they_are_no_parts(models: Path) -> None:
     with pytest.raises(InputError, match="part divides files"):
         write_vectors(parquet.read_table(names[0]), "p3", models / "static", part=(0, 2), **columns)
     write_vectors(names, "p1", models / "static", update=True, keep=None)
-    with pytest.raises(InputError, match="p1: is not a part: it was written without --part, or was brought up to date"):
+    with pytest.raises(InputError, match="p1: is not a part: one run wrote it whole, or brought it up to date"):
         merge_parts(["p0", "p1"], "all")
 
 

@@ -152,6 +152,7 @@ def test_rows_equal_the_reference(
     if not made.shards:
         return
     built = build_token_store(tok, folder / "corpus.txt", folder / "store", shard_tokens=shard_tokens)
+    short, least = short if objective in LABELS else 0.1, least if objective == "nsp" else 1
     options = reference.Options(objective, max_length, short, least, copies, seed)
     room = None if packing is None else (max_length + packing[0], *packing[1:])
     static = None

@@ -119,7 +119,7 @@ class Passes:
     tokens : int or None
         Instead, the most tokens of a pass, for a model that takes rows of any lengths.
     bound_padding : bool
-        As for `sorted_batches`.
+        Whether short rows do not share a pass of `size` rows with far longer ones.
     also : array, optional
         What rows are computed from beside their ids, [rows].
     known : array of bool, optional

@@ -79,7 +79,6 @@ class RowOptions:
         max_length = whole_number("max_length", self.max_length, least, LONGEST_ROW, meaning=meaning)
         if self.masking is not None:
             check_instance("masking", self.masking, Masking)
-        self._refuse_unused()
         cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         missing = [token for token, number in (("[CLS]", cls_id), ("[SEP]", sep_id)) if number is None]
         if cls_id is None or sep_id is None:
@@ -91,7 +90,7 @@ class RowOptions:
         if most is not None and max_length > most:
             warn(f"max_length={max_length} is more than the tokenizer's model_max_length, {most}")
         most = self.max_sequences_per_row
-        return replace(
+        checked = replace(
             self,
             max_length=max_length,
             short_seq_prob=checked_probability("short_seq_prob", self.short_seq_prob),
@@ -107,18 +106,8 @@ class RowOptions:
             sep_id=sep_id,
             pad_id=tokenizer.pad_token_id or 0,
         )
-
-    def _refuse_unused(self) -> None:
-        pairs, packed = self.objective in PAIR_LABELS, self.packing not in (None, False)
-        for name, used, what in (
-            ("short_seq_prob", pairs, "pairs: objective nsp or sop"),
-            ("min_sentences", self.objective == "nsp", "pairs with a next-sentence label: objective nsp"),
-            ("packing_window", packed, "packing"),
-            ("max_sequences_per_row", packed, "packing"),
-        ):
-            value = getattr(self, name)
-            if not used and value != getattr(RowOptions, name):
-                raise InputError(f"{name}={value!r} is for {what}")
+        _refuse_unused(checked)
+        return checked
 
     @property
     def row_length(self) -> int:
@@ -176,3 +165,17 @@ def _checked_packing(packing: object, max_length: int) -> int | None:
 
 #: The defaults of the arguments, for the signatures of the functions that take them.
 ROW_DEFAULTS = {field.name: field.default for field in fields(RowOptions)} | {"packing": False}
+
+
+def _refuse_unused(options: RowOptions) -> None:
+    """Raise an `InputError` if an option is given that these rows have no use for."""
+    pairs, packed = options.objective in PAIR_LABELS, options.packing is not None
+    for name, used, what in (
+        ("short_seq_prob", pairs, "pairs: objective nsp or sop"),
+        ("min_sentences", options.objective == "nsp", "pairs with a next-sentence label: objective nsp"),
+        ("packing_window", packed, "packing"),
+        ("max_sequences_per_row", packed, "packing"),
+    ):
+        value = getattr(options, name)
+        if not used and value != getattr(RowOptions, name):
+            raise InputError(f"{name}={value!r} is for {what}")

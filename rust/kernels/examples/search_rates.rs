@@ -26,6 +26,7 @@ fn main() {
     let rows = 1_000;
     let collection: Vec<f32> = (0..rows * WIDTH).map(|i| (i * 7919 % 1009) as f32 / 500.0 - 1.0).collect();
     let bytes: Vec<u8> = (0..rows * WIDTH).map(|i| (i * 7919 % 251) as u8).collect();
+    let signed: Vec<i8> = bytes.iter().map(|&byte| byte.cast_signed()).collect();
     let report = |name: String, size: usize, one: f64, many: f64| {
         let pair = many * 1e9 / (32 * rows) as f64;
         println!("{name:24} {:6.1} GB/s {pair:8.2} ns", size as f64 / one / 1e9);
@@ -42,7 +43,7 @@ fn main() {
         }
         let run = |queries: usize| {
             best(|| {
-                black_box(bytes::search(execution, &bytes[..queries * WIDTH], &bytes, WIDTH, false, 10));
+                black_box(bytes::search(execution, &signed[..queries * WIDTH], &bytes, WIDTH, false, 10));
             })
         };
         report(format!("{} bytes", set.name()), bytes.len(), run(1), run(32));

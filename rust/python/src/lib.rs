@@ -41,6 +41,20 @@ mod _core {
     use pyo3::ffi;
     use pyo3::prelude::*;
 
+    use crate::arrow::{_arrow_array, _arrow_schema, _arrow_stream};
+    use crate::bert::{
+        BertEncoder, EncoderTraining, PackedDense, adamw_step, cross_entropy, dense, linear_backward, quantize,
+        sums_of_squares,
+    };
+    use crate::pretraining::{
+        ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
+        TokenStoreBuilder, epoch_order, keyed_draws,
+    };
+    use crate::search::{search_by_codes, search_codes_of, search_floats, search_packed_bits, search_small_integers};
+    use crate::sentence::maxsim::{maxsim, maxsim_pairwise};
+    use crate::sentence::token_states::token_states;
+    use crate::sentence::{StaticEmbeddings, VocabularyHead};
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
@@ -53,11 +67,12 @@ mod _core {
         }
         crate::threads::read_environment(py)?;
         crate::bert::read_environment()?;
+        let arrays = arrays(py)?;
         // `__all__` has what `__getattr__` finds, as in the stub, and not with what.
         let names = module.index()?;
-        names.call_method1("remove", ("_arrays",))?;
         names.call_method1("remove", ("__getattr__",))?;
-        names.call_method1("extend", (module.getattr("_arrays")?.getattr("__all__")?,)).map(drop)
+        names.call_method1("extend", (arrays.index()?,))?;
+        module.setattr("_arrays", arrays)
     }
 
     #[pymodule_export]
@@ -89,31 +104,46 @@ mod _core {
     #[pymodule_export]
     const SPECIAL_TOKEN_ROLES: [(&str, &str); 5] = super::tokenizer::SPECIAL_TOKEN_ROLES;
 
-    /// What takes or makes arrays as soon as it is called: names of the module above from their first use on, when NumPy's C API
-    /// has been fetched.
-    #[pymodule(gil_used = false)]
-    mod _arrays {
-        #[pymodule_export]
-        use crate::arrow::{_arrow_array, _arrow_schema, _arrow_stream};
-        #[pymodule_export]
-        use crate::bert::{
-            BertEncoder, EncoderTraining, PackedDense, adamw_step, cross_entropy, dense, linear_backward, quantize,
-            sums_of_squares,
-        };
-        #[pymodule_export]
-        use crate::pretraining::{
-            ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
-            TokenStoreBuilder, epoch_order, keyed_draws,
-        };
-        #[pymodule_export]
-        use crate::search::{
-            search_by_codes, search_codes_of, search_floats, search_packed_bits, search_small_integers,
-        };
-        #[pymodule_export]
-        use crate::sentence::{
-            StaticEmbeddings, VocabularyHead,
-            maxsim::{maxsim, maxsim_pairwise},
-            token_states::token_states,
-        };
+    /// Returns what takes or makes arrays as soon as it is called: names of the module from their first use on, when NumPy's
+    /// C API has been fetched. It is no `#[pymodule]`, which would keep out all interpreters but the first that tried it.
+    fn arrays(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+        let module = PyModule::new(py, "wordpiece_bert._core")?;
+        module.add_class::<BertEncoder>()?;
+        module.add_class::<EncoderTraining>()?;
+        module.add_class::<PackedDense>()?;
+        module.add_class::<ExampleBlock>()?;
+        module.add_class::<ExampleBuilder>()?;
+        module.add_class::<ExampleReader>()?;
+        module.add_class::<ExampleShard>()?;
+        module.add_class::<MaskingRules>()?;
+        module.add_class::<MdsEncoder>()?;
+        module.add_class::<TfrecordEncoder>()?;
+        module.add_class::<TokenStoreBuilder>()?;
+        module.add_class::<StaticEmbeddings>()?;
+        module.add_class::<VocabularyHead>()?;
+        for function in [
+            wrap_pyfunction!(_arrow_array, &module)?,
+            wrap_pyfunction!(_arrow_schema, &module)?,
+            wrap_pyfunction!(_arrow_stream, &module)?,
+            wrap_pyfunction!(adamw_step, &module)?,
+            wrap_pyfunction!(cross_entropy, &module)?,
+            wrap_pyfunction!(dense, &module)?,
+            wrap_pyfunction!(linear_backward, &module)?,
+            wrap_pyfunction!(quantize, &module)?,
+            wrap_pyfunction!(sums_of_squares, &module)?,
+            wrap_pyfunction!(epoch_order, &module)?,
+            wrap_pyfunction!(keyed_draws, &module)?,
+            wrap_pyfunction!(search_by_codes, &module)?,
+            wrap_pyfunction!(search_codes_of, &module)?,
+            wrap_pyfunction!(search_floats, &module)?,
+            wrap_pyfunction!(search_packed_bits, &module)?,
+            wrap_pyfunction!(search_small_integers, &module)?,
+            wrap_pyfunction!(maxsim, &module)?,
+            wrap_pyfunction!(maxsim_pairwise, &module)?,
+            wrap_pyfunction!(token_states, &module)?,
+        ] {
+            module.add_function(function)?;
+        }
+        Ok(module)
     }
 }

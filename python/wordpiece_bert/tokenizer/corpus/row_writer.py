@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowRowWriter", "Output", "RowWriter", "open_output"]
 
-#: A record batch or row group has at most so many rows, and numbers in all columns together: 64 MB of float32.
+#: A record batch or row group has at most so many rows, and numbers in all columns together: 8 MB of float32.
 GROUP_ROWS = 1 << 14
-GROUP_VALUES = 1 << 24
+GROUP_VALUES = 1 << 21
 
 
 class Output(Protocol):

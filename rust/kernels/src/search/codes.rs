@@ -356,7 +356,7 @@ impl Part for Codes<'_> {
             let block = start..rows.end.min(start + BLOCK);
             let waits = self.waits.load(Ordering::Relaxed);
             let number = self.blocks.fetch_add(1, Ordering::Relaxed);
-            if number % (1 << waits.min(LONGEST_WAIT)) != 0 {
+            if !number.is_multiple_of(1 << waits.min(LONGEST_WAIT)) {
                 self.floats(self.coded.rows, None, None).search(simd, block, best);
                 continue;
             }
@@ -458,6 +458,7 @@ impl Codes<'_> {
 
 impl PanelBounds {
     /// Returns whether the value of a row may be what a query of the panel needs.
+    #[expect(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is below nothing")]
     #[inline(always)]
     fn may_reach(&self, products: &[f64; PANEL], row: &RowBound, needed: &[f64; PANEL]) -> bool {
         // Eight flags, because the compiler makes vector instructions of independent ones only.
