@@ -150,7 +150,7 @@ def test_calls_with_different_numbers_of_threads_share_them() -> None:
 def test_files_of_many_empty_texts_are_padded_in_blocks_of_bounded_size(suffix: str, tmp_path: Path) -> None:
     if suffix == "arrow":
         pytest.importorskip("pyarrow")
-    texts, rows = (16_000, 2048) if suffix != "jsonl" else (2_500, 2048)
+    texts, rows = (24_000, 2048) if suffix != "jsonl" else (2_500, 2048)
     (tmp_path / "x.txt").write_text("\n" * texts)
     lines = run(f"""
         import os
@@ -163,8 +163,8 @@ def test_files_of_many_empty_texts_are_padded_in_blocks_of_bounded_size(suffix: 
         print(status("VmHWM") - before)
     """)
     assert lines[0] == f"{texts} {texts * rows}"
-    # All rows at once are 131 MB of ids, of which NumPy or Arrow would make further copies.
-    assert int(lines[1]) < (110_000 if suffix != "jsonl" else 800_000), "kB"
+    # All rows at once are 197 MB of ids, of which NumPy or Arrow would make further copies.
+    assert int(lines[1]) < (140_000 if suffix != "jsonl" else 800_000), "kB"
 
 
 def test_a_divided_block_gives_the_rows_locations_and_numbers_of_the_whole(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def neurons(
     layer, head, query, key : int, default 0
         What is selected at first: the indices of a layer, a head and a pair of tokens.
     text, pair : str, optional
-        The text to trace, and the second text of a pair, if `source` is a model in any form that `trace` takes.
+        For a model: the text whose queries and keys are shown, or two texts, which are a pair.
     title : str, default "Queries and keys"
         A line above the view.
 

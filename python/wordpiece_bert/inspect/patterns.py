@@ -65,7 +65,7 @@ def patterns(
     tokens, sentence_ids, word_ids : sequence, optional
         For weights: S tokens, the text of each token (0, 1 or None), and the word of each token.
     text, pair : str, optional
-        The text to trace, and the second text of a pair, if `source` is a model in any form that `trace` takes.
+        For a model in any form that `trace` takes: what to trace, a text or a pair.
     title : str, default "Patterns"
         A line above the view.
 

@@ -44,7 +44,7 @@ def parquet_blocks(
     Parameters
     ----------
     files : sequence of (str, int, range or None)
-        Paths, sizes in bytes, and the row groups to read; None for all.
+        Each with its size in bytes and the row groups to read, or None for all of them.
     columns : sequence of str
         One column, or two for pairs.
 
