@@ -16,8 +16,8 @@ from graphlib import CycleError, TopologicalSorter
 USES = re.compile(r'^\s*"([\w:]+)" -> "([\w:]+)" \[label="uses"', re.MULTILINE)
 
 
-#: Modules whose types have traits that other modules implement: cargo-modules counts what an implementation uses as used
-#: by the type. The kinds of layers know neither of the passes over them.
+#: Modules whose types have traits that other modules implement: cargo-modules counts what an implementation uses as
+#: used by the type. The kinds of layers know neither of the passes over them.
 IMPLEMENTED_IN = {"wordpiece_kernels::plan": ("wordpiece_kernels::encoder", "wordpiece_kernels::training")}
 
 
