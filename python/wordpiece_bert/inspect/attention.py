@@ -51,8 +51,8 @@ def attention(
     Parameters
     ----------
     source : Trace, array_like or model
-        What `trace` returns, or with `text` a model; or the weights after the softmax, numbers [L, N, S, S] or L arrays
-        [1, N, S, S], as ``output_attentions=True`` returns them here, in transformers and in torch.
+        What `trace` returns, or with ``text`` a model; or the weights after the softmax, numbers [L, N, S, S] or L
+        arrays [1, N, S, S], as ``output_attentions=True`` returns them here, in transformers and in torch.
     tokens : sequence of str, optional
         S tokens; not with a `Trace`, which has them.
     sentence_ids : sequence of int, optional
@@ -65,7 +65,7 @@ def attention(
         What is selected at first: the index of a layer, of a head and of a query token. The picture of the view shows
         this head; without a layer it shows all heads.
     text, pair : str, optional
-        The text to trace, and the second text of a pair, if `source` is a model in any form that `trace` takes.
+        The text to trace, and the second text of a pair, if ``source`` is a model in any form that `trace` takes.
     title : str, default "Attention"
         A line above the view.
 
@@ -184,7 +184,7 @@ def neurons(
     Parameters
     ----------
     source : Trace or model, optional
-        What `trace` returns, or with `text` a model; or None, and the next three arguments.
+        What `trace` returns, or with ``text`` a model; or None, and the next three arguments.
     tokens : sequence of str, optional
         S tokens.
     queries, keys : array_like, optional

@@ -60,7 +60,7 @@ def patterns(
     Parameters
     ----------
     source : Trace, sequence of Trace, array_like or model
-        What `trace` returns, or with `text` a model, or several of them, whose measures are averaged; or weights as
+        What `trace` returns, or with ``text`` a model, or several of them, whose measures are averaged; or weights as
         `attention` takes them.
     tokens, sentence_ids, word_ids : sequence, optional
         For weights: S tokens, the text of each token (0, 1 or None), and the word of each token.
