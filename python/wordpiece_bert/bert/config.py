@@ -333,6 +333,11 @@ class BertConfig:
         ends : array
             Row i is ``ids[ends[i]:ends[i + 1]]``, [B + 1].
 
+        Returns
+        -------
+        array or None
+            The position of each token in its row, as the table of positions counts.
+
         Examples
         --------
         >>> import numpy as np

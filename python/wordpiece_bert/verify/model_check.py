@@ -75,6 +75,13 @@ class ModelReport:
         -------
         dict
             Numbers, texts, and a dict for each measure.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.verify import verify_model
+        >>> report = verify_model("minilm", "examples/texts/sentences.txt", reference="ours", max_texts=5)
+        >>> report.to_dict()["passed"], report.to_dict()["compared"]
+        (True, 5)
         """
         return {"passed": self.passed, **asdict(self)}
 

@@ -113,6 +113,12 @@ class TokenizerReport:
         -------
         dict
             Numbers, texts, and a dict for the first difference.
+
+        Examples
+        --------
+        >>> from wordpiece_bert.verify import verify_tokenizer
+        >>> verify_tokenizer("minilm", "examples/texts/sentences.txt").to_dict()["differing"]
+        0
         """
         return {"passed": self.passed, **asdict(self)}
 
