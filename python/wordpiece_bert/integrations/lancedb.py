@@ -96,7 +96,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
             return given  # a variable of the registry, which each program sets
         for name in ("model_name", "dtype"):
             given.pop(name, None)
-        contents = self.contents or stored_model(self.name)[1]
+        contents = self.contents or stored_model(self.name, self.encoder_options)[1]
         return given | {"name": self.name, "contents": contents, "encoder_options": self.encoder_options}
 
     def ndims(self) -> int:

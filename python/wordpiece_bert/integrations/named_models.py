@@ -184,13 +184,17 @@ def contents_of(encoder: DenseEncoder) -> dict[str, str]:
     return model_digests(encoder) | versions(encoder.engine.dtype)
 
 
-def stored_model(model: str | os.PathLike[str]) -> tuple[str, dict[str, str] | None]:
+def stored_model(
+    model: str | os.PathLike[str], encoder_options: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, str] | None]:
     """Return what another program stores of a named model.
 
     Parameters
     ----------
     model : str or os.PathLike
         The name or folder.
+    encoder_options : mapping, optional
+        The options with which it is loaded: the version of its vectors is that of their dtype.
 
     Returns
     -------
@@ -198,7 +202,7 @@ def stored_model(model: str | os.PathLike[str]) -> tuple[str, dict[str, str] | N
         A name that lasts, and the digests of the contents; None for these if the model is not on this machine.
     """
     try:
-        return lasting_name(model), contents_of(encoder_of(model))
+        return lasting_name(model), contents_of(encoder_of(model, encoder_options=encoder_options))
     except WordPieceError:
         return lasting_name(model), None
 
