@@ -40,10 +40,12 @@ __all__ = [
     "add_threads",
     "add_vocab",
     "calibration_texts",
+    "check_cased",
     "common_options",
     "described",
     "files_of",
     "input_files",
+    "is_vocabulary",
     "lines_of",
     "load_tokenizer",
     "loading_options",
@@ -463,6 +465,17 @@ def files_of(name: str | None) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
+def is_vocabulary(name: str) -> bool:
+    """Return whether a name is a vocabulary file, which says nothing about case."""
+    return Path(name).is_file() and not name.endswith(".json")
+
+
+def check_cased(name: str, *, cased: bool) -> None:
+    """Raise an `InputError` if ``--cased`` is given for anything but a vocabulary file."""
+    if cased and not is_vocabulary(name):
+        raise InputError(f"--cased applies to a vocab.txt; {name} has its own setting for case")
+
+
 def load_tokenizer(name: str, *, cased: bool = False, download: bool = False) -> Tokenizer:
     """Load a tokenizer from a ``vocab.txt``, a ``tokenizer.json``, a folder or a model's name.
 
@@ -482,9 +495,7 @@ def load_tokenizer(name: str, *, cased: bool = False, download: bool = False) ->
     """
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-    is_file = Path(name).is_file()
-    if is_file and not name.endswith(".json"):
+    check_cased(name, cased=cased)
+    if is_vocabulary(name):
         return Tokenizer.from_vocab(name, lowercase=not cased)
-    if cased:
-        raise InputError(f"--cased applies to a vocab.txt; {name} has its own setting for case")
-    return Tokenizer.from_file(name) if is_file else Tokenizer.from_pretrained(name, download=download)
+    return Tokenizer.from_file(name) if Path(name).is_file() else Tokenizer.from_pretrained(name, download=download)

@@ -120,6 +120,7 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.flush()
         warn_truncated(len(truncated), [f"--text {options.text[i]!r}" for i in truncated], every=options.verbose)
     elif options.output:
+        files = files_of_part(options, options.files)
         record = record_of_part(
             options,
             options.files,
@@ -134,7 +135,7 @@ def run(options: argparse.Namespace) -> None:
         if is_complete(options, record):
             return
         summary = tokenizer.encode_files(
-            files_of_part(options, options.files),
+            files,
             options.output,
             dtype=options.dtype,
             ids_column=options.ids_column,

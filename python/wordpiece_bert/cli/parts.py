@@ -51,11 +51,9 @@ def record_of_part(options: argparse.Namespace, files: list[str], **settings: An
         return None
     if options.output is None or str(options.output) == "-":
         raise InputError("--part writes a file that 'merge' reads: give --output")
-    from wordpiece_bert.cli.arguments import STDIN, reading_options
+    from wordpiece_bert.cli.arguments import reading_options
     from wordpiece_bert.tokenizer.corpus.part_records import PartRecord, call_of
 
-    if STDIN in files:
-        raise InputError("standard input cannot be divided into parts: give files")
     number, count = options.part
     return PartRecord(number, count, call_of(files, **settings, reading=dict(reading_options(options))))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.progress import stage_progress
@@ -14,6 +13,7 @@ from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training import Vocab, WordCounts
@@ -80,10 +80,8 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
     if options.fill_unused:
         given["fill_unused"] = True
     if options.base is not None:
-        is_vocab_txt = Path(options.base).is_file() and not options.base.endswith(".json")
-        given["base"] = arguments.load_tokenizer(
-            options.base, cased=options.cased and is_vocab_txt, download=options.download
-        )
+        cased = options.cased and arguments.is_vocabulary(options.base)
+        given["base"] = arguments.load_tokenizer(options.base, cased=cased, download=options.download)
     elif options.pieces:
         raise InputError("--pieces writes the pieces of new tokens under --base: give that too")
     for name in (

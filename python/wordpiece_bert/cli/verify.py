@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_warning
 from wordpiece_bert.cli.parser import add_model_option
-from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,13 +115,9 @@ def _limit(value: str) -> tuple[str, float]:
 
 def run_tokenizer(options: argparse.Namespace) -> int:
     """Compare the tokenizers; return 1 if they differ."""
-    from pathlib import Path
-
     from wordpiece_bert.verify import verify_tokenizer
 
-    is_vocabulary = Path(options.model).is_file() and not options.model.endswith(".json")
-    if options.cased and not is_vocabulary:
-        raise InputError(f"--cased applies to a vocab.txt; {options.model} has its own setting for case")
+    arguments.check_cased(options.model, cased=options.cased)
     report = verify_tokenizer(
         options.model,
         arguments.input_files(options.files),

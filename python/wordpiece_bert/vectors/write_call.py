@@ -12,8 +12,6 @@ from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TruncationWarning
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.tokenizer.corpus.file_parts import checked_part, part_of_files
 from wordpiece_bert.tokenizer.corpus.part_records import PartRecord, call_of, check_same
@@ -346,5 +344,5 @@ def _encoder(given: Any, before: Layout | None) -> Encoder:
         given = before.model
     if isinstance(given, str | os.PathLike):
         return load_again(given, before.loading_of(given) if before else {})
-    found: Encoder = sentence_encoder(given) if isinstance(given, DenseEncoder) else given
+    found: Encoder = given
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.correlation import spearman
+from wordpiece_bert.sentence.metrics import similarity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["AT_MOST", "LIMITS", "MEASURES", "holds", "of_labels", "of_scores", "of_vectors", "similarities"]
+__all__ = ["AT_MOST", "LIMITS", "MEASURES", "holds", "of_labels", "of_scores", "of_vectors"]
 
 #: What is measured, and what it means; a measure that a kind of model does not have is left out.
 MEASURES = {
@@ -79,7 +80,7 @@ def of_vectors(a: Array, b: Array, alike: tuple[Array, Array] | None = None) -> 
         The similarities of the texts in both, [m, m]; by default the cosines of the vectors.
     """
     found = _summary(_cosines(a, b))
-    x, y = alike if alike is not None else (similarities(a), similarities(b))
+    x, y = alike if alike is not None else (similarity(a, a), similarity(b, b))
     x, texts = _near(x, y), len(x)
     if texts > 2:  # of two texts there is one similarity, which has no order
         above = ~np.eye(texts, dtype=bool)
@@ -111,13 +112,6 @@ def of_labels(a: Sequence[Array], b: Sequence[Array]) -> dict[str, float]:
     cosines = np.concatenate([_cosines(x[None], y[None], equal=_ROUNDING) for x, y in zip(a, b, strict=True)])
     flips = [_near(x, y).argmax() != y.argmax() for x, y in zip(a, b, strict=True)]
     return {**_summary(cosines), "flips": float(np.mean(flips))}
-
-
-def similarities(x: Array) -> Array:
-    """Return the cosines of vectors [n, d] with each other, [n, n]; 0 with a vector of zeros."""
-    lengths = np.linalg.norm(x, axis=1, keepdims=True)
-    unit = x / np.where(lengths == 0, 1, lengths)
-    return np.asarray(unit @ unit.T, np.float32)
 
 
 def _cosines(a: Array, b: Array, *, equal: float = 0.0) -> npt.NDArray[np.float64]:
