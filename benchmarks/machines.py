@@ -118,7 +118,11 @@ def _parts(options: argparse.Namespace, home: Path) -> dict[int, tuple[float, fl
     found: dict[int, list[tuple[float, float]]] = {count: [] for count in PROCESSES}
     for _ in range(options.rounds):
         for count in PROCESSES:
-            own = [[*command, "-o", str(home / f"{count}-{i}.npy"), "--part", f"{i}/{count}"] for i in range(count)]
+            files = [home / f"{count}-{i}.npy" for i in range(count)]
+            for file in files:  # a part that is complete is not computed again
+                for old in home.glob(f"{file.name}*"):
+                    old.unlink()
+            own = [[*command, "-o", str(file), "--part", f"{i}/{count}"] for i, file in enumerate(files)]
             found[count].append(_timed(own, _shares(count)))
     return {count: tuple(map(statistics.median, zip(*runs, strict=True))) for count, runs in found.items()}  # type: ignore[misc]
 

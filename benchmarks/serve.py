@@ -16,6 +16,7 @@ import asyncio
 import json
 import multiprocessing
 import os
+import random
 import re
 import signal
 import socket
@@ -59,11 +60,28 @@ class Load(NamedTuple):
         return self.texts / self.seconds
 
 
-async def _client(port: int, bodies: list[bytes], end: float, latencies: list[float]) -> int:
+class Fresh:
+    """Texts with the lengths of given ones, of their words in a random order: an engine computes equal texts once."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._words = [word for text in texts for word in text.split()]
+        self._lengths = [len(text.split()) for text in texts]
+        self._chance = random.Random()
+
+    def texts(self, count: int) -> list[str]:
+        lengths = self._chance.choices(self._lengths, k=count)
+        return [" ".join(self._chance.choices(self._words, k=length)) for length in lengths]
+
+    def body(self, count: int) -> bytes:
+        """Return a request with texts."""
+        return json.dumps({"model": NAME, "input": self.texts(count), "encoding_format": "base64"}).encode()
+
+
+async def _client(port: int, fresh: Fresh, size: int, end: float, latencies: list[float]) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     requests = 0
     while perf_counter() < end:
-        body = bodies[requests % len(bodies)]
+        body = fresh.body(size)
         start = perf_counter()
         await _answered(reader, writer, body)
         latencies.append(perf_counter() - start)
@@ -78,14 +96,10 @@ def _clients(port: int, clients: int, size: int, seconds: float, texts: list[str
 
     async def run() -> Load:
         latencies: list[float] = []
+        fresh = Fresh(texts)
         start = perf_counter()
-        all_bodies = []
-        for client in range(clients):
-            chosen = [[texts[(client * 7 + k * size + j) % len(texts)] for j in range(size)] for k in range(20)]
-            bodies = [{"model": NAME, "input": c, "encoding_format": "base64"} for c in chosen]
-            all_bodies.append([json.dumps(body).encode() for body in bodies])
-        start = perf_counter()
-        counts = await asyncio.gather(*(_client(port, bodies, start + seconds, latencies) for bodies in all_bodies))
+        end = start + seconds
+        counts = await asyncio.gather(*(_client(port, fresh, size, end, latencies) for _ in range(clients)))
         return Load(sum(counts) * size, perf_counter() - start, latencies)
 
     return asyncio.run(run())
@@ -112,10 +126,8 @@ class Mixed(NamedTuple):
 def _mixed(port: int, rate: float, seconds: float, texts: list[str]) -> Mixed:
     """Run a bulk client, and send single texts at a rate; the function of the other process."""
 
-    def body(chosen: list[str]) -> bytes:
-        return json.dumps({"model": NAME, "input": chosen, "encoding_format": "base64"}).encode()
-
     async def run() -> Mixed:
+        fresh = Fresh(texts)
         start = perf_counter()
         end = start + seconds
         latencies: list[float] = []
@@ -123,17 +135,16 @@ def _mixed(port: int, rate: float, seconds: float, texts: list[str]) -> Mixed:
 
         async def bulk() -> float:
             connection = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
-            many = body([texts[i % len(texts)] for i in range(1000)])
             done, last = 0, start
             while perf_counter() < end:
-                await _answered(*connection, many)
+                await _answered(*connection, fresh.body(1000))
                 done, last = done + 1000, perf_counter()
             connection[1].close()
             return done / (last - start)
 
-        async def single(index: int, due: float) -> None:
+        async def single(due: float) -> None:
             connection = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port)
-            await _answered(*connection, body([texts[index % len(texts)]]))
+            await _answered(*connection, fresh.body(1))
             if due > start + seconds / 2:  # when the server knows that there are both kinds
                 latencies.append(perf_counter() - due)
             idle.append(connection)
@@ -144,7 +155,7 @@ def _mixed(port: int, rate: float, seconds: float, texts: list[str]) -> Mixed:
         due = start + min(seconds / 5, 1.0)  # the bulk request is there
         while due < end:
             await asyncio.sleep(max(0.0, due - perf_counter()))
-            tasks.append(asyncio.create_task(single(len(tasks), due)))
+            tasks.append(asyncio.create_task(single(due)))
             due += float(draw.exponential(1 / rate))
         await asyncio.gather(*tasks)
         found = Mixed(latencies, await together)
@@ -240,7 +251,7 @@ class Plain(NamedTuple):
 
 
 def plain_calls(encoder: SentenceEncoder, texts: list[str], seconds: float) -> Plain:
-    many = [texts[i % len(texts)] for i in range(512)]
+    many = Fresh(texts).texts(512)
     done, start, before = 0, perf_counter(), process_time()
     while perf_counter() - start < seconds or not done:
         encoder.encode(many)

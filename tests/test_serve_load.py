@@ -70,8 +70,8 @@ def batches(settings: ServerSettings, second: int) -> list[tuple[float, int]]:
 
 
 def test_a_batch_is_short_while_a_short_request_is_there_beside_a_long_one() -> None:
-    sizes = [tokens for _, tokens in batches(ServerSettings(batch_seconds=0.02), 10)]
-    # The speed is not known; then eight times 0.02 s of the request that is alone, by a speed that is never exact.
+    sizes = [tokens for _, tokens in batches(ServerSettings(batch_seconds=0.0125), 10)]
+    # The speed is not known; then twelve times 0.0125 s of the request that is alone, by a speed that is never exact.
     assert sizes[0] == 4100
     assert 1000 < sizes[1] <= 3500
     assert sizes[2] == 10

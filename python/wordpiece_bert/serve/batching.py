@@ -43,7 +43,7 @@ _TURNS = 4
 # Seconds for which batches stay short after there was a long or a short request.
 _MIXED = 1.0
 # How many times as long a batch may be while there are requests of one kind only.
-_ALONE = 8
+_ALONE = 12
 # The weight of the last batch in the estimate of tokens per second.
 _LATEST = 0.2
 # An idle model waits for requests for at most this share of the time that the last batch took.

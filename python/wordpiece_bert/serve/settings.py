@@ -23,7 +23,7 @@ LIMITS = Parameters(
     """
     batch_tokens : int, default 4096
         Tokens that go through a model together.
-    batch_seconds : float, default 0.008
+    batch_seconds : float, default 0.005
         Seconds that the rows of long requests in a batch may take while there are, or were in the last second, requests
         that take less, so that these do not wait for more; a row is not divided. 0 for no such limit.
     fill_deadline : float, default 0.002
@@ -99,7 +99,7 @@ class ServerSettings:
     """
 
     batch_tokens: int = 4096
-    batch_seconds: float = 0.008
+    batch_seconds: float = 0.005
     fill_deadline: float = 0.002
     queue_tokens: int = 524_288
     queue_requests: int = 1024
