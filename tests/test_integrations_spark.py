@@ -1,4 +1,4 @@
-"""Spark on a cluster of two workers: the rows of one machine, also after a task was killed. Skipped without pyspark or Java."""
+"""Spark on a cluster of two workers: the rows of one machine, also after a task or an executor was killed. Skipped without pyspark or Java."""
 
 from __future__ import annotations
 
@@ -122,11 +122,19 @@ def test_a_name_is_sent_with_options(frame: DataFrame, folder: Path) -> None:
         ours.embed(frame, "a text", folder, encoder_options={"threads": 2})
 
 
-def test_a_killed_task_is_retried_with_the_same_rows(frame: DataFrame, folder: Path, tmp_path: Path) -> None:
-    """The Python process of one task is killed in the middle of its partition."""
+@pytest.mark.parametrize("program", ["python", "java"], ids=["task", "executor"])
+def test_what_was_killed_is_computed_again(frame: DataFrame, folder: Path, tmp_path: Path, program: str) -> None:
+    """The Python process of a task, or the executor that started it, is killed in the middle of a partition."""
     killed = tmp_path / "killed"
 
+    def name_and_parent(process: int) -> tuple[str, int]:
+        name, _, rest = Path(f"/proc/{process}/stat").read_text().partition("(")[2].rpartition(")")
+        return name, int(rest.split()[1])
+
     def kill(batches: Any) -> Any:
+        process = os.getpid()
+        while not name_and_parent(process)[0].startswith(program):
+            process = name_and_parent(process)[1]
         for number, batch in enumerate(batches):
             if number == 1:
                 try:
@@ -134,7 +142,7 @@ def test_a_killed_task_is_retried_with_the_same_rows(frame: DataFrame, folder: P
                 except FileExistsError:
                     pass
                 else:
-                    os.kill(os.getpid(), 9)
+                    os.kill(process, 9)
             yield batch
 
     found = ours.embed(frame, "a text", folder).mapInArrow(kill, ours.embed(frame, "a text", folder).schema)
