@@ -5,14 +5,13 @@
 //! depend on the task and not on the batch. Each number of a result has one order of operations, so that a sequence gives the
 //! same bits in any batch and with any number of threads.
 
-use std::cmp::Reverse;
 use std::mem::swap;
 
 use wordpiece_parallel::{Scratch, ScratchPool, Workers, map_with};
 
 use super::disentangled_scratch::DisentangledScratch;
 use super::inputs::{EmbeddingTables, Sequence, TokenColumns};
-use super::tasks::{RowsTogether, group_into_tasks, rows_of};
+use super::tasks::{RowsTogether, Tasks, rows_of};
 use super::weights::{Packed, RelativeBiasTable};
 use crate::arch::{InstructionSet, TileUnit};
 use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, RelativeBias, ScoreBias, attention};
@@ -118,18 +117,15 @@ impl Encoder {
     ) {
         let threads = pool.map_or(1, |pool| pool.count() + 1);
         let together = self.rows_together();
-        let mut tasks = group_into_tasks(sequences, threads, together);
-        if tasks.len() < threads {
+        let Tasks { shared, apart } = Tasks::new(sequences, threads, together);
+        if !shared.is_empty() {
             let mut scratch = self.scratch.check_out();
-            for sequences in tasks {
+            for sequences in shared {
                 Task::new(self, pool, together, sequences, &mut scratch).run(tables, tokens);
             }
-            return;
         }
-        // The longest first, so that all threads finish at about the same time.
-        tasks.sort_by_key(|task| Reverse(rows_of(task)));
         map_with(
-            tasks,
+            apart,
             pool,
             || self.scratch.check_out(),
             |scratch, sequences| Task::new(self, None, together, sequences, scratch).run(tables, tokens),

@@ -31,6 +31,7 @@ pub struct TokenColumns<'a> {
 }
 
 /// One sequence, and where the requested results go.
+#[derive(Default)]
 pub struct Sequence<'a> {
     /// Its tokens, as a range of the [`TokenColumns`].
     pub tokens: Range<usize>,

@@ -1,5 +1,7 @@
 //! Grouping of sequences into tasks.
 
+use std::cmp::Reverse;
+
 use super::inputs::Sequence;
 
 /// How many rows are computed together.
@@ -32,25 +34,120 @@ pub(super) fn rows_of(task: &[Sequence<'_>]) -> usize {
     task.iter().map(|sequence| sequence.tokens.len()).sum()
 }
 
-/// Groups consecutive sequences into tasks for `threads` threads.
-///
-/// Each thread gets about four tasks, which evens out their loads, unless that leaves a task too few rows.
-pub(super) fn group_into_tasks<'a>(
-    sequences: Vec<Sequence<'a>>,
-    threads: usize,
-    together: RowsTogether,
-) -> Vec<Vec<Sequence<'a>>> {
-    let most = together.task;
-    let task_rows = rows_of(&sequences).div_ceil(4 * threads).clamp(most / 3, most);
-    let mut tasks: Vec<Vec<Sequence<'a>>> = Vec::new();
-    let mut size = usize::MAX;
-    for sequence in sequences {
-        if size.saturating_add(sequence.tokens.len()) > task_rows {
-            tasks.push(Vec::new());
-            size = 0;
+/// Sequences in tasks.
+pub(super) struct Tasks<'a> {
+    /// Those of which the threads share each panel, one task after the other.
+    pub shared: Vec<Vec<Sequence<'a>>>,
+    /// Those of which each is computed by one thread, the longest first.
+    pub apart: Vec<Vec<Sequence<'a>>>,
+}
+
+impl<'a> Tasks<'a> {
+    /// Divides sequences evenly among threads: each gets about four tasks, unless that leaves a task too few rows, and what
+    /// is more than a quarter longer than the share of a thread is computed by all of them.
+    pub fn new(sequences: Vec<Sequence<'a>>, threads: usize, together: RowsTogether) -> Tasks<'a> {
+        let most = together.task;
+        let is_too_long = |rows: usize, all: usize| threads > 1 && 4 * threads * rows > 5 * all;
+        let all = rows_of(&sequences);
+        let (mut shared, sequences): (Vec<_>, Vec<_>) =
+            sequences.into_iter().partition(|sequence| is_too_long(sequence.tokens.len(), all));
+        let mut left = rows_of(&sequences);
+        let rows = if threads == 1 { most } else { left.div_ceil(4 * threads).clamp(most / 3, most) };
+        let each = if rows < most { (left / (threads * rows)).max(1) } else { left.div_ceil(threads * rows).max(1) };
+        let mut apart = in_even_groups(sequences, threads * each);
+        apart.sort_by_key(|task| Reverse(rows_of(task)));
+        while let Some(rows) = apart.first().map(|task| rows_of(task)).filter(|rows| is_too_long(*rows, left)) {
+            shared.append(&mut apart.remove(0));
+            left -= rows;
         }
-        size += sequence.tokens.len();
-        tasks.last_mut().expect("the first sequence pushed a task").push(sequence);
+        Tasks { shared: in_groups_of(shared, most), apart }
     }
-    tasks
+}
+
+/// Groups consecutive sequences into so many groups of about equal rows, or fewer.
+fn in_even_groups(sequences: Vec<Sequence<'_>>, count: usize) -> Vec<Vec<Sequence<'_>>> {
+    let total = rows_of(&sequences).max(1);
+    let mut groups: Vec<Vec<Sequence<'_>>> = (0..count).map(|_| Vec::new()).collect();
+    let mut before = 0;
+    for sequence in sequences {
+        let rows = sequence.tokens.len();
+        let middle = 2 * before + rows;
+        groups[(middle * count / (2 * total)).min(count - 1)].push(sequence);
+        before += rows;
+    }
+    groups.retain(|group| !group.is_empty());
+    groups
+}
+
+/// Groups consecutive sequences into groups of at most so many rows, or one sequence.
+fn in_groups_of<'a>(sequences: Vec<Sequence<'a>>, most: usize) -> Vec<Vec<Sequence<'a>>> {
+    let mut groups: Vec<Vec<Sequence<'_>>> = Vec::new();
+    let mut rows = usize::MAX;
+    for sequence in sequences {
+        if rows.saturating_add(sequence.tokens.len()) > most {
+            groups.push(Vec::new());
+            rows = 0;
+        }
+        rows += sequence.tokens.len();
+        groups.last_mut().expect("the first sequence pushed a group").push(sequence);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the lengths of the sequences of each task.
+    fn tasks(lengths: &[usize], threads: usize) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
+        let mut start = 0;
+        let sequences = lengths.iter().map(|length| {
+            start += length;
+            Sequence { tokens: start - length..start, keys: *length, ..Sequence::default() }
+        });
+        let Tasks { shared, apart } = Tasks::new(sequences.collect(), threads, RowsTogether::BY_VECTORS);
+        let lengths = |tasks: Vec<Vec<Sequence<'_>>>| {
+            tasks.iter().map(|task| task.iter().map(|sequence| sequence.tokens.len()).collect()).collect()
+        };
+        (lengths(shared), lengths(apart))
+    }
+
+    #[test]
+    fn few_sequences_are_divided_evenly() {
+        assert_eq!(tasks(&[17; 4], 2), (vec![], vec![vec![17; 2]; 2]));
+        assert_eq!(tasks(&[17; 8], 2), (vec![], vec![vec![17; 4]; 2]));
+        assert_eq!(tasks(&[17; 8], 1), (vec![], vec![vec![17; 8]]));
+        assert_eq!(tasks(&[128; 2], 2), (vec![], vec![vec![128]; 2]));
+    }
+
+    #[test]
+    fn what_cannot_be_divided_evenly_is_shared() {
+        assert_eq!(tasks(&[128], 2), (vec![vec![128]], vec![]));
+        assert_eq!(tasks(&[17; 3], 2), (vec![vec![17; 3]], vec![]));
+        assert_eq!(tasks(&[512, 40, 40], 2), (vec![vec![512]], vec![vec![40]; 2]));
+        assert_eq!(tasks(&[300, 200, 10], 16), (vec![vec![300], vec![200], vec![10]], vec![]));
+    }
+
+    #[test]
+    fn tasks_of_many_sequences_have_few_enough_rows_and_are_as_many_for_each_thread() {
+        for threads in [1, 2, 3, 8] {
+            let (shared, apart) = tasks(&[20; 1000], threads);
+            assert!(shared.is_empty() && apart.len().is_multiple_of(threads));
+            assert!(apart.iter().all(|task| (64..=200).contains(&(20 * task.len()))));
+        }
+    }
+
+    #[test]
+    fn every_sequence_is_in_one_task() {
+        for threads in 1..5 {
+            for lengths in [vec![], vec![0], vec![1], vec![0, 0, 5], vec![9, 300, 1, 1, 40, 700, 2], vec![64; 33]] {
+                let (shared, apart) = tasks(&lengths, threads);
+                let mut found: Vec<usize> = shared.into_iter().chain(apart).flatten().collect();
+                let mut expected = lengths;
+                found.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(found, expected);
+            }
+        }
+    }
 }
