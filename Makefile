@@ -73,7 +73,7 @@ OLDEST_RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # These begin a browser, and take as long as all others: make test-browser
-BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser gallery inspect_browser inspect_browser_causes \
+BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser serve_browser gallery inspect_browser inspect_browser_causes \
 	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts))
 FIREFOX_TESTS := tests/test_inspect_firefox.py
 
