@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import io
+import itertools
 import os
 import re
 import shlex
@@ -181,7 +182,7 @@ def test_blocks_run_as_printed_and_give_what_they_promise(page: Path, capsys: py
     compared = 0
     shows_all = bool({*page.parts} & {*SHOWING})
     all_blocks = blocks(page)
-    for block, following in zip(all_blocks, [*all_blocks[1:], None], strict=True):
+    for block, following in itertools.zip_longest(all_blocks, all_blocks[1:]):
         if block.language == "python":
             compared += run_block(block, page.name, session)
         elif block.language == "sh":

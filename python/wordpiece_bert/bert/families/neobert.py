@@ -247,7 +247,7 @@ class NeoBertForMaskedLM(MaskedLM):
         >>> NeoBertForMaskedLM.from_config(config).vocabulary_head()  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        wordpiece_bert.errors.ConfigError: ... the head of NeoBERT has no hidden layer; sparse encoders need one
+        wordpiece_bert.errors.ConfigError: ... the head of NeoBERT has no hidden layer; ...
         """
         raise ConfigError(f"{self.source}: the head of NeoBERT has no hidden layer; sparse encoders need one")
 
