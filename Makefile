@@ -16,7 +16,7 @@
 #                      are slow and seldom fail, each test natively and all of Arm, in two browsers, with torch, and with
 #                      the oldest versions
 #   make audit         check licenses and sources of the crates, and known weaknesses of crates and Python packages
-#   make test-browser  run the tests of the inspection pages and of the documentation in Chromium (apt-get install chromium),
+#   make test-browser  run the tests of all pages (inspection, documentation, server) in Chromium (apt-get install chromium),
 #                      and make test-firefox the tests of the pages in Firefox (apt-get install firefox-esr)
 #   make test-integrations
 #                      run the tests with Spark (needs Java), Dask, Ray, datasets, LangChain, Chroma and other large packages

@@ -175,7 +175,8 @@ def _model_of(route: Route, operation: Operation, service: Service) -> str:
     found: Served = operation.finds(service.models)
     if route.chooses is None:
         return found.name
-    for model in (found, *service.models):
+    candidates: list[Served] = [found, *service.models]
+    for model in candidates:
         if route.chooses(service, {"model": model.name, **operation.example.body}) is operation:
             return model.name
     raise RequestError(400, "this server has no model that does this alone")
