@@ -16,7 +16,7 @@
 #                      are slow and seldom fail, each test natively and all of Arm, in two browsers, with torch, and with
 #                      the oldest versions
 #   make audit         check licenses and sources of the crates, and known weaknesses of crates and Python packages
-#   make test-browser  run the tests of the inspection pages and of the documentation in Chromium (apt-get install chromium),
+#   make test-browser  run the tests of all pages (inspection, documentation, server) in Chromium (apt-get install chromium),
 #                      and make test-firefox the tests of the pages in Firefox (apt-get install firefox-esr)
 #   make test-integrations
 #                      run the tests with Spark (needs Java), Dask, Ray, datasets, LangChain, Chroma and other large packages
@@ -73,7 +73,7 @@ OLDEST_RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # These begin a browser, and take as long as all others: make test-browser
-BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser gallery inspect_browser inspect_browser_causes \
+BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser serve_browser gallery inspect_browser inspect_browser_causes \
 	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts))
 FIREFOX_TESTS := tests/test_inspect_firefox.py
 

@@ -30,6 +30,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
+    "sphinx_copybutton",
     "sphinx_design",
 ]
 default_role = "obj"
@@ -44,11 +45,19 @@ repository = _project["urls"]["Repository"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = project
-html_static_path = ["images"]
+html_static_path = ["images", "styles"]
+html_css_files = ["site.css"]
+# Pages of the first level without pages below them, whose list on the left would be empty.
+html_sidebars = {name: [] for name in ("benchmarks", "comparison", "differences", "gallery")}
+# Of an example with prompts, the button copies the code alone; what a command prints has none.
+copybutton_selector = "div:not(.highlight-output) > div.highlight pre"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 # The colours that the reader's system has, until the reader chooses; without it the theme complains in the browser.
 html_context = {"default_mode": "auto"}
 html_show_sourcelink = False
 html_copy_source = False
+html_search_scorer = str(DOCS / "styles" / "scorer.js")
 # The search would read each page that it found, which a browser forbids for pages on the disk.
 html_show_search_summary = False
 html_theme_options = {
@@ -69,6 +78,8 @@ myst_heading_anchors = 4
 # Types stand in the docstrings, with shapes and units; signatures show names and defaults.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+# The list at the right has no room for the name of the class before each method.
+toc_object_entries_show_parents = "hide"
 autodoc_mock_imports = [
     "bertopic",
     "chromadb",

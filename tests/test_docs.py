@@ -1,8 +1,10 @@
 """README, docs and examples say what is true: every code block and every example is run.
 
 The blocks of a page run as they are printed and in their order, in a folder that has what a clone of the repository has (the
-examples) and with the packaged model as the only one. Python blocks share a session. A value after ``# →`` is compared with the
-``repr`` of the expression before it (white space aside); comment lines below continue it.
+examples) and with the packaged model as the only one. Python blocks share a session. A value after ``# →``, at the end of a
+line or below it, is compared with the ``repr`` of the expression before it (white space aside); comment lines below continue
+it. A block in the language ``output`` is compared with what the commands before it print: white space, fractions, seconds and
+speeds may differ, and ``…`` stands for what is left out.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import io
+import itertools
 import os
 import re
 import shlex
@@ -53,6 +56,8 @@ LINKED = [
 ]
 # Pages that need optional packages: tests/test_integrations_indexes.py runs them.
 OPTIONAL = {"indexes.md"}
+#: Pages that show what each of their commands prints.
+SHOWING = ("start", "tutorials", "command-line.md", "verify.md")
 #: Pages and examples that take more than ten seconds; `make test-thorough` runs them.
 SLOW = {"classify-and-fine-tune.md", "fine-tuning.md", "search-your-texts.md", "train_a_bert.py"}
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
@@ -84,20 +89,17 @@ def blocks(page: Path) -> list[Block]:
 def expected_values(code: str) -> dict[int, str]:
     """The values promised in comments, by the line of code at whose end they stand."""
     values: dict[int, str] = {}
-    open_line = 0
+    open_line = next_line = 0
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type != tokenize.COMMENT:
             continue
-        row = token.start[0]
+        row, is_alone = token.start[0], not token.line[: token.start[1]].strip()
         if token.string.startswith("# →"):
-            values[row] = token.string.removeprefix("# →")
-            open_line = row
-        elif (
-            open_line
-            and row == open_line + values[open_line].count("\n") + 1
-            and not token.line[: token.start[1]].strip()
-        ):
+            open_line, next_line = row - is_alone, row + 1
+            values[open_line] = token.string.removeprefix("# →")
+        elif is_alone and row == next_line:
             values[open_line] += "\n" + token.string.removeprefix("#")
+            next_line += 1
     return values
 
 
@@ -138,6 +140,21 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+def commands(code: str) -> list[str]:
+    """The commands of a shell block."""
+    return [line for line in code.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def without_speeds(printed: str) -> str:
+    """What a command prints, without white space and what differs between machines: fractions, seconds and speeds."""
+    return "".join(re.sub(r"\d[\d,]*(\.\d+)+|\d[\d,]*(?= (\w+/)?s\b)", "n", printed).split())
+
+
+def is_shown(shown: str, printed: str) -> bool:
+    parts = map(re.escape, without_speeds(shown).split("…"))
+    return re.fullmatch(".*".join(parts), without_speeds(printed), re.DOTALL) is not None
+
+
 def run_command(line: str) -> None:
     """Run a line of a shell block; what installs or builds is only compared with the Makefile."""
     program, *arguments = shlex.split(line, comments=True)
@@ -147,7 +164,7 @@ def run_command(line: str) -> None:
             warnings.simplefilter("default")
             assert cli.main(arguments) == 0, line
     elif program == "python":
-        run(*arguments)
+        print(run(*arguments), end="")
     elif program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
         assert {a for a in arguments if "=" not in a} <= set(targets), line
@@ -160,31 +177,51 @@ def run_command(line: str) -> None:
 @pytest.mark.model
 @pytest.mark.usefixtures("clone")
 @pytest.mark.parametrize("page", run_by_name(page for page in PAGES if page.name not in OPTIONAL), ids=name_of)
-def test_blocks_run_as_printed_and_give_what_they_promise(page: Path) -> None:
+def test_blocks_run_as_printed_and_give_what_they_promise(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     session: dict[str, object] = {"__name__": "__main__"}
     compared = 0
-    for block in blocks(page):
+    shows_all = bool({*page.parts} & {*SHOWING})
+    all_blocks = blocks(page)
+    for block, following in itertools.zip_longest(all_blocks, all_blocks[1:]):
         if block.language == "python":
             compared += run_block(block, page.name, session)
         elif block.language == "sh":
-            for line in filter(str.strip, block.code.splitlines()):
+            for line in commands(block.code):
                 run_command(line)
+            printed = "".join(capsys.readouterr())
+            if following is not None and following.language == "output":
+                assert is_shown(following.code, printed), f"{page.name}:{following.line} does not show:\n{printed}"
+            else:
+                assert not (shows_all and printed), f"{page.name}:{block.line} does not show:\n{printed}"
     assert compared or page.name != "README.md"
 
 
 @pytest.mark.parametrize(
     ("code", "complaint"),
-    [("1 + 1  # → 3", "page:1"), ("x = 1  # → 1", "has none"), ("[\n1,  # → 1\n]", "no expression")],
+    [
+        ("1 + 1  # → 3", "page:1"),
+        ("1 + 1\n# → 3", "page:1"),
+        ("[1]\n# → [1,\n#    2]", "page:1"),
+        ("x = 1  # → 1", "has none"),
+        ("[\n1,  # → 1\n]", "no expression"),
+    ],
 )
 def test_a_wrong_promise_is_found(code: str, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         run_block(Block("python", code, 1), "page", {})
 
 
+def test_what_a_command_prints_is_compared() -> None:
+    assert is_shown("60 texts (0.4 s, 2,100 tokens/s)\n", "60 texts (12.5 s, 90 tokens/s)")
+    assert is_shown("a\n…\nz\n", "a\nb\nc\nz\n")
+    for printed in ("61 texts (0.4 s, 2,100 tokens/s)", "60 texts (0.4 s, 2,100 tokens/s)\nmore", ""):
+        assert not is_shown("60 texts (0.4 s, 2,100 tokens/s)\n", printed)
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "how-to").glob("*.md")), ids=name_of)
 def test_a_page_of_the_how_to_is_short_and_listed(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert text.count("\n") <= 150
+    assert text.count("\n") <= 170
     index = (page.parent / "index.md").read_text(encoding="utf-8")
     if page.name != "index.md":
         assert f"]({page.name})" in index

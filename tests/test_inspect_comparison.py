@@ -138,8 +138,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
         inspect.comparison(inspect.compare(trace, trace), layer=99)
     with pytest.raises(InputError, match="head must be from 0"):
         inspect.comparison(inspect.compare(trace, trace), head=-99)
-    with pytest.raises(InputError, match="needs a Tokenizer, not str"):
-        inspect.compare_tokenizers("w5", one.tokenizer, "a")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a Tokenizer is needed, or a model with one, not int"):
+        inspect.compare_tokenizers(5, one.tokenizer, "a")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="takes what compare_tokenizers returns"):
         inspect.tokenizers(trace)  # type: ignore[arg-type]
 

@@ -25,6 +25,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "patterns": lambda source: inspect.patterns(source, text=TEXT, pair=PAIR),
     "trace": lambda source: inspect.attention(inspect.trace(source, TEXT, PAIR)),
     "tokens": lambda source: inspect.tokens(source, TEXT, PAIR, beside=source),
+    "tokenizers": lambda source: inspect.tokenizers(inspect.compare_tokenizers(source, source, TEXT)),
     "positions": lambda source: inspect.positions(source),
     "saliency": lambda source: inspect.saliency(source, TEXT, PAIR),
     "gradient": lambda source: inspect.saliency(source, TEXT, PAIR, method="integrated_gradients", replace="remove"),
@@ -59,7 +60,7 @@ def test_a_ranker_in_every_form_gives_the_same_view(function: str, folders: Path
         check_equal(other, first)
 
 
-@pytest.mark.parametrize("function", ["attention", "neurons", "patterns", "trace", "tokens", "positions"])
+@pytest.mark.parametrize("function", ["attention", "neurons", "patterns", "trace", "tokens", "tokenizers", "positions"])
 def test_an_encoder_in_every_form_gives_the_same_view(function: str, folders: Path) -> None:
     given = forms(folders / "sentences", "encoder")
     first, *others = (FUNCTIONS[function](source) for source in given.values())
@@ -123,5 +124,5 @@ def test_what_has_no_model_is_refused(folders: Path) -> None:
     for view in (inspect.attention, inspect.neurons, inspect.patterns):
         with pytest.raises(InputError, match="needs a text"):
             view(folders / "ranker")  # type: ignore[operator]
-    with pytest.raises(InputError, match="tokens needs a Tokenizer"):
+    with pytest.raises(InputError, match="a Tokenizer is needed, or a model with one"):
         inspect.tokens(5, TEXT)  # type: ignore[arg-type]

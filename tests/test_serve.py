@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import itertools
 import json
 import logging
 import re
@@ -15,7 +16,6 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ import pytest
 from model_files import MODELS
 from serve_fixtures import encoder, folders, ranker
 from server_process import HEAD, Server, complaint_of, raw, start, stop
+from test_docs import ROOT, blocks, commands, is_shown
 from wordpiece_bert import CrossEncoder, SentenceEncoder
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
@@ -36,6 +37,7 @@ from wordpiece_bert.serve.routes import DESCRIBED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
 
@@ -232,24 +234,30 @@ def test_llama_indexs_client_of_openai_is_answered(server: Server, encoder: Sent
 
 @pytest.mark.model
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_the_commands_of_the_page_are_answered(folders: Path) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "how-to" / "http-server.md").read_text(encoding="utf-8")
-    block = re.search(r"```console\n(wordpiece-bert serve .*?)```", page, re.DOTALL)
-    assert block
-    command, *curls = block[1].splitlines()
-    models = shlex.split(command)[2:-2]
-    server = start(*(model.replace("models/", f"{folders}/") for model in models))
+@pytest.mark.parametrize(("name", "count"), [("how-to/http-server.md", 5), ("tutorials/serving.md", 1)])
+def test_the_commands_of_the_page_are_answered(folders: Path, name: str, count: int) -> None:
+    found = blocks(ROOT / "docs" / name)
+    of_console = [
+        (line, following.code if following.language == "output" else "…")
+        for block, following in itertools.pairwise(found)
+        if block.language == "console"
+        for line in commands(block.code)
+    ]
+    serve, *_ = (line for line, _ in of_console if line.startswith("wordpiece-bert serve"))
+    curls = [(line, shown) for line, shown in of_console if line.startswith("curl")]
+    server = start(*(model.replace("models/", f"{folders}/") for model in shlex.split(serve)[2:-2]))
     try:
-        for line in curls:
+        for line, shown in curls:
             arguments = shlex.split(line.replace(":8000/", f":{server.port}/"))
             done = subprocess.run(
                 [*arguments, "-sS", "--fail-with-body"], capture_output=True, encoding="utf-8", check=False
             )
             assert done.returncode == 0, (line, done.stdout, done.stderr)
             assert done.stdout[0] in "[{#", line
+            assert is_shown(shown, done.stdout), done.stdout
     finally:
         stop(server)
-    assert len(curls) == 5
+    assert len(curls) == count
 
 
 def test_other_paths(server: Server) -> None:
@@ -257,7 +265,6 @@ def test_other_paths(server: Server) -> None:
     status, headers, page = server.get("/docs")
     assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "<code>POST /v1/embeddings</code>" in page
-    assert "http" not in page.replace("HTTP", "")  # it loads nothing
     assert server.get("/elsewhere")[0] == 404
     assert server.get("/v1/embeddings")[0] == 405
 

@@ -37,7 +37,8 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 def blocks(language: str) -> list[str]:
     """Return the blocks of the page in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    found = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [block.replace("\\\n", " ") for block in found]
 
 
 def instruction(dockerfile: str, name: str) -> str:

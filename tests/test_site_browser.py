@@ -27,6 +27,10 @@ pytestmark = [
 PAGES = [
     "index.html",
     "start/first-tokens.html",
+    "start/first-vectors.html",
+    "tutorials/search-your-texts.html",
+    "coming-from/sentence-transformers.html",
+    "how-to/command-line.html",
     "how-to/search.html",
     "explanation/wordpiece-matching.html",
     "comparison.html",
@@ -89,6 +93,23 @@ def test_the_search_finds_a_name_and_a_word(open_page: Any) -> None:
     page.locator("#search-results a[href*='how-to/truncation.html']").first.wait_for()
 
 
+@pytest.mark.parametrize("word", ["padding", "truncation", "pairs", "offsets"])
+def test_the_search_finds_the_calls_that_do_it(open_page: Any, word: str) -> None:
+    page = open_page(f"search.html?q={word}")
+    page.get_by_text("Search finished").wait_for()
+    found = page.locator("#search-results li > a").evaluate_all("all => all.map(one => one.getAttribute('href'))")
+    of_others = [place for place, one in enumerate(found) if "integrations" in one]
+    assert not of_others or [one for one in found[: of_others[0]] if one.startswith("how-to/")]
+    name, _, place = found[0].partition("#")
+    assert name == "reference/generated/wordpiece_bert.Tokenizer.html", found[:3]
+    # The row of the methods that do it is what the link leads to.
+    page.goto(f"{SITE.as_uri()}/{name}#{place}")
+    row = page.locator("tr", has=page.locator(f"[id='{place}']"))
+    assert row.is_visible()
+    call = "__call__" if word != "offsets" else "encode"
+    assert row.locator(f"a[href='#wordpiece_bert.Tokenizer.{call}']").count() == 1
+
+
 def test_a_word_that_occurs_nowhere_is_not_found(open_page: Any) -> None:
     page = open_page("search.html?q=zzyzxqqq")
     page.get_by_text("did not match any documents").wait_for()
@@ -100,6 +121,62 @@ def test_an_anchor_scrolls_to_its_place(open_page: Any) -> None:
     place = page.locator("[id='wordpiece_bert.Tokenizer.encode_batch']")
     assert place.is_visible()
     assert 0 <= place.bounding_box()["y"] < 800
+
+
+def test_the_first_page_has_claim_command_code_picture_and_doors_before_the_cards(open_page: Any) -> None:
+    page = open_page("index.html")
+    parts = [
+        page.locator("article strong", has_text="WordPiece tokenizer with a Rust core"),
+        page.locator("article .highlight-sh", has_text="pip install"),
+        page.locator("article .highlight-python", has_text="import wordpiece_bert as wb"),
+        page.locator("article img[src*='overview']"),
+        *(page.locator(".door", has_text=name).first for name in ("Tokens", "Vectors", "Training")),
+        page.locator(".sd-card:not(.door)").first,
+    ]
+    tops = [one.bounding_box()["y"] for one in parts]
+    assert tops == sorted(tops)
+    assert page.locator(".door").count() == 3
+    for name in ("Tokens", "Vectors", "Training"):
+        page = open_page("index.html")
+        page.locator(".door", has_text=name).first.click()
+        page.wait_for_url(f"**/start/first-{name.lower()}.html*")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_code_is_cut_and_no_list_at_the_side_is_empty(open_page: Any, name: str) -> None:
+    page = open_page(name)
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('article pre')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+        )
+        == 0
+    )
+    for side in page.locator(".bd-sidebar-primary:visible, .bd-sidebar-secondary:visible").all():
+        assert side.locator("a").count() > 0
+
+
+def test_code_is_copied_without_prompts_and_what_is_printed_is_not(open_page: Any) -> None:
+    page = open_page("reference/generated/wordpiece_bert.train_vocab.html")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    block = page.locator(".highlight", has=page.locator(".gp")).first
+    block.hover()
+    block.locator("button.copybtn").click()
+    page.locator("button.copybtn.success").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("from wordpiece_bert import")
+    assert ">>>" not in copied
+    page = open_page("start/first-vectors.html")
+    assert page.locator(".highlight-sh button.copybtn").count() == page.locator(".highlight-sh").count() > 0
+    assert page.locator(".highlight-output button.copybtn").count() == 0 < page.locator(".highlight-output").count()
+
+
+def test_the_page_of_a_tokenizer_begins_with_its_methods_by_task(open_page: Any) -> None:
+    page = open_page("reference/generated/wordpiece_bert.Tokenizer.html")
+    tasks = page.locator("article table").first
+    assert page.locator("article p.rubric").first.inner_text() == "Methods by task"
+    assert tasks.bounding_box()["y"] < page.locator("article dl.class").bounding_box()["y"]
+    tasks.get_by_role("link", name="encode_batch").click()
+    page.wait_for_url("**#wordpiece_bert.Tokenizer.encode_batch")
 
 
 def test_links_are_followed_by_clicks(open_page: Any) -> None:

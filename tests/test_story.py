@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "a-bert-of-your-own.md"
 def printed_commands() -> list[str]:
     """The commands of the page, without the first and the last, which write the texts and serve."""
     [block] = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    return [line for line in block.splitlines() if line]
+    return [line for line in block.replace("\\\n    ", "").splitlines() if line]
 
 
 def test_the_page_prints_the_commands_of_the_example() -> None:

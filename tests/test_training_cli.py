@@ -99,7 +99,7 @@ def test_counts_by_file_are_reused_and_can_be_trained_from(
     first = (folder / "corpus.txt.tsv").read_bytes()
     other.write_text("more words for the dog and the fox\n")
     assert main(command) == 0
-    assert "1 files counted, 1 counted before" in capsys.readouterr().err
+    assert "1 file counted, 1 counted before" in capsys.readouterr().err
     assert (folder / "corpus.txt.tsv").read_bytes() == first
     files = sorted(map(str, folder.iterdir()))
     output = tmp_path / "vocab.txt"

@@ -518,18 +518,3 @@ def test_the_page_has_the_limits() -> None:
     }
     for name in measures.MEASURES:
         assert f"`{name}`, {'at most' if name in measures.AT_MOST else 'at least'} " in PAGE.read_text(encoding="utf-8")
-
-
-@pytest.mark.model
-@pytest.mark.usefixtures("tokenizers")
-def test_the_page_shows_what_the_commands_print(capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copytree(ROOT / "examples" / "texts", "examples/texts")
-    blocks = re.findall(
-        r"```sh\nwordpiece-bert ([^\n]*)\n```\n\n```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S
-    )
-    assert len(blocks) == 2
-    for command, printed in blocks:
-        assert main(command.split()) == 0
-        # Versions, times and the last digits of an int8 model depend on the machine.
-        words = [re.sub(r"\d+\.[\d.]+", "n", text) for text in (capsys.readouterr().out, printed)]
-        assert words[0] == words[1]

@@ -1,7 +1,9 @@
 """An exact WordPiece tokenizer with a Rust core, and BERT on the CPU.
 
 >>> import wordpiece_bert as wb
->>> tok = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+>>> tok = wb.Tokenizer.from_vocab(
+...     ["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"]
+... )
 >>> tok.encode("Unaffordable").tokens
 ['[CLS]', 'un', '##afford', '##able', '[SEP]']
 

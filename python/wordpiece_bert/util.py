@@ -152,7 +152,9 @@ class SimilarityFunction(enum.Enum):
         Examples
         --------
         >>> from wordpiece_bert.util import SimilarityFunction
-        >>> SimilarityFunction.to_similarity_pairwise_fn("dot")([[1, 0], [0, 1]], [[1, 0], [0, 2]])
+        >>> SimilarityFunction.to_similarity_pairwise_fn("dot")(
+        ...     [[1, 0], [0, 1]], [[1, 0], [0, 2]]
+        ... )
         array([1., 2.], dtype=float32)
         """
         return _FUNCTIONS[SimilarityFunction(similarity_function).value][1]
@@ -719,7 +721,9 @@ def paraphrase_mining(
     --------
     >>> from wordpiece_bert import SentenceEncoder
     >>> from wordpiece_bert.util import paraphrase_mining
-    >>> pairs = paraphrase_mining(SentenceEncoder("minilm"), ["The cat sleeps.", "Rates rise.", "A kitten naps."])
+    >>> pairs = paraphrase_mining(
+    ...     SentenceEncoder("minilm"), ["The cat sleeps.", "Rates rise.", "A kitten naps."]
+    ... )
     >>> pairs[0][1:]
     [0, 2]
     """

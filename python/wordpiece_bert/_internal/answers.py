@@ -100,7 +100,9 @@ class Answer(dict[str, Any]):
     Examples
     --------
     >>> from wordpiece_bert.tasks import question_answering
-    >>> found = question_answering("models/answers", "Where was he born?", "He was born in London.")
+    >>> found = question_answering(
+    ...     "models/answers", "Where was he born?", "He was born in London."
+    ... )
     >>> type(found).__name__, found["answer"], found.truncated
     ('Answer', 'London', False)
     """

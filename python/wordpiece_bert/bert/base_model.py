@@ -104,7 +104,11 @@ class Model:
     >>> from wordpiece_bert import BertModel
     >>> model = BertModel.from_pretrained("models/sentences")
     >>> again = BertModel(model.config, dict(model.named_parameters()))
-    >>> bool((model([[2, 7, 3]]).last_hidden_state == again([[2, 7, 3]]).last_hidden_state).all())
+    >>> bool(
+    ...     (
+    ...         model([[2, 7, 3]]).last_hidden_state == again([[2, 7, 3]]).last_hidden_state
+    ...     ).all()
+    ... )
     True
     >>> model.backend, model.dtype, model.num_parameters()
     ('rust', 'float32', 27739)
@@ -293,7 +297,9 @@ class Model:
         --------
         >>> from wordpiece_bert import BertModel
         >>> from wordpiece_bert.bert import BertConfig
-        >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> config = BertConfig(
+        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+        ... )
         >>> model = BertModel.from_config(config)
         >>> model([[2, 17, 25, 3]]).last_hidden_state.shape
         (1, 4, 48)

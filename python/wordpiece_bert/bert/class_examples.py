@@ -13,7 +13,9 @@ __all__ = ["with_example"]
 
 _PACKAGE = "wordpiece_bert."
 _HEADING = "Examples\n--------\n"
-_SIZES = "vocab_size=100, hidden_size=128, num_hidden_layers=2, num_attention_heads=2, intermediate_size=256"
+_SIZES = """\
+vocab_size=100, hidden_size=128, num_hidden_layers=2,
+...     num_attention_heads=2, intermediate_size=256"""
 
 
 class _Call(NamedTuple):
@@ -60,7 +62,7 @@ _CALLS = {
         "[[2, 17, 3, 25, 3]], token_type_ids=[[0, 0, 0, 1, 1]], labels=[0]", _SCORED, "((1, 2), dtype('float32'))"
     ),
     "ForPreTraining": _Call(
-        "[[2, 17, 3, 4, 3]], labels=[[-100, -100, -100, 25, -100]], next_sentence_label=[0]",
+        "[[2, 17, 3, 4, 3]],\n...     labels=[[-100, -100, -100, 25, -100]],\n...     next_sentence_label=[0],",
         "output.prediction_logits.shape, output.seq_relationship_logits.shape",
         "((1, 5, 100), (1, 2))",
     ),
@@ -86,16 +88,19 @@ def with_example(kind: type, config: str) -> None:
 
 
 def _example(name: str, config: str, call: _Call) -> str:
+    # Arguments of several lines are between lines of their own.
+    call_of = f"\n...     {call.arguments}\n... " if "\n" in call.arguments else call.arguments
     labels = f",\n...     id2label={call.labels}," if call.labels else ""
     return f"""\
 Weights are drawn here; ``{name}.from_pretrained`` loads those of a trained model.
 
->>> from wordpiece_bert.bert import {config}, {name}
+>>> from wordpiece_bert.bert import {config}
+>>> from wordpiece_bert.bert import {name}
 >>> config = {config}(
 ...     {_SIZES}{labels}
 ... )
 >>> model = {name}.from_config(config)
->>> output = model({call.arguments})
+>>> output = model({call_of})
 >>> {call.shown}
 {call.value}
 """

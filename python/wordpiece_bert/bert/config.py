@@ -124,7 +124,12 @@ class BertConfig:
     The defaults describe BERT-base; a smaller model has a quarter of the width and a third of the layers:
 
     >>> from wordpiece_bert.bert import BertConfig
-    >>> config = BertConfig(hidden_size=192, num_hidden_layers=4, num_attention_heads=3, intermediate_size=768)
+    >>> config = BertConfig(
+    ...     hidden_size=192,
+    ...     num_hidden_layers=4,
+    ...     num_attention_heads=3,
+    ...     intermediate_size=768,
+    ... )
     >>> config.head_size, config.longest_row, config.num_labels
     (64, 512, 2)
     """
@@ -316,7 +321,9 @@ class BertConfig:
         >>> from wordpiece_bert.bert import BertConfig, RobertaConfig
         >>> BertConfig().default_positions(None, 4)
         array([[0, 1, 2, 3]])
-        >>> RobertaConfig().default_positions(np.array([[0, 8, 9, 2, 1, 1]]), 6)  # the id of padding is 1
+        >>> RobertaConfig().default_positions(
+        ...     np.array([[0, 8, 9, 2, 1, 1]]), 6
+        ... )  # the id of padding is 1
         array([[2, 3, 4, 5, 1, 1]])
         """
         if self._counted_from is not None:
@@ -342,7 +349,10 @@ class BertConfig:
         --------
         >>> import numpy as np
         >>> from wordpiece_bert.bert import BertConfig, RobertaConfig
-        >>> ids, ends = np.array([0, 9, 2, 0, 8, 9, 2]), np.array([0, 3, 7])  # rows of 3 and of 4 tokens
+        >>> ids, ends = (
+        ...     np.array([0, 9, 2, 0, 8, 9, 2]),
+        ...     np.array([0, 3, 7]),
+        ... )  # rows of 3 and of 4 tokens
         >>> BertConfig().packed_positions(ids, ends) is None
         True
         >>> RobertaConfig().packed_positions(ids, ends)
@@ -463,7 +473,9 @@ class BertConfig:
         Examples
         --------
         >>> from wordpiece_bert.bert import BertConfig
-        >>> BertConfig.from_dict({"hidden_size": 256, "num_attention_heads": 4, "num_labels": 3}).id2label
+        >>> BertConfig.from_dict(
+        ...     {"hidden_size": 256, "num_attention_heads": 4, "num_labels": 3}
+        ... ).id2label
         {0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2'}
         """
         values = cls._in_present_form(values)

@@ -194,7 +194,11 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     --------
     >>> import numpy as np
     >>> from wordpiece_bert.bert.functional import linear
-    >>> linear(np.array([1, 2], np.float32), np.array([[3, 4], [5, 6]], np.float32), np.array([0, 10], np.float32))
+    >>> linear(
+    ...     np.array([1, 2], np.float32),
+    ...     np.array([[3, 4], [5, 6]], np.float32),
+    ...     np.array([0, 10], np.float32),
+    ... )
     array([11., 27.], dtype=float32)
     """
     rows = x.reshape(-1, x.shape[-1])  # [..., in] -> [tokens, in]: one matrix product for the whole batch
@@ -231,7 +235,12 @@ def layer_norm(x: Array, weight: Array, bias: Array | None = None, *, eps: float
     --------
     >>> import numpy as np
     >>> from wordpiece_bert.bert.functional import layer_norm
-    >>> layer_norm(np.array([3, 5], np.float32), np.ones(2, np.float32), np.zeros(2, np.float32), eps=0.0)
+    >>> layer_norm(
+    ...     np.array([3, 5], np.float32),
+    ...     np.ones(2, np.float32),
+    ...     np.zeros(2, np.float32),
+    ...     eps=0.0,
+    ... )
     array([-1.,  1.], dtype=float32)
     """
     y: Array = x - x.mean(axis=-1, keepdims=True)
@@ -567,7 +576,9 @@ def relative_position_bias(length: int, table: Array) -> Array:
     --------
     >>> import numpy as np
     >>> from wordpiece_bert.bert.functional import relative_position_bias
-    >>> table = np.arange(32, dtype=np.float32)[:, None]  # the number of each bucket, for one head
+    >>> table = np.arange(32, dtype=np.float32)[
+    ...     :, None
+    ... ]  # the number of each bucket, for one head
     >>> relative_position_bias(3, table)
     array([[[[ 0., 17., 18.],
              [ 1.,  0., 17.],
@@ -703,7 +714,9 @@ def queries_keys_values(
     >>> import numpy as np
     >>> from wordpiece_bert.bert.functional import queries_keys_values
     >>> layer = {"weight": np.eye(2, dtype=np.float32), "bias": np.zeros(2, np.float32)}
-    >>> q, k, v = queries_keys_values(np.zeros((1, 3, 2), np.float32), layer, layer, layer, heads=2)
+    >>> q, k, v = queries_keys_values(
+    ...     np.zeros((1, 3, 2), np.float32), layer, layer, layer, heads=2
+    ... )
     >>> q.shape
     (1, 2, 3, 1)
     """
@@ -763,7 +776,9 @@ def self_attention(
     >>> from wordpiece_bert.bert.functional import self_attention
     >>> layer = {"weight": np.eye(2, dtype=np.float32), "bias": np.zeros(2, np.float32)}
     >>> x = np.array([[[1, 0], [1, 0], [9, 9]]], np.float32)
-    >>> context, weights = self_attention(x, layer, layer, layer, heads=1, mask=np.array([[True, True, False]]))
+    >>> context, weights = self_attention(
+    ...     x, layer, layer, layer, heads=1, mask=np.array([[True, True, False]])
+    ... )
     >>> weights[0, 0, 0]
     array([0.5, 0.5, 0. ], dtype=float32)
     """
@@ -916,9 +931,14 @@ def embeddings(
     >>> tables = {
     ...     "word_embeddings": {"weight": np.array([[0, 0], [1, 3], [7, 5]], np.float32)},
     ...     "position_embeddings": {"weight": np.zeros((8, 2), np.float32)},
-    ...     "LayerNorm": {"weight": np.ones(2, np.float32), "bias": np.zeros(2, np.float32)},
+    ...     "LayerNorm": {
+    ...         "weight": np.ones(2, np.float32),
+    ...         "bias": np.zeros(2, np.float32),
+    ...     },
     ... }
-    >>> embeddings(np.array([[1, 2]]), np.array([[0, 0]]), np.array([[0, 1]]), tables, 1e-12)
+    >>> embeddings(
+    ...     np.array([[1, 2]]), np.array([[0, 0]]), np.array([[0, 1]]), tables, 1e-12
+    ... )
     array([[[-1.,  1.],
             [ 1., -1.]]], dtype=float32)
     """
@@ -1041,9 +1061,19 @@ def encoder_layer(
     >>> dense = {"weight": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)}
     >>> norm = {"weight": np.ones(2, np.float32), "bias": np.zeros(2, np.float32)}
     >>> output = {"dense": dense, "LayerNorm": norm}
-    >>> attention = {"self": {"query": dense, "key": dense, "value": dense}, "output": output}
+    >>> attention = {
+    ...     "self": {"query": dense, "key": dense, "value": dense},
+    ...     "output": output,
+    ... }
     >>> layer = {"attention": attention, "intermediate": {"dense": dense}, "output": output}
-    >>> encoder_layer(np.array([[[3, 5]]], np.float32), layer, None, heads=1, activation=gelu, eps=1e-12)
+    >>> encoder_layer(
+    ...     np.array([[[3, 5]]], np.float32),
+    ...     layer,
+    ...     None,
+    ...     heads=1,
+    ...     activation=gelu,
+    ...     eps=1e-12,
+    ... )
     (array([[[-1.,  1.]]], dtype=float32), array([[[[1.]]]], dtype=float32))
     """
     attention, output = layer["attention"], layer["output"]
@@ -1110,9 +1140,25 @@ def norm_first_layer(
     >>> dense = {"weight": np.zeros((2, 2), np.float32), "bias": np.zeros(2, np.float32)}
     >>> norm = {"weight": np.ones(2, np.float32), "bias": np.zeros(2, np.float32)}
     >>> output = {"dense": dense}
-    >>> attention = {"ln": norm, "self": {"query": dense, "key": dense, "value": dense}, "output": output}
-    >>> layer = {"attention": attention, "ln": norm, "intermediate": {"dense": dense}, "output": output}
-    >>> norm_first_layer(np.array([[[3, 5]]], np.float32), layer, None, heads=1, activation=gelu, eps=1e-12)
+    >>> attention = {
+    ...     "ln": norm,
+    ...     "self": {"query": dense, "key": dense, "value": dense},
+    ...     "output": output,
+    ... }
+    >>> layer = {
+    ...     "attention": attention,
+    ...     "ln": norm,
+    ...     "intermediate": {"dense": dense},
+    ...     "output": output,
+    ... }
+    >>> norm_first_layer(
+    ...     np.array([[[3, 5]]], np.float32),
+    ...     layer,
+    ...     None,
+    ...     heads=1,
+    ...     activation=gelu,
+    ...     eps=1e-12,
+    ... )
     (array([[[3., 5.]]], dtype=float32), array([[[[1.]]]], dtype=float32))
     """
     attention = layer["attention"]
@@ -1145,7 +1191,9 @@ def pooler(x: Array, dense: Affine) -> Array:
     >>> import numpy as np
     >>> from wordpiece_bert.bert.functional import pooler
     >>> x = np.zeros((1, 3, 2), np.float32)
-    >>> pooler(x, {"weight": np.eye(2, dtype=np.float32), "bias": np.ones(2, np.float32)}).round(3)
+    >>> pooler(
+    ...     x, {"weight": np.eye(2, dtype=np.float32), "bias": np.ones(2, np.float32)}
+    ... ).round(3)
     array([[0.762, 0.762]], dtype=float32)
     """
     return np.tanh(linear(x[:, 0], **dense))

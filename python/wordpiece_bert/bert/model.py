@@ -42,7 +42,10 @@ class BertModel(Model):
     Examples
     --------
     >>> from wordpiece_bert import BertModel, Tokenizer
-    >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+    >>> model, tokenizer = (
+    ...     BertModel.from_pretrained("minilm"),
+    ...     Tokenizer.from_pretrained("minilm"),
+    ... )
     >>> output = model(**tokenizer(["The cat sleeps.", "Rates rise."], padding=True))
     >>> output.last_hidden_state.shape
     (2, 6, 384)
@@ -127,7 +130,10 @@ class BertModel(Model):
         Examples
         --------
         >>> from wordpiece_bert import BertModel, Tokenizer
-        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> model, tokenizer = (
+        ...     BertModel.from_pretrained("minilm"),
+        ...     Tokenizer.from_pretrained("minilm"),
+        ... )
         >>> inputs = tokenizer("The cat sleeps.")
         >>> output = model(**inputs, output_attentions=True)
         >>> output.last_hidden_state.shape
@@ -200,7 +206,10 @@ class BertModel(Model):
         Examples
         --------
         >>> from wordpiece_bert import BertModel, Tokenizer
-        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> model, tokenizer = (
+        ...     BertModel.from_pretrained("minilm"),
+        ...     Tokenizer.from_pretrained("minilm"),
+        ... )
         >>> inputs = tokenizer(["The cat sleeps.", "Rates rise."], padding=True)
         >>> x = model(**inputs).last_hidden_state
         >>> model.pool(x, inputs.attention_mask == 1, "mean").shape
@@ -249,7 +258,10 @@ class BertModel(Model):
         Examples
         --------
         >>> from wordpiece_bert import BertModel, Tokenizer
-        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> model, tokenizer = (
+        ...     BertModel.from_pretrained("minilm"),
+        ...     Tokenizer.from_pretrained("minilm"),
+        ... )
         >>> rows = tokenizer.encode_batch(["The cat sleeps.", "Rates rise."])
         >>> model.pooled(rows, slice(0, 2), ["mean", "cls"]).shape
         (2, 768)
@@ -288,7 +300,10 @@ class BertModel(Model):
         Examples
         --------
         >>> from wordpiece_bert import BertModel, Tokenizer
-        >>> model, tokenizer = BertModel.from_pretrained("minilm"), Tokenizer.from_pretrained("minilm")
+        >>> model, tokenizer = (
+        ...     BertModel.from_pretrained("minilm"),
+        ...     Tokenizer.from_pretrained("minilm"),
+        ... )
         >>> rows = tokenizer.encode_batch(["The cat sleeps.", "Rates rise."])
         >>> x, ends = model.token_states(rows, slice(0, 2))
         >>> x.shape, ends

@@ -53,7 +53,9 @@ class BertOutput(_Layers):
     Examples
     --------
     >>> from wordpiece_bert import BertModel
-    >>> output = BertModel.from_pretrained("models/sentences")([[2, 7, 3]], output_hidden_states=True)
+    >>> output = BertModel.from_pretrained("models/sentences")(
+    ...     [[2, 7, 3]], output_hidden_states=True
+    ... )
     >>> output.last_hidden_state.shape, len(output.hidden_states), output.attentions is None
     ((1, 3, 67), 2, True)
     """
@@ -91,9 +93,15 @@ class PreTrainingOutput(_Layers):
     --------
     >>> from wordpiece_bert.bert import BertConfig
     >>> from wordpiece_bert.finetune import new_model
-    >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = BertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
     >>> output = new_model(config, pairs=True)([[2, 17, 3, 4, 3]])
-    >>> output.prediction_logits.shape, output.seq_relationship_logits.shape, output.loss is None
+    >>> (
+    ...     output.prediction_logits.shape,
+    ...     output.seq_relationship_logits.shape,
+    ...     output.loss is None,
+    ... )
     ((1, 5, 100), (1, 2), True)
     """
 
@@ -112,7 +120,9 @@ class QuestionAnsweringOutput(_Layers):
     Examples
     --------
     >>> from wordpiece_bert.bert import BertForQuestionAnswering
-    >>> output = BertForQuestionAnswering.from_pretrained("models/answers")([[2, 7, 3, 9, 8, 3]])
+    >>> output = BertForQuestionAnswering.from_pretrained("models/answers")(
+    ...     [[2, 7, 3, 9, 8, 3]]
+    ... )
     >>> output.start_logits.shape, output.end_logits.shape
     ((1, 6), (1, 6))
     """
@@ -132,7 +142,9 @@ class DPREncoderOutput(_Layers):
     Examples
     --------
     >>> from wordpiece_bert.bert import DPRConfig, DPRQuestionEncoder
-    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = DPRConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
     >>> DPRQuestionEncoder.from_config(config)([[2, 17, 25, 3]]).pooler_output.shape
     (1, 48)
     """
@@ -148,8 +160,12 @@ class DPRReaderOutput(_Layers):
     Examples
     --------
     >>> from wordpiece_bert.bert import DPRConfig, DPRReader
-    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
-    >>> output = DPRReader.from_config(config)([[2, 17, 3, 25, 26, 3], [2, 17, 3, 30, 31, 3]])
+    >>> config = DPRConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
+    >>> output = DPRReader.from_config(config)(
+    ...     [[2, 17, 3, 25, 26, 3], [2, 17, 3, 30, 31, 3]]
+    ... )
     >>> output.start_logits.shape, output.relevance_logits.shape
     ((2, 6), (2,))
     """

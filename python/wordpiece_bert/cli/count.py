@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.progress import stage_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import print_summary
+from wordpiece_bert.cli.messages import counted, print_summary
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training.parameters import COUNTING
 
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
         else:
             counts, new, kept = _count_into_folder(options, progress)
     seconds = time.perf_counter() - start
-    files = f"{new:,} files counted{f', {kept:,} counted before' if kept else ''}"
+    files = f"{counted(new, 'file')} counted{f', {kept:,} counted before' if kept else ''}"
     print_summary(
         options,
         f"{options.output}: {len(counts):,} words that occur {counts.total:,} times in {counts.texts:,} texts "

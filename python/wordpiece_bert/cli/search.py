@@ -55,8 +55,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         description="Find the texts nearest in meaning to queries: by the similarity of their vectors and, with "
         "--rerank, by a cross encoder. FILE may be a folder of vectors that 'embed' wrote; its hits have the ids and "
         "fields of its documents. --json prints a line for each query.",
-        epilog='examples: wordpiece-bert search texts.txt --vectors vectors.npy --query "a walk in the rain"; '
-        'wordpiece-bert search docs.vectors --query "a walk in the rain" --json',
+        epilog='examples: wordpiece-bert search texts.txt --vectors vectors.npy --query "repairing a bicycle"; '
+        'wordpiece-bert search docs.vectors --query "repairing a bicycle" --json',
     )
     arguments.add_files(parser)
     asked = parser.add_mutually_exclusive_group()

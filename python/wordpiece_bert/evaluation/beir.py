@@ -26,7 +26,11 @@ class Judged(NamedTuple):
     Examples
     --------
     >>> from wordpiece_bert.evaluation import InformationRetrievalEvaluator, Judged
-    >>> judged = Judged({"q1": "bake bread"}, {"d1": "bread dough", "d2": "a bicycle"}, {"q1": {"d1": 1.0}})
+    >>> judged = Judged(
+    ...     {"q1": "bake bread"},
+    ...     {"d1": "bread dough", "d2": "a bicycle"},
+    ...     {"q1": {"d1": 1.0}},
+    ... )
     >>> evaluator = InformationRetrievalEvaluator(*judged)
     """
 
@@ -68,11 +72,18 @@ def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
     >>> from wordpiece_bert.evaluation import read_beir
     >>> folder = Path("beir")
     >>> (folder / "qrels").mkdir(parents=True)
-    >>> _ = (folder / "corpus.jsonl").write_text(json.dumps({"_id": "d1", "title": "Bread", "text": "It rises."}))
-    >>> _ = (folder / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "bake bread"}))
-    >>> _ = (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    >>> read_beir("beir")
-    Judged(queries={'q1': 'bake bread'}, corpus={'d1': 'Bread It rises.'}, relevant_docs={'q1': {'d1': 1.0}})
+    >>> _ = (folder / "corpus.jsonl").write_text(
+    ...     json.dumps({"_id": "d1", "title": "Bread", "text": "It rises."})
+    ... )
+    >>> _ = (folder / "queries.jsonl").write_text(
+    ...     json.dumps({"_id": "q1", "text": "bake bread"})
+    ... )
+    >>> _ = (folder / "qrels" / "test.tsv").write_text(
+    ...     "query-id\tcorpus-id\tscore\nq1\td1\t1\n"
+    ... )
+    >>> judged = read_beir("beir")
+    >>> judged.queries, judged.corpus, judged.relevant_docs
+    ({'q1': 'bake bread'}, {'d1': 'Bread It rises.'}, {'q1': {'d1': 1.0}})
     """
     home = Path(folder)
     if not home.is_dir():

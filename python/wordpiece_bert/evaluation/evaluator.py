@@ -171,7 +171,9 @@ class SequentialEvaluator(BaseEvaluator):
     >>> from wordpiece_bert.evaluation import SequentialEvaluator, TripletEvaluator
     >>> one = TripletEvaluator(["bread"], ["bread dough"], ["a wheel"], name="one")
     >>> two = TripletEvaluator(["bread"], ["a wheel"], ["bread dough"], name="two")
-    >>> evaluator = SequentialEvaluator([one, two], main_score_function=lambda scores: sum(scores) / len(scores))
+    >>> evaluator = SequentialEvaluator(
+    ...     [one, two], main_score_function=lambda scores: sum(scores) / len(scores)
+    ... )
     >>> evaluator(SentenceEncoder("models/sentences"))
     {'one_cosine_accuracy': 1.0, 'two_cosine_accuracy': 0.0, 'sequential_score': 0.5}
     """

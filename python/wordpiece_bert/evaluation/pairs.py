@@ -58,7 +58,10 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
     --------
     >>> from wordpiece_bert import SentenceEncoder
     >>> from wordpiece_bert.evaluation import EmbeddingSimilarityEvaluator
-    >>> first, second = ["bread", "bread", "a bicycle"], ["the bread", "a wheel", "a bicycle"]
+    >>> first, second = (
+    ...     ["bread", "bread", "a bicycle"],
+    ...     ["the bread", "a wheel", "a bicycle"],
+    ... )
     >>> evaluator = EmbeddingSimilarityEvaluator(first, second, [0.7, 0.1, 1.0])
     >>> evaluator(SentenceEncoder("models/sentences"))["spearman_cosine"]
     1.0
@@ -143,7 +146,10 @@ class BinaryClassificationEvaluator(BaseEvaluator):
     --------
     >>> from wordpiece_bert import SentenceEncoder
     >>> from wordpiece_bert.evaluation import BinaryClassificationEvaluator
-    >>> first, second = ["bread", "bread", "a bicycle"], ["the bread", "a wheel", "bicycles"]
+    >>> first, second = (
+    ...     ["bread", "bread", "a bicycle"],
+    ...     ["the bread", "a wheel", "bicycles"],
+    ... )
     >>> evaluator = BinaryClassificationEvaluator(first, second, [1, 0, 1])
     >>> measures = evaluator(SentenceEncoder("models/sentences"))
     >>> evaluator.primary_metric, measures["cosine_accuracy"]

@@ -53,7 +53,11 @@ class RerankingEvaluator(BaseEvaluator):
     --------
     >>> from wordpiece_bert import SentenceEncoder
     >>> from wordpiece_bert.evaluation import RerankingEvaluator
-    >>> sample = {"query": "bake bread", "positive": ["bread dough"], "negative": ["a bicycle", "a city"]}
+    >>> sample = {
+    ...     "query": "bake bread",
+    ...     "positive": ["bread dough"],
+    ...     "negative": ["a bicycle", "a city"],
+    ... }
     >>> evaluator = RerankingEvaluator([sample])
     >>> evaluator(SentenceEncoder("models/sentences"))["map"]
     1.0

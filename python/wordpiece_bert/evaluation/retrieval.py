@@ -80,7 +80,9 @@ class InformationRetrievalEvaluator(BaseEvaluator):
     >>> from wordpiece_bert import SentenceEncoder
     >>> from wordpiece_bert.evaluation import InformationRetrievalEvaluator
     >>> corpus = {"d1": "bread dough in the oven", "d2": "the wheel of a bicycle"}
-    >>> evaluator = InformationRetrievalEvaluator({"q1": "bake bread"}, corpus, {"q1": {"d1"}})
+    >>> evaluator = InformationRetrievalEvaluator(
+    ...     {"q1": "bake bread"}, corpus, {"q1": {"d1"}}
+    ... )
     >>> measures = evaluator(SentenceEncoder("models/sentences"))
     >>> measures["cosine_accuracy@1"], measures["cosine_ndcg@10"]
     (1.0, 1.0)

@@ -54,7 +54,9 @@ class TrainingArguments:
     Examples
     --------
     >>> from wordpiece_bert.finetune import TrainingArguments
-    >>> args = TrainingArguments("out", learning_rate=3e-5, num_train_epochs=2, warmup_steps=0.1)
+    >>> args = TrainingArguments(
+    ...     "out", learning_rate=3e-5, num_train_epochs=2, warmup_steps=0.1
+    ... )
     >>> factor = args.schedule(100)
     >>> [factor(step) for step in (0, 5, 10, 100)]
     [0.0, 0.5, 1.0, 0.0]

@@ -168,7 +168,12 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     Examples
     --------
     >>> from wordpiece_bert.finetune import pad_collate
-    >>> pad_collate([{"input_ids": [2, 7, 8, 3], "labels": 1}, {"input_ids": [2, 9, 3], "labels": 0}])
+    >>> pad_collate(
+    ...     [
+    ...         {"input_ids": [2, 7, 8, 3], "labels": 1},
+    ...         {"input_ids": [2, 9, 3], "labels": 0},
+    ...     ]
+    ... )
     {'input_ids': array([[2, 7, 8, 3],
            [2, 9, 3, 0]]), 'attention_mask': array([[1, 1, 1, 1],
            [1, 1, 1, 0]]), 'labels': array([1, 0])}

@@ -67,7 +67,13 @@ def choice_rows(
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.finetune.choices import choice_rows
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> rows = choice_rows(tokenizer, ["She baked"], [["bread in the oven", "a bicycle"]], [0], max_length=32)
+    >>> rows = choice_rows(
+    ...     tokenizer,
+    ...     ["She baked"],
+    ...     [["bread in the oven", "a bicycle"]],
+    ...     [0],
+    ...     max_length=32,
+    ... )
     >>> rows[0]["input_ids"].shape, rows[0]["labels"]
     ((2, 9), 0)
     """

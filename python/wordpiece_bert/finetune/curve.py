@@ -48,7 +48,11 @@ def draw_curve(history: Sequence[Mapping[str, float]], title: str = "Training") 
     Examples
     --------
     >>> from wordpiece_bert.finetune import draw_curve
-    >>> history = [{"step": 10, "loss": 2.1}, {"step": 20, "loss": 1.4}, {"step": 20, "eval_loss": 1.6}]
+    >>> history = [
+    ...     {"step": 10, "loss": 2.1},
+    ...     {"step": 20, "loss": 1.4},
+    ...     {"step": 20, "eval_loss": 1.6},
+    ... ]
     >>> draw_curve(history).to_svg()[:4]
     '<svg'
     """
@@ -98,7 +102,11 @@ def save_curve(
     Examples
     --------
     >>> from wordpiece_bert.finetune import save_curve
-    >>> history = [{"step": 10, "loss": 2.1}, {"step": 20, "loss": 1.4}, {"step": 20, "eval_loss": 1.6}]
+    >>> history = [
+    ...     {"step": 10, "loss": 2.1},
+    ...     {"step": 20, "loss": 1.4},
+    ...     {"step": 20, "eval_loss": 1.6},
+    ... ]
     >>> save_curve(history, "curve.svg", title="Reviews").name
     'curve.svg'
     """

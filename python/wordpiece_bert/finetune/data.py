@@ -115,9 +115,17 @@ def sequence_rows(
     >>> from wordpiece_bert.finetune.data import sequence_rows
     >>> tokenizer = Tokenizer.from_pretrained("models/reviews")
     >>> rows = sequence_rows(
-    ...     tokenizer, ["a great film", "a dull film"], None, ["good", "bad"], names=["bad", "good"], max_length=32
+    ...     tokenizer,
+    ...     ["a great film", "a dull film"],
+    ...     None,
+    ...     ["good", "bad"],
+    ...     names=["bad", "good"],
+    ...     max_length=32,
     ... )
-    >>> tokenizer.convert_ids_to_tokens(rows[0]["input_ids"]), [row["labels"] for row in rows]
+    >>> (
+    ...     tokenizer.convert_ids_to_tokens(rows[0]["input_ids"]),
+    ...     [row["labels"] for row in rows],
+    ... )
     (['[CLS]', 'a', 'great', 'film', '[SEP]'], [1, 0])
     """
     ids = {name: index for index, name in enumerate(() if names is None else checked_strings("names", names))}

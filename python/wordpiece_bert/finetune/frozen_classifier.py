@@ -94,7 +94,9 @@ class FrozenClassifier(Estimator):
     >>> classifier.predict_proba(["a wonderful film"]).round(2)
     array([[0.46, 0.54]])
     >>> classifier.save_pretrained("classifier")
-    >>> FrozenClassifier.from_pretrained("classifier").scores(["a wonderful film"]).argmax(axis=1)
+    >>> FrozenClassifier.from_pretrained("classifier").scores(["a wonderful film"]).argmax(
+    ...     axis=1
+    ... )
     array([1])
     """
 

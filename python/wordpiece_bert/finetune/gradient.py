@@ -122,8 +122,13 @@ def value_and_grad(
     >>> from wordpiece_bert.finetune import value_and_grad
     >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
     >>> found = value_and_grad(model, [[2, 7, 3]], labels=[0])
-    >>> moved = {name: array - 0.01 * found.gradients[name] for name, array in model.named_parameters()}
-    >>> value_and_grad(type(model)(model.config, moved), [[2, 7, 3]], labels=[0]).loss < found.loss
+    >>> moved = {
+    ...     name: array - 0.01 * found.gradients[name]
+    ...     for name, array in model.named_parameters()
+    ... }
+    >>> value_and_grad(
+    ...     type(model)(model.config, moved), [[2, 7, 3]], labels=[0]
+    ... ).loss < found.loss
     True
     """
     network = Network(model)

@@ -156,11 +156,16 @@ class MultipleNegativesRankingLoss(_Loss):
 
     >>> import numpy as np
     >>> from wordpiece_bert.finetune.losses import MultipleNegativesRankingLoss
-    >>> questions, answers = np.eye(2, dtype=np.float32), np.array([[1, 0.2], [0.2, 1]], np.float32)
+    >>> questions, answers = (
+    ...     np.eye(2, dtype=np.float32),
+    ...     np.array([[1, 0.2], [0.2, 1]], np.float32),
+    ... )
     >>> loss = MultipleNegativesRankingLoss()
     >>> round(loss.value_and_grad([questions, answers]).loss, 6)
     0.0
-    >>> round(loss.value_and_grad([questions, answers[::-1]]).loss, 2)  # the wrong way round
+    >>> round(
+    ...     loss.value_and_grad([questions, answers[::-1]]).loss, 2
+    ... )  # the wrong way round
     15.69
     """
 
@@ -334,7 +339,10 @@ class CoSENTLoss(_Loss):
     >>> u = np.array([[1, 0], [1, 0]], np.float32)
     >>> v = np.array([[1, 0], [0, 1]], np.float32)  # cosines 1 and 0
     >>> loss = CoSENTLoss()
-    >>> [round(loss.value_and_grad([u, v], labels).loss, 3) for labels in ([0.9, 0.1], [0.1, 0.9])]
+    >>> [
+    ...     round(loss.value_and_grad([u, v], labels).loss, 3)
+    ...     for labels in ([0.9, 0.1], [0.1, 0.9])
+    ... ]
     [0.0, 20.0]
     """
 
@@ -590,7 +598,9 @@ class ContrastiveLoss(_Loss):
     >>> from wordpiece_bert.finetune.losses import ContrastiveLoss
     >>> u, v = np.array([[1, 0]], np.float32), np.array([[0, 1]], np.float32)
     >>> loss = ContrastiveLoss()
-    >>> [loss.value_and_grad([u, v], [label]).loss for label in (1, 0)]  # similar: too far away; else: far enough
+    >>> [
+    ...     loss.value_and_grad([u, v], [label]).loss for label in (1, 0)
+    ... ]  # similar: too far away; else: far enough
     [0.5, 0.0]
     """
 

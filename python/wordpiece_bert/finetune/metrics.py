@@ -180,8 +180,13 @@ def entity_f1_by_type(predictions: Sequence[Sequence[str]], labels: Sequence[Seq
     Examples
     --------
     >>> from wordpiece_bert.finetune.metrics import entity_f1_by_type
-    >>> entity_f1_by_type([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
-    {'entity_f1_macro': 0.5, 'entity_f1_micro': 0.6666666666666666, 'entity_f1/LOC': 0.0, 'entity_f1/PER': 1.0}
+    >>> found = entity_f1_by_type([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
+    >>> for name, value in found.items():
+    ...     print(name, round(value, 2))
+    entity_f1_macro 0.5
+    entity_f1_micro 0.67
+    entity_f1/LOC 0.0
+    entity_f1/PER 1.0
     """
     found, right = _entities_of(predictions, labels)
     types = sorted({entity[-1] for entity in found | right})

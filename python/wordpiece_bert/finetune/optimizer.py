@@ -43,7 +43,10 @@ def decayed(name: str) -> bool:
     Examples
     --------
     >>> from wordpiece_bert.finetune.optimizer import decayed
-    >>> decayed("encoder.layer.0.output.dense.weight"), decayed("encoder.layer.0.output.LayerNorm.weight")
+    >>> (
+    ...     decayed("encoder.layer.0.output.dense.weight"),
+    ...     decayed("encoder.layer.0.output.LayerNorm.weight"),
+    ... )
     (True, False)
     """
     # The norms of MegatronBERT are called ln.

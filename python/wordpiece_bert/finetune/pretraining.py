@@ -61,10 +61,22 @@ class PretrainingRows:
     --------
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.finetune import PretrainingRows
-    >>> from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
+    >>> from wordpiece_bert.pretraining import (
+    ...     Masking,
+    ...     PretrainingDataset,
+    ...     build_examples,
+    ...     build_token_store,
+    ... )
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
-    >>> _ = build_examples("corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False)
+    >>> _ = build_token_store(
+    ...     tokenizer,
+    ...     "examples/texts/documents.txt",
+    ...     "corpus.tokens",
+    ...     show_progress_bar=False,
+    ... )
+    >>> _ = build_examples(
+    ...     "corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False
+    ... )
     >>> rows = PretrainingRows(PretrainingDataset("pairs", masking=Masking(tokenizer)))
     >>> rows.set_epoch(1)  # other masks than in epoch 0
     >>> len(rows), sorted(rows[0])
@@ -142,10 +154,21 @@ def held_out_rows(dataset: PretrainingDataset, share: float) -> tuple[npt.NDArra
     --------
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.finetune import held_out_rows
-    >>> from wordpiece_bert.pretraining import PretrainingDataset, build_examples, build_token_store
+    >>> from wordpiece_bert.pretraining import (
+    ...     PretrainingDataset,
+    ...     build_examples,
+    ...     build_token_store,
+    ... )
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
-    >>> _ = build_examples("corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False)
+    >>> _ = build_token_store(
+    ...     tokenizer,
+    ...     "examples/texts/documents.txt",
+    ...     "corpus.tokens",
+    ...     show_progress_bar=False,
+    ... )
+    >>> _ = build_examples(
+    ...     "corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False
+    ... )
     >>> train, held_out = held_out_rows(PretrainingDataset("pairs"), 0.1)
     >>> len(train), len(held_out)
     (6, 1)
@@ -203,19 +226,43 @@ class PretrainingTrainer(Trainer):
 
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.bert import BertConfig
-    >>> from wordpiece_bert.finetune import PretrainingRows, PretrainingTrainer, TrainingArguments, new_model
-    >>> from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
+    >>> from wordpiece_bert.finetune import (
+    ...     PretrainingRows,
+    ...     PretrainingTrainer,
+    ...     TrainingArguments,
+    ...     new_model,
+    ... )
+    >>> from wordpiece_bert.pretraining import (
+    ...     Masking,
+    ...     PretrainingDataset,
+    ...     build_examples,
+    ...     build_token_store,
+    ... )
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
-    >>> _ = build_examples("corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False)
+    >>> _ = build_token_store(
+    ...     tokenizer,
+    ...     "examples/texts/documents.txt",
+    ...     "corpus.tokens",
+    ...     show_progress_bar=False,
+    ... )
+    >>> _ = build_examples(
+    ...     "corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False
+    ... )
     >>> rows = PretrainingRows(PretrainingDataset("pairs", masking=Masking(tokenizer)))
-    >>> config = BertConfig(vocab_size=len(tokenizer), hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = BertConfig(
+    ...     vocab_size=len(tokenizer),
+    ...     hidden_size=48,
+    ...     num_hidden_layers=2,
+    ...     intermediate_size=96,
+    ... )
     >>> args = TrainingArguments("out", max_steps=2, show_progress_bar=False)
     >>> trainer = PretrainingTrainer(new_model(config, pairs=True), args, rows)
     >>> trainer.train().global_step
     2
     >>> trainer.save_checkpoint("out/checkpoint-2")
-    >>> again = PretrainingTrainer.from_checkpoint("out/checkpoint-2", new_model(config, pairs=True), args, rows)
+    >>> again = PretrainingTrainer.from_checkpoint(
+    ...     "out/checkpoint-2", new_model(config, pairs=True), args, rows
+    ... )
     >>> again.global_step
     2
     """

@@ -85,7 +85,9 @@ class QuestionWindows:
     >>> windows = question_windows(tokenizer, [question], [context], ["Manchester"])
     >>> len(windows), windows.examples, windows.answers
     (1, [0], [['Manchester']])
-    >>> output = model([windows[0]["input_ids"]], token_type_ids=[windows[0]["token_type_ids"]])
+    >>> output = model(
+    ...     [windows[0]["input_ids"]], token_type_ids=[windows[0]["token_type_ids"]]
+    ... )
     >>> windows.predicted(output.start_logits, output.end_logits)
     ['Manchester']
     """
@@ -238,10 +240,17 @@ def question_windows(
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.finetune.questions import question_windows
     >>> tokenizer = Tokenizer.from_pretrained("models/answers")
-    >>> question, context = "Where was she born?", "She lived in Paris, and she was born in London."
-    >>> windows = question_windows(tokenizer, [question], [context], ["London"], max_length=16, doc_stride=2)
-    >>> [tokenizer.decode(row["input_ids"]) for row in windows]
-    ['where was she born? she lived in paris, and she was', 'where was she born? she was born in london.']
+    >>> question, context = (
+    ...     "Where was she born?",
+    ...     "She lived in Paris, and she was born in London.",
+    ... )
+    >>> windows = question_windows(
+    ...     tokenizer, [question], [context], ["London"], max_length=16, doc_stride=2
+    ... )
+    >>> for row in windows:
+    ...     print(tokenizer.decode(row["input_ids"]))
+    where was she born? she lived in paris, and she was
+    where was she born? she was born in london.
     >>> [(row["start_positions"], row["end_positions"]) for row in windows]
     [(0, 0), (11, 11)]
     """
@@ -304,9 +313,14 @@ def read_squad(file: str | os.PathLike[str]) -> dict[str, list[Any]]:
     >>> import json
     >>> from pathlib import Path
     >>> from wordpiece_bert.finetune.questions import read_squad
-    >>> asked = {"question": "Where?", "answers": [{"text": "in London", "answer_start": 9}]}
+    >>> asked = {
+    ...     "question": "Where?",
+    ...     "answers": [{"text": "in London", "answer_start": 9}],
+    ... }
     >>> paragraph = {"context": "Born here in London.", "qas": [asked]}
-    >>> _ = Path("squad.json").write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    >>> _ = Path("squad.json").write_text(
+    ...     json.dumps({"data": [{"paragraphs": [paragraph]}]})
+    ... )
     >>> read_squad("squad.json")["answers"]
     [{'text': ['in London'], 'answer_start': [9]}]
     """

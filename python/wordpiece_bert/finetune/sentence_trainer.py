@@ -69,9 +69,16 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
     >>> from wordpiece_bert import SentenceEncoder
     >>> from wordpiece_bert.finetune import SentenceTrainer, TrainingArguments
     >>> from wordpiece_bert.finetune.losses import CosineSimilarityLoss
-    >>> rows = [{"a": "bread", "b": "dough", "label": 1.0}, {"a": "bread", "b": "wheel", "label": 0.0}]
-    >>> args = TrainingArguments("out", max_steps=10, learning_rate=0.05, show_progress_bar=False)
-    >>> trainer = SentenceTrainer(SentenceEncoder("models/sentences"), args, rows, CosineSimilarityLoss(), rows)
+    >>> rows = [
+    ...     {"a": "bread", "b": "dough", "label": 1.0},
+    ...     {"a": "bread", "b": "wheel", "label": 0.0},
+    ... ]
+    >>> args = TrainingArguments(
+    ...     "out", max_steps=10, learning_rate=0.05, show_progress_bar=False
+    ... )
+    >>> trainer = SentenceTrainer(
+    ...     SentenceEncoder("models/sentences"), args, rows, CosineSimilarityLoss(), rows
+    ... )
     >>> before = trainer.evaluate()["eval_loss"]
     >>> trainer.train().global_step
     10

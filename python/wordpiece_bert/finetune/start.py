@@ -73,7 +73,9 @@ def model_for(
     Examples
     --------
     >>> from wordpiece_bert.finetune import model_for
-    >>> model = model_for("models/sentences", "SequenceClassification", labels=["bad", "good"])
+    >>> model = model_for(
+    ...     "models/sentences", "SequenceClassification", labels=["bad", "good"]
+    ... )
     >>> type(model).__name__, model.config.id2label
     ('BertForSequenceClassification', {0: 'bad', 1: 'good'})
     """

@@ -48,8 +48,16 @@ class EvalPrediction:
     >>> import numpy as np
     >>> from wordpiece_bert.finetune import EvalPrediction, metrics
     >>> def compute_metrics(found):
-    ...     return {"accuracy": metrics.accuracy(found.predictions.argmax(axis=-1), found.label_ids)}
-    >>> compute_metrics(EvalPrediction(predictions=np.array([[0.1, 0.9], [0.8, 0.2]]), label_ids=np.array([1, 1])))
+    ...     return {
+    ...         "accuracy": metrics.accuracy(
+    ...             found.predictions.argmax(axis=-1), found.label_ids
+    ...         )
+    ...     }
+    >>> compute_metrics(
+    ...     EvalPrediction(
+    ...         predictions=np.array([[0.1, 0.9], [0.8, 0.2]]), label_ids=np.array([1, 1])
+    ...     )
+    ... )
     {'accuracy': 0.5}
     """
 
@@ -91,9 +99,13 @@ class Trainer(TrainingLoop["Model"]):
     >>> from wordpiece_bert.finetune.data import sequence_rows
     >>> tokenizer = Tokenizer.from_pretrained("models/sentences")
     >>> texts, names = ["a great film", "a dull film"], ["bad", "good"]
-    >>> rows = sequence_rows(tokenizer, texts, None, ["good", "bad"], names=names, max_length=32)
+    >>> rows = sequence_rows(
+    ...     tokenizer, texts, None, ["good", "bad"], names=names, max_length=32
+    ... )
     >>> model = model_for("models/sentences", "SequenceClassification", labels=names)
-    >>> args = TrainingArguments("out", max_steps=6, learning_rate=0.02, show_progress_bar=False)
+    >>> args = TrainingArguments(
+    ...     "out", max_steps=6, learning_rate=0.02, show_progress_bar=False
+    ... )
     >>> trainer = Trainer(model, args, rows, tokenizer=tokenizer)
     >>> trainer.train().global_step
     6

@@ -5,9 +5,14 @@ several views into one file.
 
 >>> import wordpiece_bert as wb
 >>> from wordpiece_bert import inspect
->>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+>>> tokenizer = wb.Tokenizer.from_vocab(
+...     ["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"]
+... )
 >>> view = inspect.tokens(tokenizer, "Unaffordable")
->>> [piece["token"] for piece in view.data["tokenizers"][0]["sides"][0]["words"][0]["pieces"]]
+>>> [
+...     piece["token"]
+...     for piece in view.data["tokenizers"][0]["sides"][0]["words"][0]["pieces"]
+... ]
 ['un', '##afford', '##able']
 
 Stability: provisional.

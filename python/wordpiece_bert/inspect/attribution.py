@@ -175,7 +175,9 @@ def attribute(
     Examples
     --------
     >>> from wordpiece_bert import inspect
-    >>> found = inspect.attribute("models/reviews", "a wonderful film", method="integrated_gradients")
+    >>> found = inspect.attribute(
+    ...     "models/reviews", "a wonderful film", method="integrated_gradients"
+    ... )
     >>> found.tokens[int(found.effect.argmax())]
     'wonderful'
     >>> bool(abs(found.gap[0]) < 1e-3)

@@ -14,10 +14,9 @@ from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.alignment import Group, align_spans, align_tokens
+from wordpiece_bert.inspect.sources import tokenizer_in
 from wordpiece_bert.inspect.trace import Trace, about
 from wordpiece_bert.inspect.view import View
-from wordpiece_bert.tokenizer.subword import SubwordTokenizer
-from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
+    from wordpiece_bert.inspect.sources import AnySource
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["Comparison", "TokenizerComparison", "compare", "compare_tokenizers", "comparison", "tokenizers"]
@@ -288,14 +288,18 @@ class TokenizerComparison:
 
 
 def compare_tokenizers(
-    a: AnyTokenizer, b: AnyTokenizer, text: str, *, names: tuple[str, str] = ("first tokenizer", "second tokenizer")
+    a: AnyTokenizer | AnySource,
+    b: AnyTokenizer | AnySource,
+    text: str,
+    *,
+    names: tuple[str, str] = ("first tokenizer", "second tokenizer"),
 ) -> TokenizerComparison:
     """Align the tokens of one text in two tokenizers by the characters that they are from.
 
     Parameters
     ----------
-    a, b : Tokenizer
-        The tokenizers, of any kind.
+    a, b : Tokenizer, Loaded, tuple, str, os.PathLike, SentenceEncoder or CrossEncoder
+        The tokenizers, of any kind, or models that have them, or their names or folders.
     text : str
         The text. It is not truncated.
     names : (str, str), optional
@@ -309,7 +313,7 @@ def compare_tokenizers(
     Raises
     ------
     InputError
-        They are not tokenizers.
+        One is no tokenizer and has none.
 
     Examples
     --------
@@ -319,11 +323,9 @@ def compare_tokenizers(
     >>> inspect.compare_tokenizers(whole, pieces, "New Yorker").tokens_per_word
     (1.0, 1.5)
     """
-    for one in (a, b):
-        if not isinstance(one, Tokenizer | SubwordTokenizer):
-            raise InputError(f"compare_tokenizers needs a Tokenizer, not {type(one).__name__}")
     checked_strings("names", names, 2)
-    encodings = [one.encode(text, truncation=False, padding=False) for one in (a, b)]
+    given = (tokenizer_in(a), tokenizer_in(b))
+    encodings = [one.encode(text, truncation=False, padding=False) for one in given]
     kept = [[i for i, side in enumerate(one.sequence_ids) if side is not None] for one in encodings]
     tokens = tuple([one.tokens[i] for i in own] for one, own in zip(encodings, kept, strict=True))
     offsets = tuple(_trimmed(one, own, text) for one, own in zip(encodings, kept, strict=True))
@@ -331,7 +333,7 @@ def compare_tokenizers(
     counts = [tuple(_in_word(spans, word) for spans in offsets) for word in words]
     total = max(1, len(words))
     unknown = tuple(
-        [i for i, token in enumerate(own) if token == one.unk_token] for own, one in zip(tokens, (a, b), strict=True)
+        [i for i, token in enumerate(own) if token == one.unk_token] for own, one in zip(tokens, given, strict=True)
     )
     return TokenizerComparison(
         names=names,
@@ -395,7 +397,9 @@ def tokenizers(found: TokenizerComparison, *, title: str = "Tokenizers") -> View
     --------
     >>> from wordpiece_bert import Tokenizer, inspect
     >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "new", "york", "##er"])
-    >>> inspect.tokenizers(inspect.compare_tokenizers(tokenizer, tokenizer, "New Yorker")).kind
+    >>> inspect.tokenizers(
+    ...     inspect.compare_tokenizers(tokenizer, tokenizer, "New Yorker")
+    ... ).kind
     'tokenizers'
     """
     if not isinstance(found, TokenizerComparison):

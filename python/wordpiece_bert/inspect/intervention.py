@@ -50,7 +50,9 @@ class Interventions:
     Examples
     --------
     >>> from wordpiece_bert import inspect
-    >>> found = inspect.intervene("models/words", "the capital of france is [MASK]", heads=[(0, 0), 0])
+    >>> found = inspect.intervene(
+    ...     "models/words", "the capital of france is [MASK]", heads=[(0, 0), 0]
+    ... )
     >>> len(found.after)
     2
     """
@@ -144,7 +146,9 @@ def intervene(
     Examples
     --------
     >>> from wordpiece_bert import inspect
-    >>> found = inspect.intervene("models/words", "the capital of france is [MASK]", heads=[(0, 0)])
+    >>> found = inspect.intervene(
+    ...     "models/words", "the capital of france is [MASK]", heads=[(0, 0)]
+    ... )
     >>> found.before.shape == found.after[0].shape
     True
     """

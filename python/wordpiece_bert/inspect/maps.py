@@ -83,7 +83,9 @@ def embedding_map(
     --------
     >>> import numpy as np
     >>> from wordpiece_bert import inspect
-    >>> view = inspect.embedding_map([[1, 0, 0], [9, 1, 0], [0, 0, 1]], ["a", "b", "c"], neighbours=1)
+    >>> view = inspect.embedding_map(
+    ...     [[1, 0, 0], [9, 1, 0], [0, 0, 1]], ["a", "b", "c"], neighbours=1
+    ... )
     >>> view.arrays["neighbours"].ravel().tolist()
     [1, 0, 0]
     """

@@ -114,7 +114,7 @@ def tokenizer_in(source: AnyTokenizer | AnySource) -> AnyTokenizer:
         return source.tokenizer
     found = source[1] if isinstance(source, tuple) and len(source) == 2 else source
     if not isinstance(found, Tokenizer | SubwordTokenizer):
-        raise InputError(f"tokens needs a Tokenizer, or a model with one, not {type(source).__name__}")
+        raise InputError(f"a Tokenizer is needed, or a model with one, not {type(source).__name__}")
     return found
 
 

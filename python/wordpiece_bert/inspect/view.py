@@ -453,8 +453,14 @@ def page(*views: View | Sequence[View], title: str = "Looking inside") -> Page:
     --------
     >>> from wordpiece_bert import inspect, tasks
     >>> words = tasks.load("models/words")
-    >>> traces = [inspect.trace(words, text) for text in ("the capital of france", "the capital of poland")]
-    >>> page = inspect.page([inspect.attention(one) for one in traces], [inspect.neurons(one) for one in traces])
+    >>> traces = [
+    ...     inspect.trace(words, text)
+    ...     for text in ("the capital of france", "the capital of poland")
+    ... ]
+    >>> page = inspect.page(
+    ...     [inspect.attention(one) for one in traces],
+    ...     [inspect.neurons(one) for one in traces],
+    ... )
     >>> len(page.views)
     4
     """

@@ -198,7 +198,9 @@ def encode_texts(
     --------
     >>> import pyarrow
     >>> from wordpiece_bert.integrations.arrow import encode_texts
-    >>> ids, lengths, truncated = encode_texts(pyarrow.array(["to bake bread", None]), "models/words", max_length=4)
+    >>> ids, lengths, truncated = encode_texts(
+    ...     pyarrow.array(["to bake bread", None]), "models/words", max_length=4
+    ... )
     >>> lengths.to_pylist(), truncated.to_pylist()
     ([4, None], [True, None])
     """
@@ -245,7 +247,9 @@ def embed_texts(
     --------
     >>> import pyarrow
     >>> from wordpiece_bert.integrations.arrow import embed_texts
-    >>> vectors, truncated = embed_texts(pyarrow.array(["bread dough", None]), "models/static")
+    >>> vectors, truncated = embed_texts(
+    ...     pyarrow.array(["bread dough", None]), "models/static"
+    ... )
     >>> vectors.type, truncated.to_pylist()
     (FixedSizeListType(fixed_size_list<item: float>[67]), [False, None])
     """
@@ -282,7 +286,9 @@ def ids_to_arrow(rows: RaggedBatch) -> pyarrow.Array:
     --------
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.integrations.arrow import ids_to_arrow
-    >>> ids_to_arrow(Tokenizer.from_pretrained("models/words").encode_batch(["to bake bread"])).type
+    >>> ids_to_arrow(
+    ...     Tokenizer.from_pretrained("models/words").encode_batch(["to bake bread"])
+    ... ).type
     ListType(list<item: int32>)
     """
     return _lists(rows.ids.view(np.int32), rows.lengths, None)
@@ -312,7 +318,9 @@ def vectors_to_arrow(vectors: npt.NDArray[Any], null: npt.NDArray[np.bool_] | No
     --------
     >>> import numpy as np
     >>> from wordpiece_bert.integrations.arrow import vectors_to_arrow
-    >>> vectors_to_arrow(np.ones((2, 3), np.float32), null=np.array([False, True])).to_pylist()
+    >>> vectors_to_arrow(
+    ...     np.ones((2, 3), np.float32), null=np.array([False, True])
+    ... ).to_pylist()
     [[1.0, 1.0, 1.0], None]
     """
     pa = import_package("pyarrow", "arrow")

@@ -51,7 +51,9 @@ class WordPieceNamespace:
     >>> import polars as pl
     >>> import wordpiece_bert.integrations.polars
     >>> frame = pl.DataFrame({"text": ["to bake bread", "a bicycle"]})
-    >>> frame.select(pl.col("text").wordpiece.encode("models/words").list.len())["text"].to_list()
+    >>> frame.select(pl.col("text").wordpiece.encode("models/words").list.len())[
+    ...     "text"
+    ... ].to_list()
     [5, 4]
     >>> frame["text"].wordpiece.embed("models/static").dtype
     Array(Float32, shape=(67,))

@@ -83,7 +83,9 @@ def encode(
     Examples
     --------
     >>> from wordpiece_bert.integrations.spark import encode
-    >>> rows = encode(spark.read.parquet("texts"), "text", "minilm", max_length=128)  # doctest: +SKIP
+    >>> rows = encode(
+    ...     spark.read.parquet("texts"), "text", "minilm", max_length=128
+    ... )  # doctest: +SKIP
     >>> rows.write.parquet("ids")  # doctest: +SKIP
     """
     names = arrow.encoded_columns(ids_column)
@@ -202,7 +204,9 @@ def pretraining_examples(
 
     Examples
     --------
-    >>> rows = pretraining_examples(frame, "text", tokenizer, id_column="id", partitions=64)  # doctest: +SKIP
+    >>> rows = pretraining_examples(
+    ...     frame, "text", tokenizer, id_column="id", partitions=64
+    ... )  # doctest: +SKIP
     >>> rows.write.parquet("examples")  # doctest: +SKIP
     """
     examples = example_batches(tokenizer, **options)

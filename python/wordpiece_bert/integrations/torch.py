@@ -30,8 +30,12 @@ class PaddingCollator:
     --------
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.integrations.torch import PaddingCollator
-    >>> collate = PaddingCollator(Tokenizer.from_pretrained("models/reviews"), return_tensors="np")
-    >>> batch = collate([{"input_ids": [2, 7, 8, 3], "label": 1}, {"input_ids": [2, 9, 3], "label": 0}])
+    >>> collate = PaddingCollator(
+    ...     Tokenizer.from_pretrained("models/reviews"), return_tensors="np"
+    ... )
+    >>> batch = collate(
+    ...     [{"input_ids": [2, 7, 8, 3], "label": 1}, {"input_ids": [2, 9, 3], "label": 0}]
+    ... )
     >>> batch["input_ids"].shape, batch["labels"]
     ((2, 4), array([1, 0]))
     """
@@ -105,8 +109,12 @@ class TextCollator:
     --------
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.integrations.torch import TextCollator
-    >>> collate = TextCollator(Tokenizer.from_pretrained("models/reviews"), return_tensors="np", max_length=32)
-    >>> batch = collate([{"text": "a great film", "label": 1}, {"text": "dull", "label": 0}])
+    >>> collate = TextCollator(
+    ...     Tokenizer.from_pretrained("models/reviews"), return_tensors="np", max_length=32
+    ... )
+    >>> batch = collate(
+    ...     [{"text": "a great film", "label": 1}, {"text": "dull", "label": 0}]
+    ... )
     >>> batch["input_ids"].shape, batch["labels"]
     ((2, 5), array([1, 0]))
     """

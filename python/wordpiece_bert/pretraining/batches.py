@@ -159,7 +159,9 @@ def store_batches(
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.pretraining import store_batches
     >>> tokenize = store_batches(Tokenizer.from_pretrained("models/words"))
-    >>> documents = pyarrow.record_batch({"id": [1], "text": ["she baked bread\nit was great"]})
+    >>> documents = pyarrow.record_batch(
+    ...     {"id": [1], "text": ["she baked bread\nit was great"]}
+    ... )
     >>> [batch.schema.names for batch in tokenize([documents])]
     [['id', 'sentences']]
     """
@@ -211,8 +213,12 @@ def example_batches(
     Examples
     --------
     >>> examples = example_batches(tokenizer, masking=Masking(tokenizer))  # doctest: +SKIP
-    >>> parts = frame.select("id", "text").repartition(64, "id").sortWithinPartitions("id")  # doctest: +SKIP
-    >>> parts.mapInArrow(examples, examples.schema).write.parquet("examples")  # doctest: +SKIP
+    >>> parts = (
+    ...     frame.select("id", "text").repartition(64, "id").sortWithinPartitions("id")
+    ... )  # doctest: +SKIP
+    >>> parts.mapInArrow(examples, examples.schema).write.parquet(
+    ...     "examples"
+    ... )  # doctest: +SKIP
     """
     mapper = store_batches(tokenizer, sentences=sentences, errors=errors)
     options = RowOptions(**rows).checked(tokenizer)

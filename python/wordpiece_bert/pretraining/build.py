@@ -97,7 +97,9 @@ def build_token_store(
 
     Examples
     --------
-    >>> store = build_token_store(tokenizer, ["wiki_0.txt", "wiki_1.txt.gz"], "wiki.tokens")  # doctest: +SKIP
+    >>> store = build_token_store(
+    ...     tokenizer, ["wiki_0.txt", "wiki_1.txt.gz"], "wiki.tokens"
+    ... )  # doctest: +SKIP
     >>> store.documents, store.tokens  # doctest: +SKIP
     (2093122, 1072344576)
     """

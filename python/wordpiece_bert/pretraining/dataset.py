@@ -143,16 +143,30 @@ class PretrainingDataset:
     Examples
     --------
     >>> from wordpiece_bert import Tokenizer
-    >>> from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
+    >>> from wordpiece_bert.pretraining import (
+    ...     Masking,
+    ...     PretrainingDataset,
+    ...     build_examples,
+    ...     build_token_store,
+    ... )
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
-    >>> _ = build_examples("corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False)
+    >>> _ = build_token_store(
+    ...     tokenizer,
+    ...     "examples/texts/documents.txt",
+    ...     "corpus.tokens",
+    ...     show_progress_bar=False,
+    ... )
+    >>> _ = build_examples(
+    ...     "corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False
+    ... )
     >>> dataset = PretrainingDataset("pairs", masking=Masking(tokenizer))
     >>> dataset.verify()
     >>> dataset.set_epoch(1)
     >>> batch = dataset.batch(dataset.order()[:4])
-    >>> sorted(batch), batch["input_ids"].shape
-    (['attention_mask', 'input_ids', 'labels', 'next_sentence_label', 'token_type_ids'], (4, 32))
+    >>> sorted(batch)
+    ['attention_mask', 'input_ids', 'labels', 'next_sentence_label', 'token_type_ids']
+    >>> batch["input_ids"].shape
+    (4, 32)
     >>> dataset.collate([dataset[0], dataset[1]])["labels"].shape
     (2, 32)
     """

@@ -84,7 +84,12 @@ def build_examples(
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.pretraining import build_examples, build_token_store
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
+    >>> _ = build_token_store(
+    ...     tokenizer,
+    ...     "examples/texts/documents.txt",
+    ...     "corpus.tokens",
+    ...     show_progress_bar=False,
+    ... )
     >>> options = {"max_length": 32, "dupe_factor": 2, "show_progress_bar": False}
     >>> report = build_examples("corpus.tokens", "pairs", tokenizer, **options)
     >>> report.objective, report.rows

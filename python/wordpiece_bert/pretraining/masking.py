@@ -103,7 +103,9 @@ class Masking:
     --------
     >>> import wordpiece_bert as wb
     >>> from wordpiece_bert.pretraining import Masking
-    >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"])
+    >>> tokenizer = wb.Tokenizer.from_vocab(
+    ...     ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
+    ... )
     >>> ids = tokenizer.encode_ids("the cat sat")
     >>> ids
     array([1, 4, 5, 6, 2], dtype=uint32)
@@ -221,7 +223,9 @@ class Masking:
         >>> from wordpiece_bert import Tokenizer
         >>> from wordpiece_bert.pretraining import Masking
         >>> tokenizer = Tokenizer.from_pretrained("models/words")
-        >>> ids = tokenizer(["to bake the bread", "a wheel of a bicycle"], padding=True).input_ids
+        >>> ids = tokenizer(
+        ...     ["to bake the bread", "a wheel of a bicycle"], padding=True
+        ... ).input_ids
         >>> masking = Masking(tokenizer)
         >>> both = masking.rows(ids, seed=1, epoch=0, rows=[7, 8])
         >>> alone = masking.rows(ids[1:], seed=1, epoch=0, rows=[8])

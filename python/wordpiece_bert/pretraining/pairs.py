@@ -51,9 +51,15 @@ class PairExample(NamedTuple):
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.pretraining import next_sentence_pairs
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> documents = [["baking bread", "the oven was great"], ["he repaired the wheel", "a bicycle"]]
+    >>> documents = [
+    ...     ["baking bread", "the oven was great"],
+    ...     ["he repaired the wheel", "a bicycle"],
+    ... ]
     >>> pair = next(iter(next_sentence_pairs(documents, tokenizer, seed=0)))
-    >>> tokenizer.decode(pair.input_ids, skip_special_tokens=False), pair.next_sentence_label
+    >>> (
+    ...     tokenizer.decode(pair.input_ids, skip_special_tokens=False),
+    ...     pair.next_sentence_label,
+    ... )
     ('[CLS] baking bread [SEP] he repaired the wheel a bicycle [SEP]', 1)
     """
 
@@ -111,7 +117,10 @@ def next_sentence_pairs(
     >>> tokenizer = wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d"])
     >>> documents = [["a a", "b"], ["c", "d d"]]
     >>> for pair in next_sentence_pairs(documents, tokenizer, seed=3):
-    ...     print(" ".join(tokenizer.convert_ids_to_tokens(pair.input_ids)), pair.next_sentence_label)
+    ...     print(
+    ...         " ".join(tokenizer.convert_ids_to_tokens(pair.input_ids)),
+    ...         pair.next_sentence_label,
+    ...     )
     [CLS] a a [SEP] b [SEP] 0
     [CLS] c [SEP] b [SEP] 1
     [CLS] d d [SEP] a a b [SEP] 1
@@ -177,7 +186,10 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.pretraining import Masking, collate, next_sentence_pairs
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> documents = [["baking bread", "the oven was great"], ["he repaired the wheel", "a bicycle"]]
+    >>> documents = [
+    ...     ["baking bread", "the oven was great"],
+    ...     ["he repaired the wheel", "a bicycle"],
+    ... ]
     >>> pairs = list(next_sentence_pairs(documents, tokenizer, seed=0))
     >>> batch = collate(pairs, Masking(tokenizer), seed=0)
     >>> batch["input_ids"].shape, batch["labels"].shape, batch["next_sentence_label"]

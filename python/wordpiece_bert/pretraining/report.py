@@ -63,10 +63,21 @@ class ExamplesReport:
     Examples
     --------
     >>> from wordpiece_bert import Tokenizer
-    >>> from wordpiece_bert.pretraining import ExamplesReport, build_examples, build_token_store
+    >>> from wordpiece_bert.pretraining import (
+    ...     ExamplesReport,
+    ...     build_examples,
+    ...     build_token_store,
+    ... )
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
-    >>> report = build_examples("corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False)
+    >>> _ = build_token_store(
+    ...     tokenizer,
+    ...     "examples/texts/documents.txt",
+    ...     "corpus.tokens",
+    ...     show_progress_bar=False,
+    ... )
+    >>> report = build_examples(
+    ...     "corpus.tokens", "pairs", tokenizer, max_length=32, show_progress_bar=False
+    ... )
     >>> report.rows, report.documents
     (7, 3)
     >>> print(report.text().splitlines()[0])
@@ -265,7 +276,9 @@ class ExamplesReport:
         >>> from wordpiece_bert import Tokenizer
         >>> from wordpiece_bert.pretraining import build_examples, build_token_store
         >>> tokenizer = Tokenizer.from_pretrained("models/words")
-        >>> store = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens")  # doctest: +SKIP
+        >>> store = build_token_store(
+        ...     tokenizer, "examples/texts/documents.txt", "corpus.tokens"
+        ... )  # doctest: +SKIP
         >>> build_examples(store, "pairs", tokenizer).plot("pairs.svg")  # doctest: +SKIP
         """
         figure, _ = new_figure("plot", figsize=(13, 4), layout="constrained")

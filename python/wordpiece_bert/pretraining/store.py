@@ -170,7 +170,12 @@ class TokenStore:
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.pretraining import TokenStore, build_token_store
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "corpus.tokens", show_progress_bar=False)
+    >>> _ = build_token_store(
+    ...     tokenizer,
+    ...     "examples/texts/documents.txt",
+    ...     "corpus.tokens",
+    ...     show_progress_bar=False,
+    ... )
     >>> store = TokenStore("corpus.tokens")
     >>> store.verify()
     >>> store.documents, store.tokens
@@ -361,8 +366,12 @@ def merge_token_stores(
     >>> from wordpiece_bert.pretraining import build_token_store, merge_token_stores
     >>> tokenizer = Tokenizer.from_pretrained("models/words")
     >>> options = {"show_progress_bar": False}
-    >>> _ = build_token_store(tokenizer, "examples/texts/documents.txt", "documents.tokens", **options)
-    >>> _ = build_token_store(tokenizer, "examples/texts/people.txt", "people.tokens", **options)
+    >>> _ = build_token_store(
+    ...     tokenizer, "examples/texts/documents.txt", "documents.tokens", **options
+    ... )
+    >>> _ = build_token_store(
+    ...     tokenizer, "examples/texts/people.txt", "people.tokens", **options
+    ... )
     >>> merge_token_stores(["documents.tokens", "people.tokens"], "all.tokens").documents
     6
     """

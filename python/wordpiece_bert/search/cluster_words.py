@@ -72,7 +72,13 @@ def cluster_words(
     >>> import wordpiece_bert as wb
     >>> from wordpiece_bert.sentence import cluster_words
     >>> tokenizer = wb.Tokenizer.from_pretrained("models/words")
-    >>> texts = ["bread in the oven", "the bicycle", "a bicycle wheel", "bread dough", "the city"]
+    >>> texts = [
+    ...     "bread in the oven",
+    ...     "the bicycle",
+    ...     "a bicycle wheel",
+    ...     "bread dough",
+    ...     "the city",
+    ... ]
     >>> cluster_words(texts, [[0, 3], [1, 2]], tokenizer, top_k=1)
     [['bread'], ['bicycle']]
     """

@@ -142,8 +142,11 @@ def mine_hard_negatives(
     ...     "query": ["to bake bread", "to repair a bicycle"],
     ...     "text": ["bread in the oven", "the wheel of a bicycle"],
     ... }
-    >>> mine_hard_negatives(pairs, "models/sentences", num_negatives=1, verbose=False)[0]
-    {'query': 'to bake bread', 'text': 'bread in the oven', 'negative': 'the wheel of a bicycle'}
+    >>> mined = mine_hard_negatives(
+    ...     pairs, "models/sentences", num_negatives=1, verbose=False
+    ... )
+    >>> mined[0]["text"], mined[0]["negative"]
+    ('bread in the oven', 'the wheel of a bicycle')
     """
     layout = checked_choice("output_format", output_format, tuple(LAYOUTS))
     layout = "n-tuple" if checked_flag("include_positives", include_positives) else layout

@@ -213,7 +213,10 @@ def paraphrase_mining(
     --------
     >>> from wordpiece_bert.sentence import paraphrase_mining
     >>> sentences = ["to bake bread", "a bicycle wheel", "she baked the bread"]
-    >>> [(i, j) for _, i, j in paraphrase_mining("models/sentences", sentences, max_pairs=1)]
+    >>> [
+    ...     (i, j)
+    ...     for _, i, j in paraphrase_mining("models/sentences", sentences, max_pairs=1)
+    ... ]
     [(0, 2)]
     """
     from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder  # a search alone needs no models

@@ -109,7 +109,9 @@ def retrieve_and_rerank(
     --------
     >>> from wordpiece_bert.sentence import retrieve_and_rerank
     >>> documents = ["to repair a bicycle", "bread dough in the oven", "a city in Poland"]
-    >>> found = retrieve_and_rerank("bake bread", documents, "models/static", "models/ranker", retrieve_top_k=2)
+    >>> found = retrieve_and_rerank(
+    ...     "bake bread", documents, "models/static", "models/ranker", retrieve_top_k=2
+    ... )
     >>> [hit["corpus_id"] for hit in found]
     [1, 0, 2]
     """

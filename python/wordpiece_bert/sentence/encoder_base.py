@@ -317,7 +317,11 @@ class VectorEncoder(Encoder):
     --------
     >>> from wordpiece_bert import SentenceEncoder
     >>> encoder = SentenceEncoder("models/sentences")
-    >>> encoder.dimension, encoder.get_embedding_dimension(), encoder.get_sentence_embedding_dimension()
+    >>> (
+    ...     encoder.dimension,
+    ...     encoder.get_embedding_dimension(),
+    ...     encoder.get_sentence_embedding_dimension(),
+    ... )
     (67, 67, 67)
     """
 

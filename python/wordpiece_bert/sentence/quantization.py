@@ -60,7 +60,9 @@ def quantize_embeddings(
     >>> quantize_embeddings(x, "int8")
     array([[-128,  126, -128],
            [ 126, -128,  126]], dtype=int8)
-    >>> quantize_embeddings(x, "ubinary")  # the sign of each number as a bit, from the highest on
+    >>> quantize_embeddings(
+    ...     x, "ubinary"
+    ... )  # the sign of each number as a bit, from the highest on
     array([[ 64],
            [160]], dtype=uint8)
     """

@@ -11,6 +11,7 @@ import re
 import traceback
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.serve.errors import RequestError
@@ -50,6 +51,8 @@ _SENT_AT_ONCE = 1 << 16
 _INLINE_BYTES = 1 << 14
 # Ids of requests that are passed on; others are replaced, since the log has them.
 _REQUEST_ID = re.compile(rb"[\w.:/+=-]{1,128}")
+# A name or an address, and a port.
+_ADDRESS = re.compile(rb"[\w.-]+(:\d+)?|\[[\d:a-fA-F]+\](:\d+)?")
 # https://www.w3.org/TR/trace-context/#traceparent-header
 _TRACE = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.{0,128})?")
 _ENDING = RequestError(
@@ -167,7 +170,7 @@ class Endpoint:
             raise RequestError(405, f"this path is for {exchange.allowed}", code="method_not_allowed")
         if method != "POST":
             assert route.page is not None, "the path has no other methods"
-            content = route.page.content(self._service, exchange.parameter).encode()
+            content = route.page.content(self._service, exchange).encode()
             exchange.held.change(len(content))
             return [content], route.page.media_type
         came_late = self._service.draining
@@ -276,6 +279,7 @@ class _Exchange:
         self.dialect = dialect
         #: The methods of the path, for a refusal.
         self.allowed = ""
+        self._scope = scope
         self._service = service
         #: The bytes of its body and of its answer.
         self.held = Held(service.memory)
@@ -287,6 +291,13 @@ class _Exchange:
         self._trace = trace if trace and _TRACE.fullmatch(trace) else b""
         #: The id of the trace that the request is part of.
         self.trace_id = self._trace[3:35]
+
+    @property
+    def address(self) -> str:
+        """The address by which the client calls the server; of a header ``Host`` that is none, the usual one."""
+        found = self.header(b"host")
+        host = found.decode() if _ADDRESS.fullmatch(found) else "127.0.0.1:8000"
+        return f"{self._scope.get('scheme', 'http')}://{host}{quote(self._scope.get('root_path', ''))}"
 
     @property
     def shown_method(self) -> str:

@@ -1,8 +1,7 @@
-"""The description of the server: an OpenAPI document, and the same as one offline page."""
+"""The description of the server for programs: an OpenAPI document."""
 
 from __future__ import annotations
 
-import html
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Operation, Page, Route
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["page", "schema", "schema_text"]
+__all__ = ["REFUSALS", "schema", "schema_text"]
 
-_REFUSALS = {
+#: What a request may be refused with, by the status of HTTP.
+REFUSALS = {
     "400": "The request is wrong",
     "401": "A key is needed",
     "403": "The header Host has a name that the server does not answer to",
@@ -63,12 +63,23 @@ def _post(operations: Sequence[Operation], settings: ServerSettings) -> dict[str
     summaries = list(dict.fromkeys(operation.summary for operation in operations))
     bodies = _one_of([object_schema(operation.fields, settings) for operation in operations])
     answers = _one_of([operation.result for operation in operations])
-    content = {"required": True, "content": {"application/json": {"schema": bodies}}}
-    responses: dict[str, Any] = {
-        "200": {"description": "The answer", "content": {"application/json": {"schema": answers}}}
-    }
-    responses |= {status: {"description": text} for status, text in _REFUSALS.items()}
+    asked, answered = (
+        {"application/json": {"schema": one, "examples": _examples(operations, part)}}
+        for one, part in ((bodies, "body"), (answers, "answer"))
+    )
+    content = {"required": True, "content": asked}
+    responses: dict[str, Any] = {"200": {"description": "The answer", "content": answered}}
+    responses |= {status: {"description": text} for status, text in REFUSALS.items()}
     return {"summary": "; ".join(summaries), "requestBody": content, "responses": responses}
+
+
+def _examples(operations: Sequence[Operation], part: str) -> dict[str, Any]:
+    """Return the bodies or the answers that the operations show, by what they do."""
+    found = {}
+    for one in operations:
+        name = f"{one.summary} ({', '.join(sorted(one.required))})"
+        found[name] = {"value": getattr(one.example, part)}
+    return found
 
 
 def _one_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
@@ -79,39 +90,3 @@ def _one_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
 def _get(of_page: Page) -> dict[str, Any]:
     media_type = of_page.media_type.partition(";")[0]
     return {"summary": of_page.summary, "responses": {"200": {"description": "", "content": {media_type: {}}}}}
-
-
-def page(routes: Sequence[Route], settings: ServerSettings) -> str:
-    """Return the description as one HTML page that loads nothing else."""
-    document = schema(routes, settings)
-    parts = []
-    for path, methods in document["paths"].items():
-        for method in ("get", "post"):
-            if method not in methods:
-                continue
-            operation = methods[method]
-            parts.append(f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>")
-            parts.append(f"<p>{html.escape(operation['summary'])}.</p>")
-            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-            parts += [_table(one) for one in body.get("oneOf", [body] if body else [])]
-    style = (
-        "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-        "table{margin-bottom:1rem}td{border-bottom:1px solid #8884;padding:.2rem .6rem;vertical-align:top}"
-        ":root{color-scheme:light dark}"
-    )
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>wordpiece-bert</title><style>{style}</style>'
-        f"<h1>wordpiece-bert {html.escape(document['info']['version'])}</h1>"
-        '<p>The same as an OpenAPI document: <a href="openapi.json">openapi.json</a>. * means required.</p>'
-        f"{''.join(parts)}</html>"
-    )
-
-
-def _table(body: dict[str, Any]) -> str:
-    required = body.get("required", [])
-    rows = "".join(
-        f"<tr><td><code>{html.escape(name)}</code>{' *' * (name in required)}</td>"
-        f"<td><code>{html.escape(json.dumps(field))}</code></td></tr>"
-        for name, field in body["properties"].items()
-    )
-    return f"<table>{rows}</table>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import Form
@@ -14,12 +14,24 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.errors import Dialect
     from wordpiece_bert.serve.fields import Field
+    from wordpiece_bert.serve.kinds.served_model import Served
     from wordpiece_bert.serve.memory import Memory
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.models import Models
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["Operation", "Page", "Route", "Service", "chosen"]
+__all__ = [
+    "Asked",
+    "Example",
+    "Operation",
+    "Page",
+    "Route",
+    "Service",
+    "chosen",
+    "first_model",
+    "first_of",
+    "first_ranker",
+]
 
 
 @dataclass
@@ -38,6 +50,37 @@ class Service:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A request that the description shows, and an answer to it.
+
+    Parameters
+    ----------
+    body : dict
+        The fields of the body without the model, which the description names.
+    answer : object
+        The JSON value of an answer; of vectors the first three numbers.
+    """
+
+    body: dict[str, Any]
+    answer: Any
+
+
+def first_of(kind: type[Served]) -> Callable[[Models], Served]:
+    """Return what finds the first model of a kind."""
+    return lambda models: models.of_kind(kind, None)
+
+
+def first_model(models: Models) -> Served:
+    """Return the first model."""
+    return models.find(None)
+
+
+def first_ranker(models: Models) -> Served:
+    """Return the first model that ranks."""
+    return models.ranker(None)
+
+
+@dataclass(frozen=True)
 class Operation:
     """What a body asks for.
 
@@ -53,6 +96,10 @@ class Operation:
         Takes the service and the fields, and returns what `json_answers.encoded` takes.
     result : dict
         The JSON schema of the answer.
+    finds : callable
+        Takes the models of a server, and returns one that can answer; it refuses where there is none.
+    example : Example
+        A request and its answer, for the description.
     """
 
     dialect: Dialect
@@ -60,6 +107,8 @@ class Operation:
     fields: tuple[Field, ...]
     answer: Callable[[Service, dict[str, Any]], Awaitable[Any]]
     result: dict[str, Any]
+    finds: Callable[[Models], Served]
+    example: Example
 
     @property
     def required(self) -> set[str]:
@@ -75,6 +124,18 @@ class Operation:
         return Form(self.fields)
 
 
+class Asked(Protocol):
+    """What a page may depend on of the request for it."""
+
+    @property
+    def parameter(self) -> str:
+        """What the path has in place of its parameter."""
+
+    @property
+    def address(self) -> str:
+        """The address by which the client calls the server, without a path."""
+
+
 @dataclass(frozen=True)
 class Page:
     """What a path shows without a body.
@@ -84,7 +145,7 @@ class Page:
     summary : str
         What it is, in the description.
     content : callable
-        Takes the service and what the path has in place of its parameter, and returns text or bytes.
+        Takes the service and the request, and returns text.
     media_type : str
         The type of it.
     needs_key : bool, default True
@@ -92,7 +153,7 @@ class Page:
     """
 
     summary: str
-    content: Callable[[Service, str], str]
+    content: Callable[[Service, Asked], str]
     media_type: str = "application/json"
     needs_key: bool = True
 

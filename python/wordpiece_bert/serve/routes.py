@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wordpiece_bert.serve.description_page import page
 from wordpiece_bert.serve.dialects import cohere, hugging_face, infinity, openai, tei, vllm
 from wordpiece_bert.serve.errors import COHERE, OPENAI, TEI
 from wordpiece_bert.serve.metrics import CONTENT_TYPE
-from wordpiece_bert.serve.openapi import page, schema_text
+from wordpiece_bert.serve.openapi import schema_text
 from wordpiece_bert.serve.operations import Page, Route
 
 if TYPE_CHECKING:
     from wordpiece_bert.serve.errors import Dialect
-    from wordpiece_bert.serve.operations import Service
+    from wordpiece_bert.serve.operations import Asked, Service
 
 __all__ = ["DESCRIBED", "METRICS", "ROUTES", "dialect_of"]
 
 
-def _metrics(service: Service, _: str) -> str:
+def _metrics(service: Service, _: Asked) -> str:
     return service.metrics.text()
 
 
-def _schema(service: Service, _: str) -> str:
+def _schema(service: Service, _: Asked) -> str:
     return schema_text(DESCRIBED, service.settings)
 
 
-def _page(service: Service, _: str) -> str:
-    return page(DESCRIBED, service.settings)
+def _page(service: Service, asked: Asked) -> str:
+    return page(DESCRIBED, service, asked.address)
 
 
 #: The path whose key an option switches off.

@@ -69,7 +69,9 @@ def run(
     --------
     >>> from wordpiece_bert import SentenceEncoder
     >>> from wordpiece_bert.serve import ServerSettings, run
-    >>> run({"minilm": SentenceEncoder("minilm")}, ServerSettings(), port=8000)  # doctest: +SKIP
+    >>> run(
+    ...     {"minilm": SentenceEncoder("minilm")}, ServerSettings(), port=8000
+    ... )  # doctest: +SKIP
     """
     try:
         import uvicorn

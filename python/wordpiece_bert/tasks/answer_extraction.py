@@ -139,7 +139,11 @@ def question_answering(
     Examples
     --------
     >>> from wordpiece_bert.tasks import question_answering
-    >>> question_answering("models/answers", "Where was Alan Turing born?", "Alan Turing was born in London.")["answer"]
+    >>> question_answering(
+    ...     "models/answers",
+    ...     "Where was Alan Turing born?",
+    ...     "Alan Turing was born in London.",
+    ... )["answer"]
     'London'
     """
     model, tokenizer = with_head(source, QuestionAnswering, "question_answering")

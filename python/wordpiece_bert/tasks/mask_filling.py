@@ -102,7 +102,9 @@ def fill_mask(
     Examples
     --------
     >>> from wordpiece_bert.tasks import fill_mask
-    >>> fill_mask("models/words", "The capital of France is [MASK].", top_k=1)[0]["token_str"]
+    >>> fill_mask("models/words", "The capital of France is [MASK].", top_k=1)[0][
+    ...     "token_str"
+    ... ]
     'paris'
     """
     model: MaskedLM | BertForPreTraining

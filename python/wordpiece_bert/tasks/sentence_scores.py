@@ -98,7 +98,9 @@ def score_sentences(
     Examples
     --------
     >>> from wordpiece_bert.tasks import score_sentences
-    >>> right, wrong = score_sentences("models/words", ["The capital of France is Paris.", "The capital of France is."])
+    >>> right, wrong = score_sentences(
+    ...     "models/words", ["The capital of France is Paris.", "The capital of France is."]
+    ... )
     >>> right["tokens"]
     ['the', 'capital', 'of', 'france', 'is', 'paris', '.']
     >>> right["perplexity"] < wrong["perplexity"]

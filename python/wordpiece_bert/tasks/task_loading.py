@@ -100,7 +100,10 @@ def load(
     --------
     >>> from wordpiece_bert.tasks import classify, load
     >>> reviews = load("models/reviews")
-    >>> [found[0]["label"] for found in classify(reviews, ["A wonderful film!", "The story was dull."])]
+    >>> [
+    ...     found[0]["label"]
+    ...     for found in classify(reviews, ["A wonderful film!", "The story was dull."])
+    ... ]
     ['positive', 'negative']
     """
     loading = Loading(

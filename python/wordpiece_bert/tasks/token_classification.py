@@ -149,7 +149,10 @@ def ner(
     Examples
     --------
     >>> from wordpiece_bert.tasks import ner
-    >>> [(one["entity_group"], one["word"]) for one in ner("models/entities", "Ada Lovelace lived in London")]
+    >>> [
+    ...     (one["entity_group"], one["word"])
+    ...     for one in ner("models/entities", "Ada Lovelace lived in London")
+    ... ]
     [('PER', 'ada lovelace'), ('LOC', 'london')]
     """
     model, tokenizer = with_head(source, TokenClassification, "ner")

@@ -39,7 +39,9 @@ class AddedToken:
     --------
     >>> from wordpiece_bert import AddedToken, Tokenizer
     >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "see"])
-    >>> tokenizer.with_added_tokens([AddedToken("[URL]", special=True)]).tokenize("see [URL]")
+    >>> tokenizer.with_added_tokens([AddedToken("[URL]", special=True)]).tokenize(
+    ...     "see [URL]"
+    ... )
     ['see', '[URL]']
     """
 

@@ -70,7 +70,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
     Examples
     --------
     >>> from wordpiece_bert import Tokenizer
-    >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+    >>> tokenizer = Tokenizer.from_vocab(
+    ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+    ... )
     >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
     >>> list(inputs)
     ['input_ids', 'token_type_ids', 'attention_mask']
@@ -171,7 +173,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.copy()["input_ids"] is inputs["input_ids"]
         True
@@ -206,7 +210,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.to("cpu") is inputs
         True
@@ -244,7 +250,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer("york", return_tensors=None)
         >>> inputs["input_ids"]
         [2, 5, 3]
@@ -322,7 +330,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.tokens(1)
         ['[CLS]', 'york', '[SEP]', '[PAD]', '[PAD]']
@@ -345,7 +355,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.word_ids(0)
         [None, 0, 1, 1, None]
@@ -368,7 +380,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer("New", "york")
         >>> inputs.sequence_ids()
         [None, 0, None, 1, None]
@@ -393,7 +407,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer("New", "york")
         >>> inputs.token_to_sequence(3)
         1
@@ -419,7 +435,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.token_to_word(0, 3)
         1
@@ -445,7 +463,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.token_to_chars(0, 3)
         CharSpan(start=8, end=10)
@@ -476,7 +496,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.char_to_token(0, 4)
         2
@@ -506,7 +528,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.char_to_word(0, 4)
         1
@@ -536,7 +560,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.word_to_tokens(0, 1)
         TokenSpan(start=2, end=4)
@@ -567,7 +593,9 @@ class BatchEncoding(MutableMapping[str, Any], Generic[Value]):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> inputs = tokenizer(["New Yorker", "york"], padding=True)
         >>> inputs.word_to_chars(0, 1)
         CharSpan(start=4, end=10)

@@ -69,7 +69,9 @@ class DecodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.decode([2, 4, 5, 6, 3])
         'new yorker'
         >>> tokenizer.decode([2, 4, 5, 6, 3], skip_special_tokens=False)
@@ -125,7 +127,9 @@ class DecodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.decode_batch([[2, 4, 3], [2, 5, 6, 3]])
         ['new', 'yorker']
         """
@@ -172,7 +176,9 @@ class DecodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.batch_decode([[2, 4, 3], [2, 5, 6, 3]])
         ['[CLS] new [SEP]', '[CLS] yorker [SEP]']
         """
@@ -201,7 +207,9 @@ class DecodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.convert_tokens_to_string(["new", "york", "##er"])
         'new yorker'
         """

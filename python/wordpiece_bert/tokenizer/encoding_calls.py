@@ -149,7 +149,9 @@ class EncodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.encode_ids("New Yorker")
         array([2, 4, 5, 6, 3], dtype=uint32)
         """
@@ -212,7 +214,9 @@ class EncodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> batch = tokenizer.encode_batch(["New Yorker", ("new", "york")], return_offsets=True)
         >>> batch
         RaggedBatch(2 rows, 10 tokens, 0 texts truncated, offsets)
@@ -286,8 +290,13 @@ class EncodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
-        >>> [encoding.tokens for encoding in tokenizer.encodings(["New Yorker", ("new", "york")])]
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
+        >>> [
+        ...     encoding.tokens
+        ...     for encoding in tokenizer.encodings(["New Yorker", ("new", "york")])
+        ... ]
         [['[CLS]', 'new', 'york', '##er', '[SEP]'], ['[CLS]', 'new', '[SEP]', 'york', '[SEP]']]
         """
         given = CallOptions(is_split_into_words, add_special_tokens, **options)
@@ -324,7 +333,9 @@ class EncodingCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.tokenize("New Yorker")
         ['new', 'york', '##er']
         """

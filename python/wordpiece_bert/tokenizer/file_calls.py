@@ -175,7 +175,9 @@ class FileCalls(VocabularyCalls):
         >>> Path("cities.txt").write_text("New York\nYork\n")
         14
         >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new", "york"])
-        >>> summary = tokenizer.encode_files("cities.txt", "cities.npy", show_progress_bar=False)
+        >>> summary = tokenizer.encode_files(
+        ...     "cities.txt", "cities.npy", show_progress_bar=False
+        ... )
         >>> summary.texts, summary.tokens
         (2, 7)
         >>> np.load("cities.npy"), np.load("cities.row_offsets.npy")

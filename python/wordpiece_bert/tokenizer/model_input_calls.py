@@ -320,7 +320,9 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> function = tokenizer.map_function("text", truncation=True, max_length=4)
         >>> function({"text": ["New Yorker", "york"]})["input_ids"]
         [array([2, 4, 5, 3]), array([2, 5, 3])]
@@ -404,9 +406,12 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
-        >>> tokenizer.pad({"input_ids": [[2, 4, 5, 3], [2, 5, 3]]})
-        BatchEncoding({'input_ids': [[2, 4, 5, 3], [2, 5, 3, 0]], 'attention_mask': [[1, 1, 1, 1], [1, 1, 1, 0]]})
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
+        >>> inputs = tokenizer.pad({"input_ids": [[2, 4, 5, 3], [2, 5, 3]]})
+        >>> inputs["input_ids"], inputs["attention_mask"]
+        ([[2, 4, 5, 3], [2, 5, 3, 0]], [[1, 1, 1, 1], [1, 1, 1, 0]])
         """
         given = CallOptions(
             padding=padding,
@@ -461,7 +466,9 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.get_special_tokens_mask([4, 5], [5])
         [1, 0, 0, 1, 0, 1]
         """

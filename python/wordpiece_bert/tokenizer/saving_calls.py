@@ -82,7 +82,9 @@ class SavingCalls(VocabularyCalls):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.save("tokenizer.json")
         >>> Tokenizer.from_file("tokenizer.json") == tokenizer
         True
@@ -116,7 +118,9 @@ class SavingCalls(VocabularyCalls):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.save_pretrained("folder")
         >>> Tokenizer.from_pretrained("folder") == tokenizer
         True

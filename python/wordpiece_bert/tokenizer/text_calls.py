@@ -105,7 +105,9 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> for word in Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new"]).pre_tokenize("New York's"):
+        >>> for word in Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new"]).pre_tokenize(
+        ...     "New York's"
+        ... ):
         ...     print(*word)
         new 0 3
         york 4 8
@@ -260,7 +262,10 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         --------
         >>> from wordpiece_bert import Tokenizer
         >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
-        >>> [part.text for part in tokenizer.split_text("A New Yorker in New York", 3, overlap=1)]
+        >>> [
+        ...     part.text
+        ...     for part in tokenizer.split_text("A New Yorker in New York", 3, overlap=1)
+        ... ]
         ['A New York', 'Yorker in', 'in New York']
         """
         whole_number("max_tokens", max_tokens, 1)

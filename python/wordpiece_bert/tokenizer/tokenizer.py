@@ -74,7 +74,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
     Examples
     --------
     >>> from wordpiece_bert import Tokenizer
-    >>> tokenizer = Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"])
+    >>> tokenizer = Tokenizer.from_vocab(
+    ...     ["[UNK]", "[CLS]", "[SEP]", "un", "##afford", "##able"]
+    ... )
     >>> tokenizer.encode_ids("Unaffordable")
     array([1, 3, 4, 5, 2], dtype=uint32)
     >>> tokenizer.decode([1, 3, 4, 5, 2])
@@ -145,7 +147,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.encode("New Yorker").tokens
         ['[CLS]', 'new', 'york', '##er', '[SEP]']
         """
@@ -217,7 +221,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> again = Tokenizer.from_json(tokenizer.to_json())
         >>> again == tokenizer
         True
@@ -257,7 +263,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.save("tokenizer.json")
         >>> Tokenizer.from_file("tokenizer.json") == tokenizer
         True
@@ -441,7 +449,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> short = tokenizer.with_truncation(max_length=3)
         >>> short.encode("New Yorker").tokens
         ['[CLS]', 'new', '[SEP]']
@@ -493,7 +503,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> padded = tokenizer.with_padding()
         >>> padded.encode_batch(["New Yorker", "york"]).to_list()
         [[2, 4, 5, 6, 3], [2, 5, 3, 0, 0]]
@@ -537,7 +549,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> more = tokenizer.with_added_tokens(["[NAME]"], special=True)
         >>> more.encode("New [NAME]").tokens
         ['[CLS]', 'new', '[NAME]', '[SEP]']

@@ -48,7 +48,9 @@ class VocabularyCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.token_to_id("york")
         5
         >>> tokenizer.token_to_id("london") is None
@@ -72,7 +74,9 @@ class VocabularyCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.id_to_token(5)
         'york'
         """
@@ -100,7 +104,9 @@ class VocabularyCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.convert_tokens_to_ids(["york", "##er", "london"])
         [5, 6, 1]
         """
@@ -143,7 +149,9 @@ class VocabularyCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
         >>> tokenizer.convert_ids_to_tokens([2, 5, 6, 3], skip_special_tokens=True)
         ['york', '##er']
         """
@@ -227,8 +235,13 @@ class VocabularyCalls(TokenizerBase):
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer
-        >>> tokenizer = Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"])
-        >>> tokenizer.num_special_tokens_to_add(), tokenizer.num_special_tokens_to_add(pair=True)
+        >>> tokenizer = Tokenizer.from_vocab(
+        ...     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "new", "york", "##er"]
+        ... )
+        >>> (
+        ...     tokenizer.num_special_tokens_to_add(),
+        ...     tokenizer.num_special_tokens_to_add(pair=True),
+        ... )
         (2, 3)
         """
         return self._inner.special_tokens_added(pair)

@@ -46,7 +46,9 @@ class WordCounts:
     Examples
     --------
     >>> from wordpiece_bert import WordCounts
-    >>> counts = WordCounts.from_texts(["The cat sat."]) + WordCounts.from_texts(["the mat"])
+    >>> counts = WordCounts.from_texts(["The cat sat."]) + WordCounts.from_texts(
+    ...     ["the mat"]
+    ... )
     >>> counts["the"], counts.total, counts.texts
     (2, 6, 2)
     """

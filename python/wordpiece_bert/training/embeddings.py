@@ -72,8 +72,16 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
     >>> from wordpiece_bert.bert import BertConfig
     >>> from wordpiece_bert.training import extend_model
     >>> minilm = Tokenizer.from_pretrained("minilm")
-    >>> wider = train_vocab(["Nivolumab was given."], 30_523, base=minilm, algorithm="top_down", lower_thresh=1)
-    >>> model = BertModel.from_config(BertConfig(hidden_size=24, num_hidden_layers=1, intermediate_size=48))
+    >>> wider = train_vocab(
+    ...     ["Nivolumab was given."],
+    ...     30_523,
+    ...     base=minilm,
+    ...     algorithm="top_down",
+    ...     lower_thresh=1,
+    ... )
+    >>> model = BertModel.from_config(
+    ...     BertConfig(hidden_size=24, num_hidden_layers=1, intermediate_size=48)
+    ... )
     >>> extend_model(model, wider).config.vocab_size
     30523
     """
@@ -133,10 +141,18 @@ def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArr
     >>> from wordpiece_bert import Tokenizer, train_vocab
     >>> from wordpiece_bert.training import extend_embeddings
     >>> minilm = Tokenizer.from_pretrained("minilm")
-    >>> wider = train_vocab(["Nivolumab was given."], 30_523, base=minilm, algorithm="top_down", lower_thresh=1)
+    >>> wider = train_vocab(
+    ...     ["Nivolumab was given."],
+    ...     30_523,
+    ...     base=minilm,
+    ...     algorithm="top_down",
+    ...     lower_thresh=1,
+    ... )
     >>> wider.tokens[-1], wider.pieces
     ('nivolumab', {30522: [9152, 6767, 12942, 7875]})
-    >>> table = np.arange(30_522, dtype=np.float32)[:, None]  # as if the vector of a token was its id
+    >>> table = np.arange(30_522, dtype=np.float32)[
+    ...     :, None
+    ... ]  # as if the vector of a token was its id
     >>> extend_embeddings(table, wider)[-1], float(np.mean(wider.pieces[30_522]))
     (array([9184.], dtype=float32), 9184.0)
     """

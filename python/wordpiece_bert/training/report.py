@@ -55,7 +55,9 @@ class VocabReport:
     Examples
     --------
     >>> from wordpiece_bert import Tokenizer, vocab_report
-    >>> report = vocab_report(Tokenizer.from_pretrained("models/words"), ["she baked the bread", "a new oven"])
+    >>> report = vocab_report(
+    ...     Tokenizer.from_pretrained("models/words"), ["she baked the bread", "a new oven"]
+    ... )
     >>> report.words, report.tokens, report.unk_words
     (7, 7, 0.2857142857142857)
     >>> report.text().splitlines()[9]
@@ -240,7 +242,9 @@ class VocabReport:
         Examples
         --------
         >>> from wordpiece_bert import Tokenizer, vocab_report
-        >>> report = vocab_report(Tokenizer.from_pretrained("models/words"), ["she baked the bread", "a new oven"])
+        >>> report = vocab_report(
+        ...     Tokenizer.from_pretrained("models/words"), ["she baked the bread", "a new oven"]
+        ... )
         >>> report.plot("report.svg")  # doctest: +SKIP
         """
         figure, _ = new_figure("plot", figsize=(13, 4), layout="constrained")

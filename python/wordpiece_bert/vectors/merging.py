@@ -68,7 +68,9 @@ def merge_parts(
     >>> pyarrow.parquet.write_table(table, "some.parquet", row_group_size=1)
     >>> columns = {"text_column": "text", "id_column": "number"}
     >>> for i in range(2):
-    ...     _ = wb.write_vectors("some.parquet", f"some-{i}.vectors", "models/static", part=(i, 2), **columns)
+    ...     _ = wb.write_vectors(
+    ...         "some.parquet", f"some-{i}.vectors", "models/static", part=(i, 2), **columns
+    ...     )
     >>> wb.merge_parts(["some-0.vectors", "some-1.vectors"], "some.vectors")
     2
     >>> wb.open_vectors("some.vectors").ids()

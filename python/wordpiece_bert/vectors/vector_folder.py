@@ -95,14 +95,25 @@ class VectorFolder:
     --------
     >>> import pyarrow
     >>> import wordpiece_bert as wb
-    >>> recipes = pyarrow.table({"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]})
-    >>> _ = wb.write_vectors(recipes, "texts.vectors", "models/static", text_column="text", id_column="number")
+    >>> recipes = pyarrow.table(
+    ...     {"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]}
+    ... )
+    >>> _ = wb.write_vectors(
+    ...     recipes,
+    ...     "texts.vectors",
+    ...     "models/static",
+    ...     text_column="text",
+    ...     id_column="number",
+    ... )
     >>> folder = wb.open_vectors("texts.vectors")
     >>> folder.ids(), folder.vectors().shape
     ([7, 8], (2, 67))
     >>> [hit["id"] for hit in folder.search("a hot oven", top_k=1)]
     [7]
-    >>> [[hit["id"] for hit in hits] for hits in folder.search_vectors(folder.vectors(), top_k=1)]
+    >>> [
+    ...     [hit["id"] for hit in hits]
+    ...     for hits in folder.search_vectors(folder.vectors(), top_k=1)
+    ... ]
     [[7], [8]]
     >>> [block.shape for block in folder.blocks()]
     [(2, 67)]
@@ -579,8 +590,16 @@ def open_vectors(
     --------
     >>> import pyarrow
     >>> import wordpiece_bert as wb
-    >>> recipes = pyarrow.table({"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]})
-    >>> _ = wb.write_vectors(recipes, "recipes.vectors", "models/static", text_column="text", id_column="number")
+    >>> recipes = pyarrow.table(
+    ...     {"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]}
+    ... )
+    >>> _ = wb.write_vectors(
+    ...     recipes,
+    ...     "recipes.vectors",
+    ...     "models/static",
+    ...     text_column="text",
+    ...     id_column="number",
+    ... )
     >>> folder = wb.open_vectors("recipes.vectors")
     >>> [hit["id"] for hit in folder.search("a hot oven", top_k=1)]
     [7]

@@ -51,7 +51,9 @@ class WrittenVectors(NamedTuple):
     >>> import pyarrow
     >>> import wordpiece_bert as wb
     >>> table = pyarrow.table({"number": [7, 8], "text": ["bread dough", "a bicycle"]})
-    >>> found = wb.write_vectors(table, "texts.vectors", "models/static", text_column="text", id_column="number")
+    >>> found = wb.write_vectors(
+    ...     table, "texts.vectors", "models/static", text_column="text", id_column="number"
+    ... )
     >>> found.rows, found.truncated
     (2, [])
     """
@@ -170,18 +172,27 @@ def write_vectors(
     --------
     >>> import pyarrow
     >>> import wordpiece_bert as wb
-    >>> table = pyarrow.table({"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]})
+    >>> table = pyarrow.table(
+    ...     {"number": [7, 8], "text": ["bread dough in the oven", "to repair a bicycle"]}
+    ... )
     >>> columns = {"text_column": "text", "id_column": "number"}
     >>> wb.write_vectors(table, "kitchen.vectors", "models/static", **columns).rows
     2
-    >>> more = pyarrow.table({"number": [7, 9], "text": ["bread dough in the oven", "flour and water"]})
+    >>> more = pyarrow.table(
+    ...     {"number": [7, 9], "text": ["bread dough in the oven", "flour and water"]}
+    ... )
     >>> wb.write_vectors(more, "kitchen.vectors", update=True).plan
     UpdatePlan(new=1, changed=0, other_fields=0, unchanged=1, gone=1, prune=False)
 
     Files by their paths, with the text of each chunk:
 
     >>> _ = wb.write_vectors(
-    ...     "examples/texts", "files.vectors", "models/static", whole=True, keep=["text"], chunk_size=9
+    ...     "examples/texts",
+    ...     "files.vectors",
+    ...     "models/static",
+    ...     whole=True,
+    ...     keep=["text"],
+    ...     chunk_size=9,
     ... )
     >>> hit = wb.open_vectors("files.vectors").search("Ada lived in London", top_k=1)[0]
     >>> hit["id"], hit["text"]

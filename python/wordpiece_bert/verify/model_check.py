@@ -47,7 +47,9 @@ class ModelReport:
     Examples
     --------
     >>> from wordpiece_bert.verify import verify_model
-    >>> report = verify_model("minilm", "examples/texts/sentences.txt", dtype="int8", reference="ours")
+    >>> report = verify_model(
+    ...     "minilm", "examples/texts/sentences.txt", dtype="int8", reference="ours"
+    ... )
     >>> report.passed, report.measures["lowest_cosine"].value > 0.999
     (True, True)
     """
@@ -79,7 +81,9 @@ class ModelReport:
         Examples
         --------
         >>> from wordpiece_bert.verify import verify_model
-        >>> report = verify_model("minilm", "examples/texts/sentences.txt", reference="ours", max_texts=5)
+        >>> report = verify_model(
+        ...     "minilm", "examples/texts/sentences.txt", reference="ours", max_texts=5
+        ... )
         >>> report.to_dict()["passed"], report.to_dict()["compared"]
         (True, 5)
         """
@@ -143,7 +147,9 @@ def verify_model(
     Examples
     --------
     >>> from wordpiece_bert.verify import verify_model
-    >>> found = verify_model("models/reviews", "examples/texts/sentences.txt", dtype="int8", reference="ours")
+    >>> found = verify_model(
+    ...     "models/reviews", "examples/texts/sentences.txt", dtype="int8", reference="ours"
+    ... )
     >>> found.kind, sorted(found.measures)
     ('classifier of texts', ['flips', 'lowest_cosine', 'median_cosine'])
     """

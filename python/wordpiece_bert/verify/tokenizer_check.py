@@ -46,7 +46,9 @@ class Difference:
     Examples
     --------
     >>> from wordpiece_bert.verify import Difference
-    >>> first = Difference(place="a.txt line 3", text="Café", field="ids", token=1, ours=7668, theirs=100)
+    >>> first = Difference(
+    ...     place="a.txt line 3", text="Café", field="ids", token=1, ours=7668, theirs=100
+    ... )
     >>> first.place, first.cut
     ('a.txt line 3', False)
     """
@@ -177,7 +179,9 @@ def verify_tokenizer(
     Examples
     --------
     >>> from wordpiece_bert.verify import verify_tokenizer
-    >>> verify_tokenizer("minilm", "examples/texts/sentences.txt", max_length=8, stride=2).windows
+    >>> verify_tokenizer(
+    ...     "minilm", "examples/texts/sentences.txt", max_length=8, stride=2
+    ... ).windows
     201
     """
     start = time.perf_counter()

@@ -126,7 +126,9 @@ def write_safetensors(file: Path, tensors: Mapping[str, AnyArray]) -> None:
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
-    >>> write_safetensors(Path("model.safetensors"), {"bias": np.arange(3, dtype=np.float32)})
+    >>> write_safetensors(
+    ...     Path("model.safetensors"), {"bias": np.arange(3, dtype=np.float32)}
+    ... )
     >>> read_tensors("model.safetensors")
     {'bias': array([0., 1., 2.], dtype=float32)}
     """

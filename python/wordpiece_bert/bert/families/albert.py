@@ -70,8 +70,18 @@ class AlbertConfig(BertConfig):
     The layers share the weights of one group:
 
     >>> from wordpiece_bert.bert import AlbertConfig, AlbertModel
-    >>> sizes = {"vocab_size": 100, "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128}
-    >>> [AlbertModel.from_config(AlbertConfig(num_hidden_layers=n, **sizes)).num_parameters() for n in (1, 12)]
+    >>> sizes = {
+    ...     "vocab_size": 100,
+    ...     "hidden_size": 64,
+    ...     "num_attention_heads": 2,
+    ...     "intermediate_size": 128,
+    ... }
+    >>> [
+    ...     AlbertModel.from_config(
+    ...         AlbertConfig(num_hidden_layers=n, **sizes)
+    ...     ).num_parameters()
+    ...     for n in (1, 12)
+    ... ]
     [124736, 124736]
     """
 

@@ -238,7 +238,9 @@ class DebertaV2Config(BertConfig):
         Examples
         --------
         >>> from wordpiece_bert.bert import DebertaV2Config
-        >>> content = DebertaV2Config(pos_att_type=("p2c", "c2p"), position_buckets=256).to_dict()
+        >>> content = DebertaV2Config(
+        ...     pos_att_type=("p2c", "c2p"), position_buckets=256
+        ... ).to_dict()
         >>> content["pos_att_type"], content["position_buckets"]
         (['p2c', 'c2p'], 256)
         """

@@ -43,7 +43,9 @@ class DPRConfig(BertConfig):
     Examples
     --------
     >>> from wordpiece_bert.bert import DPRConfig, DPRQuestionEncoder
-    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, projection_dim=16)
+    >>> config = DPRConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, projection_dim=16
+    ... )
     >>> DPRQuestionEncoder.from_config(config)([[2, 17, 25, 3]]).pooler_output.shape
     (1, 16)
     """
@@ -156,9 +158,13 @@ class DPRQuestionEncoder(_DPREncoder):
     A question and passages become vectors, whose products rank the passages; weights are drawn here:
 
     >>> from wordpiece_bert.bert import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
-    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = DPRConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
     >>> question = DPRQuestionEncoder.from_config(config)([[2, 17, 25, 3]]).pooler_output
-    >>> passages = DPRContextEncoder.from_config(config)([[2, 30, 31, 3], [2, 40, 41, 3]]).pooler_output
+    >>> passages = DPRContextEncoder.from_config(config)(
+    ...     [[2, 30, 31, 3], [2, 40, 41, 3]]
+    ... ).pooler_output
     >>> (question @ passages.T).shape
     (1, 2)
     """
@@ -174,7 +180,9 @@ class DPRContextEncoder(_DPREncoder):
     Vectors of passages, as wide as the vectors of `DPRQuestionEncoder`; weights are drawn here:
 
     >>> from wordpiece_bert.bert import DPRConfig, DPRContextEncoder
-    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = DPRConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
     >>> model = DPRContextEncoder.from_config(config)
     >>> model([[2, 30, 31, 3], [2, 40, 41, 3]]).pooler_output.shape
     (2, 48)
@@ -193,7 +201,9 @@ class DPRReader(_DPRModel):
     One question with two passages, a row each; weights are drawn here:
 
     >>> from wordpiece_bert.bert import DPRConfig, DPRReader
-    >>> config = DPRConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = DPRConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
     >>> model = DPRReader.from_config(config)
     >>> output = model([[2, 17, 3, 25, 26, 3], [2, 17, 3, 30, 31, 3]])
     >>> output.relevance_logits.shape, output.start_logits.shape, output.end_logits.shape

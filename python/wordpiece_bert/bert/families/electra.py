@@ -58,8 +58,9 @@ class ElectraConfig(BertConfig):
     Examples
     --------
     >>> from wordpiece_bert.bert import ElectraConfig
-    >>> ElectraConfig().plan().embeddings.then[1]
-    Dense(name='embeddings.projection', inputs='embedding_size', outputs='hidden_size', bias=True)
+    >>> dense = ElectraConfig().plan().embeddings.then[1]
+    >>> dense.name, dense.inputs, dense.outputs
+    ('embeddings.projection', 'embedding_size', 'hidden_size')
     """
 
     hidden_size: int = 256
@@ -97,7 +98,9 @@ class ElectraForPreTraining(LabelledModel):
     The discriminator scores each token; weights are drawn here.
 
     >>> from wordpiece_bert.bert import ElectraConfig, ElectraForPreTraining
-    >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
+    >>> config = ElectraConfig(
+    ...     vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128
+    ... )
     >>> model = ElectraForPreTraining.from_config(config)
     >>> output = model([[2, 17, 25, 3]], labels=[[0, 1, 0, 0]])
     >>> output.logits.shape, round(float(output.loss), 1)
@@ -135,7 +138,9 @@ class ElectraForPreTraining(LabelledModel):
         Examples
         --------
         >>> from wordpiece_bert.bert import ElectraConfig, ElectraForPreTraining
-        >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
+        >>> config = ElectraConfig(
+        ...     vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128
+        ... )
         >>> model = ElectraForPreTraining.from_config(config)
         >>> output = model.base_model([[2, 17, 25, 3]])
         >>> model.logits(output).shape

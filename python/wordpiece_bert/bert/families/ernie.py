@@ -70,7 +70,9 @@ class ErnieConfig(BertConfig):
     Examples
     --------
     >>> from wordpiece_bert.bert import ErnieConfig, ErnieModel
-    >>> config = ErnieConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, use_task_id=True)
+    >>> config = ErnieConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, use_task_id=True
+    ... )
     >>> model = ErnieModel.from_config(config)
     >>> model([[2, 17, 25, 3]], task_type_ids=[[1, 1, 1, 1]]).last_hidden_state.shape
     (1, 4, 48)

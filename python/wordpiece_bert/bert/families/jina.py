@@ -169,7 +169,11 @@ class JinaBertConfig(BertConfig):
         --------
         >>> from wordpiece_bert.bert import JinaBertConfig
         >>> content = JinaBertConfig().to_dict()
-        >>> content["model_type"], content["position_embedding_type"], content["feed_forward_type"]
+        >>> (
+        ...     content["model_type"],
+        ...     content["position_embedding_type"],
+        ...     content["feed_forward_type"],
+        ... )
         ('bert', 'alibi', 'geglu')
         """
         kind = next(name for name, activation in _GATES.items() if activation == self.hidden_act)

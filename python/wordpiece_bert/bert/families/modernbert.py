@@ -373,7 +373,9 @@ class ModernBertForTokenClassification(_HeadModel, TokenClassification):
         Examples
         --------
         >>> from wordpiece_bert.bert import ModernBertConfig, ModernBertForTokenClassification
-        >>> config = ModernBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> config = ModernBertConfig(
+        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+        ... )
         >>> model = ModernBertForTokenClassification.from_config(config)
         >>> model.logits(model.base_model([[2, 17, 25, 3]])).shape
         (1, 4, 2)
@@ -399,7 +401,9 @@ class ModernBertForQuestionAnswering(_HeadModel, QuestionAnswering):
         Examples
         --------
         >>> from wordpiece_bert.bert import ModernBertConfig, ModernBertForQuestionAnswering
-        >>> config = ModernBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> config = ModernBertConfig(
+        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+        ... )
         >>> model = ModernBertForQuestionAnswering.from_config(config)
         >>> model.logits(model.base_model([[2, 17, 3, 25, 26, 3]])).shape
         (1, 6, 2)

@@ -241,11 +241,13 @@ class NeoBertForMaskedLM(MaskedLM):
         Examples
         --------
         >>> from wordpiece_bert.bert import NeoBertConfig, NeoBertForMaskedLM
-        >>> config = NeoBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> config = NeoBertConfig(
+        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+        ... )
         >>> NeoBertForMaskedLM.from_config(config).vocabulary_head()  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        wordpiece_bert.errors.ConfigError: ... the head of NeoBERT has no hidden layer; sparse encoders need one
+        wordpiece_bert.errors.ConfigError: ... the head of NeoBERT has no hidden layer; ...
         """
         raise ConfigError(f"{self.source}: the head of NeoBERT has no hidden layer; sparse encoders need one")
 

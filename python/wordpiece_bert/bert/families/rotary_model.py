@@ -171,7 +171,9 @@ class RotaryModel(BertModel):
 
     >>> import numpy as np
     >>> from wordpiece_bert.bert import NomicBertConfig, NomicBertModel
-    >>> config = NomicBertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = NomicBertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
     >>> model = NomicBertModel.from_config(config)
     >>> x = model([[5, 6, 7]]).last_hidden_state
     >>> moved = model([[5, 6, 7]], position_ids=[[20, 21, 22]]).last_hidden_state

@@ -110,7 +110,9 @@ class BertForNextSentencePrediction(LabelledModel):
         Examples
         --------
         >>> from wordpiece_bert.bert import BertConfig, BertForNextSentencePrediction
-        >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> config = BertConfig(
+        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+        ... )
         >>> model = BertForNextSentencePrediction.from_config(config)
         >>> output = model.base_model([[2, 17, 3, 25, 3]], token_type_ids=[[0, 0, 0, 1, 1]])
         >>> model.logits(output).shape
@@ -210,7 +212,9 @@ class BertForPreTraining(HeadModel):
         The scores of the vocabulary at one masked position, without the scores at all others:
 
         >>> from wordpiece_bert.bert import BertConfig, BertForPreTraining
-        >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+        >>> config = BertConfig(
+        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+        ... )
         >>> model = BertForPreTraining.from_config(config)
         >>> x = model.base_model([[2, 17, 4, 3]]).last_hidden_state
         >>> model.predict(x[0, 2]).shape
@@ -231,7 +235,9 @@ class BertForSequenceClassification(SequenceClassification):
     >>> from wordpiece_bert.bert import BertForSequenceClassification
     >>> model = BertForSequenceClassification.from_pretrained("models/reviews")
     >>> tokenizer = Tokenizer.from_pretrained("models/reviews")
-    >>> logits = model(**tokenizer(["A wonderful film!", "The story was dull."], padding=True)).logits  # [2, labels]
+    >>> logits = model(
+    ...     **tokenizer(["A wonderful film!", "The story was dull."], padding=True)
+    ... ).logits  # [2, labels]
     >>> [model.config.id2label[i] for i in logits.argmax(axis=-1)]
     ['positive', 'negative']
     """
@@ -259,7 +265,9 @@ class BertForTokenClassification(TokenClassification):
     >>> from wordpiece_bert.bert import BertForTokenClassification
     >>> model = BertForTokenClassification.from_pretrained("models/entities")
     >>> tokenizer = Tokenizer.from_pretrained("models/entities")
-    >>> logits = model(**tokenizer(["Marie Curie was born in Warsaw"])).logits  # [1, S, labels]
+    >>> logits = model(
+    ...     **tokenizer(["Marie Curie was born in Warsaw"])
+    ... ).logits  # [1, S, labels]
     >>> [model.config.id2label[i] for i in logits[0, 1:-1].argmax(axis=-1)]
     ['B-PER', 'I-PER', 'O', 'O', 'O', 'B-LOC']
     """
@@ -276,7 +284,9 @@ class BertForQuestionAnswering(QuestionAnswering):
     >>> from wordpiece_bert.bert import BertForQuestionAnswering
     >>> model = BertForQuestionAnswering.from_pretrained("models/answers")
     >>> tokenizer = Tokenizer.from_pretrained("models/answers")
-    >>> inputs = tokenizer(["Where was Alan Turing born?"], ["Alan Turing was born in London."])
+    >>> inputs = tokenizer(
+    ...     ["Where was Alan Turing born?"], ["Alan Turing was born in London."]
+    ... )
     >>> output = model(**inputs)
     >>> start, end = output.start_logits[0].argmax(), output.end_logits[0].argmax()
     >>> tokenizer.decode(inputs.input_ids[0, start : end + 1])

@@ -188,8 +188,12 @@ class MaskedLM(LabelledModel):
         >>> from wordpiece_bert.bert import BertForMaskedLM
         >>> model = BertForMaskedLM.from_pretrained("models/splade")
         >>> tokenizer = Tokenizer.from_pretrained("models/splade")
-        >>> x, ends = model.base_model.token_states(tokenizer.encode_batch(["bread and flour"]), slice(0, 1))
-        >>> found = model.vocabulary_head().encode(x, ends, "max", twice=False, max_values=3, threads=None)
+        >>> x, ends = model.base_model.token_states(
+        ...     tokenizer.encode_batch(["bread and flour"]), slice(0, 1)
+        ... )
+        >>> found = model.vocabulary_head().encode(
+        ...     x, ends, "max", twice=False, max_values=3, threads=None
+        ... )
         >>> indptr, tokens, weights = found
         >>> indptr, tokens, [round(float(weight), 5) for weight in weights]
         (array([0, 3]), array([29, 48, 53], dtype=int32), [1.62177, 1.33123, 1.33123])
@@ -287,7 +291,10 @@ class SequenceClassification(_FirstTokenModel):
 
     >>> from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
     >>> config = BertConfig(
-    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, problem_type="multi_label_classification"
+    ...     vocab_size=100,
+    ...     hidden_size=48,
+    ...     num_hidden_layers=2,
+    ...     problem_type="multi_label_classification",
     ... )
     >>> model = BertForSequenceClassification.from_config(config)
     >>> output = model([[2, 17, 25, 3]], labels=[[1.0, 1.0]])
@@ -398,7 +405,9 @@ class MultipleChoice(_FirstTokenModel):
     One question with two answers, a row each:
 
     >>> from wordpiece_bert.bert import BertConfig, BertForMultipleChoice
-    >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
+    >>> config = BertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
     >>> model = BertForMultipleChoice.from_config(config)
     >>> model([[[2, 17, 3, 25, 3], [2, 17, 3, 26, 3]]], labels=[1]).logits.shape
     (1, 2)
@@ -476,7 +485,9 @@ class QuestionAnswering(LogitsModel):
     --------
     >>> from wordpiece_bert.bert import BertForQuestionAnswering
     >>> model = BertForQuestionAnswering.from_pretrained("models/answers")
-    >>> model([[2, 7, 3, 9, 8, 3]], start_positions=[3], end_positions=[4]).start_logits.shape
+    >>> model(
+    ...     [[2, 7, 3, 9, 8, 3]], start_positions=[3], end_positions=[4]
+    ... ).start_logits.shape
     (1, 6)
     >>> model.logits(model.base_model([[2, 7, 3, 9, 8, 3]])).shape
     (1, 6, 2)

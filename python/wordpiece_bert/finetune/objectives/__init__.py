@@ -107,7 +107,12 @@ def register(objective: Objective) -> None:
 
     Examples
     --------
-    >>> from wordpiece_bert.finetune.objectives import OBJECTIVES, Columns, Objective, register
+    >>> from wordpiece_bert.finetune.objectives import (
+    ...     OBJECTIVES,
+    ...     Columns,
+    ...     Objective,
+    ...     register,
+    ... )
     >>> register(
     ...     Objective(
     ...         name="sentiment",

@@ -32,8 +32,9 @@ class Columns:
     Examples
     --------
     >>> from wordpiece_bert.finetune.objectives import Columns
-    >>> Columns(text="premise", pair="hypothesis")
-    Columns(text='premise', pair='hypothesis', label='label', choices=('choices',), answer_start=None)
+    >>> columns = Columns(text="premise", pair="hypothesis")
+    >>> columns.text, columns.pair, columns.label
+    ('premise', 'hypothesis', 'label')
     """
 
     text: str = "text"

@@ -69,8 +69,13 @@ def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str =
     --------
     >>> from wordpiece_bert.bert import BertConfig
     >>> from wordpiece_bert.finetune import new_model
-    >>> config = BertConfig(vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96)
-    >>> type(new_model(config, pairs=False)).__name__, type(new_model(config, pairs=True)).__name__
+    >>> config = BertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
+    >>> (
+    ...     type(new_model(config, pairs=False)).__name__,
+    ...     type(new_model(config, pairs=True)).__name__,
+    ... )
     ('BertForMaskedLM', 'BertForPreTraining')
     """
     family = family_of(config)

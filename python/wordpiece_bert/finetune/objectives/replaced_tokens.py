@@ -87,7 +87,11 @@ class ElectraPair:
     --------
     >>> from wordpiece_bert.bert import ElectraConfig
     >>> from wordpiece_bert.finetune.objectives import new_pair
-    >>> pair = new_pair(ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128))
+    >>> pair = new_pair(
+    ...     ElectraConfig(
+    ...         vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128
+    ...     )
+    ... )
     >>> pair.generator.config.hidden_size, pair.discriminator.config.hidden_size
     (16, 64)
     """
@@ -126,7 +130,9 @@ class ElectraPair:
 
         >>> from wordpiece_bert.bert import ElectraConfig, ElectraForPreTraining
         >>> from wordpiece_bert.finetune.objectives import ElectraPair
-        >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
+        >>> config = ElectraConfig(
+        ...     vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128
+        ... )
         >>> ElectraForPreTraining.from_config(config).save_pretrained("discriminator")
         >>> ElectraPair.from_pretrained("discriminator").generator.config.hidden_size
         16
@@ -195,8 +201,12 @@ def new_pair(
     >>> from dataclasses import replace
     >>> from wordpiece_bert.bert import ElectraConfig
     >>> from wordpiece_bert.finetune.objectives import new_pair
-    >>> config = ElectraConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128)
-    >>> pair = new_pair(config, generator=replace(config, hidden_size=32, num_attention_heads=2))
+    >>> config = ElectraConfig(
+    ...     vocab_size=100, hidden_size=64, num_hidden_layers=2, intermediate_size=128
+    ... )
+    >>> pair = new_pair(
+    ...     config, generator=replace(config, hidden_size=32, num_attention_heads=2)
+    ... )
     >>> pair.generator.config.hidden_size, pair.discriminator.config.hidden_size
     (32, 64)
     """

@@ -54,7 +54,12 @@ class Tables:
     Examples
     --------
     >>> from wordpiece_bert.finetune.objectives import Columns, Tables
-    >>> tables = Tables(train="train.csv", eval="dev.csv", columns=Columns(label="stars"), max_length=128)
+    >>> tables = Tables(
+    ...     train="train.csv",
+    ...     eval="dev.csv",
+    ...     columns=Columns(label="stars"),
+    ...     max_length=128,
+    ... )
     >>> tables.columns.text, tables.columns.label
     ('text', 'stars')
     """
@@ -73,9 +78,17 @@ class FrozenFit(NamedTuple):
     --------
     >>> from pathlib import Path
     >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
-    >>> lines = ["text,label", "a great film,good", "a dull film,bad", "a moving story,good", "a poor story,bad"]
+    >>> lines = [
+    ...     "text,label",
+    ...     "a great film,good",
+    ...     "a dull film,bad",
+    ...     "a moving story,good",
+    ...     "a poor story,bad",
+    ... ]
     >>> _ = Path("reviews.csv").write_text("\n".join(lines))
-    >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv", eval="reviews.csv"))
+    >>> objective = objective_class("classify", "tables")(
+    ...     Tables(train="reviews.csv", eval="reviews.csv")
+    ... )
     >>> fit = objective.fit_frozen("models/static", show_progress_bar=False)
     >>> fit.rows, fit.metrics["accuracy"]
     (4, 1.0)
@@ -110,7 +123,9 @@ class TableObjective:
     >>> from pathlib import Path
     >>> from wordpiece_bert.finetune import TrainingArguments
     >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
-    >>> _ = Path("reviews.csv").write_text("text,label\na great film,good\na dull film,bad\n")
+    >>> _ = Path("reviews.csv").write_text(
+    ...     "text,label\na great film,good\na dull film,bad\n"
+    ... )
     >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv"))
     >>> objective.read("reviews.csv")
     {'text': ['a great film', 'a dull film'], 'label': ['good', 'bad']}
@@ -247,14 +262,20 @@ class HeadObjective(TableObjective):
     >>> from wordpiece_bert import Tokenizer
     >>> from wordpiece_bert.finetune import EvalPrediction
     >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
-    >>> _ = Path("reviews.csv").write_text("text,label\na great film,good\na dull film,bad\n")
-    >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv", max_length=32))
+    >>> _ = Path("reviews.csv").write_text(
+    ...     "text,label\na great film,good\na dull film,bad\n"
+    ... )
+    >>> objective = objective_class("classify", "tables")(
+    ...     Tables(train="reviews.csv", max_length=32)
+    ... )
     >>> names = objective.label_names()
     >>> tokenizer = Tokenizer.from_pretrained("models/reviews")
     >>> rows = objective.rows("reviews.csv", tokenizer, names, objective.longest(512))
     >>> names, len(rows), objective.longest(512)
     (['bad', 'good'], 2, 32)
-    >>> found = EvalPrediction(predictions=np.array([[0.1, 0.9], [0.2, 0.8]]), label_ids=np.array([1, 0]))
+    >>> found = EvalPrediction(
+    ...     predictions=np.array([[0.1, 0.9], [0.2, 0.8]]), label_ids=np.array([1, 0])
+    ... )
     >>> objective.metrics(found, rows, names)["accuracy"]
     0.5
     """
@@ -334,7 +355,9 @@ class HeadObjective(TableObjective):
         >>> from pathlib import Path
         >>> from wordpiece_bert.finetune import TrainingArguments
         >>> from wordpiece_bert.finetune.objectives import Tables, objective_class
-        >>> _ = Path("reviews.csv").write_text("text,label\na great film,good\na dull film,bad\n")
+        >>> _ = Path("reviews.csv").write_text(
+        ...     "text,label\na great film,good\na dull film,bad\n"
+        ... )
         >>> objective = objective_class("classify", "tables")(Tables(train="reviews.csv"))
         >>> trainer = objective.trainer("models/sentences", TrainingArguments("out"))
         >>> len(trainer.train_dataset), trainer.model.config.id2label

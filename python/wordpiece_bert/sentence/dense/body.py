@@ -38,8 +38,10 @@ class TokenVectors:
     --------
     >>> from wordpiece_bert import SentenceEncoder
     >>> found = SentenceEncoder("models/sentences").encode_tokens("The breads")
-    >>> found.tokens, found.offsets, found.vectors.shape
-    (['[CLS]', 'the', 'bread', '##s', '[SEP]'], [(0, 0), (0, 3), (4, 9), (9, 10), (0, 0)], (5, 67))
+    >>> found.tokens, found.vectors.shape
+    (['[CLS]', 'the', 'bread', '##s', '[SEP]'], (5, 67))
+    >>> found.offsets
+    [(0, 0), (0, 3), (4, 9), (9, 10), (0, 0)]
     """
 
     #: float32 [n, H]; of several layers together, as wide as all of them.

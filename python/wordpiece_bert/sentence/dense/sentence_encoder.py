@@ -232,7 +232,7 @@ class SentenceEncoder(DenseEncoder):
         >>> encoder = SentenceEncoder("minilm")
         >>> encoder.encode("The cat sleeps.").shape
         (384,)
-        >>> encoder.encode(["The cat sleeps.", "Rates rise."], truncate_dim=64).shape
+        >>> encoder.encode(["A cat sleeps.", "Rain."], truncate_dim=64).shape
         (2, 64)
         """
         check_device(device)

@@ -355,9 +355,14 @@ class M3Encoder(Encoder):
         --------
         >>> from wordpiece_bert.sentence import M3Encoder
         >>> encoder = M3Encoder("models/m3")
-        >>> documents = encoder.encode(["a bicycle wheel", "bread and flour", "baking in the oven"])
+        >>> documents = encoder.encode(
+        ...     ["a bicycle wheel", "bread and flour", "baking in the oven"]
+        ... )
         >>> hits = encoder.search("bake bread", documents, (0.4, 0.2, 0.4), top_k=2)
-        >>> [(hit["corpus_id"], round(hit["score"], 2), round(hit["sparse"], 2)) for hit in hits]
+        >>> [
+        ...     (hit["corpus_id"], round(hit["score"], 2), round(hit["sparse"], 2))
+        ...     for hit in hits
+        ... ]
         [(1, 0.78, 0.15), (2, 0.71, 0.0)]
         """
         checked = checked_weights(weights, two=False)

@@ -70,7 +70,10 @@ def maxsim(
     >>> import numpy as np
     >>> from wordpiece_bert.sentence import maxsim
     >>> query = np.eye(2, dtype=np.float32)
-    >>> documents = [np.array([[1, 0]], np.float32), np.array([[1, 0], [0, 0.5]], np.float32)]
+    >>> documents = [
+    ...     np.array([[1, 0]], np.float32),
+    ...     np.array([[1, 0], [0, 0.5]], np.float32),
+    ... ]
     >>> maxsim(query, documents)
     array([[1. , 1.5]], dtype=float32)
     """
@@ -112,7 +115,10 @@ def maxsim_pairwise(
     >>> import numpy as np
     >>> from wordpiece_bert.sentence import maxsim_pairwise
     >>> queries = [np.eye(2, dtype=np.float32)] * 2
-    >>> documents = [np.array([[1, 0]], np.float32), np.array([[1, 0], [0, 0.5]], np.float32)]
+    >>> documents = [
+    ...     np.array([[1, 0]], np.float32),
+    ...     np.array([[1, 0], [0, 0.5]], np.float32),
+    ... ]
     >>> maxsim_pairwise(queries, documents)
     array([1. , 1.5], dtype=float32)
     """

@@ -179,7 +179,9 @@ class MultiVectorEncoder(VectorEncoder):
         >>> from wordpiece_bert import MultiVectorEncoder
         >>> encoder = MultiVectorEncoder("models/colbert")
         >>> x = encoder.encode_query(["bread"])
-        >>> encoder.similarity(x, encoder.encode_document(["bread dough", "a bicycle"])).round(1)
+        >>> encoder.similarity(x, encoder.encode_document(["bread dough", "a bicycle"])).round(
+        ...     1
+        ... )
         array([[12. , 10.9]], dtype=float32)
         """
         return maxsim(a, b, length_normalize=self.similarity_fn_name == "meanmaxsim", threads=self._threads)
@@ -198,7 +200,9 @@ class MultiVectorEncoder(VectorEncoder):
         >>> from wordpiece_bert import MultiVectorEncoder
         >>> encoder = MultiVectorEncoder("models/colbert")
         >>> x = encoder.encode_query(["bread", "tire"])
-        >>> encoder.similarity_pairwise(x, encoder.encode_document(["bread dough", "a bicycle"])).round(1)
+        >>> encoder.similarity_pairwise(
+        ...     x, encoder.encode_document(["bread dough", "a bicycle"])
+        ... ).round(1)
         array([12. , 11.8], dtype=float32)
         """
         return maxsim_pairwise(a, b, length_normalize=self.similarity_fn_name == "meanmaxsim", threads=self._threads)

@@ -307,7 +307,10 @@ class SparseEncoder(VectorEncoder):
         --------
         >>> from wordpiece_bert import SparseEncoder
         >>> encoder = SparseEncoder("models/splade")
-        >>> [(token, round(value, 1)) for token, value in encoder.decode(encoder.encode("a bicycle"), 2)]
+        >>> [
+        ...     (token, round(value, 1))
+        ...     for token, value in encoder.decode(encoder.encode("a bicycle"), 2)
+        ... ]
         [('a', 1.6), ('bicycle', 1.4)]
         """
         if top_k is not None:

@@ -28,14 +28,14 @@ from wordpiece_bert.serve.errors import COHERE, JINA, RequestError
 from wordpiece_bert.serve.fields import TEXTS_ONLY, Choice, Choices, Documents, Field, Flag, Strings, Text, Whole
 from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.kinds.sequences import NO_LIMITS, Limits, SequenceModel
-from wordpiece_bert.serve.operations import Operation, Route
+from wordpiece_bert.serve.operations import Example, Operation, Route, first_of, first_ranker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["RANK_FIELDS", "ROUTES", "Ranking", "rank"]
+__all__ = ["RANKED_BODY", "RANK_FIELDS", "ROUTES", "Ranking", "rank"]
 
 #: The types of input, and the texts' role, whose prompt is put before them.
 _ROLES = {
@@ -46,13 +46,13 @@ _ROLES = {
 }
 
 _EMBED_FIELDS = (
-    Field("texts", Strings(), required=True),
+    Field("texts", Strings(), required=True, about="What to embed."),
     MODEL,
     Field("input_type", Choice(*_ROLES, image=TEXTS_ONLY), about="What the texts are."),
     Field(
         "embedding_types",
         Choices(*FORMS),
-        about="The forms of vectors.",
+        about="The forms of vectors; each is a field of the answer.",
     ),
     TRUNCATE,
     *refused(TEXTS_ONLY, "images"),
@@ -67,8 +67,8 @@ _V2_FIELDS = (
 
 #: The fields of rankings.
 RANK_FIELDS = (
-    Field("query", Text(), required=True),
-    Field("documents", Documents(), required=True),
+    Field("query", Text(), required=True, about="What the documents are compared with."),
+    Field("documents", Documents(), required=True, about="What to rank; of an object the text."),
     MODEL,
     Field("top_n", Whole(0), about="How many documents to return; 0 or nothing for all."),
     Field("return_documents", Flag(), about="Whether to return the documents."),
@@ -202,23 +202,97 @@ _RANKED = object_of(
     truncated=INDICES,
 )
 _VECTORS = object_of(id="string", response_type="string", embeddings={}, texts={}, meta="object", truncated=INDICES)
-_V1 = "Ranks documents, as Jina and Cohere's first version have it"
+_EMBEDDED = {"texts": ["A cat sat on the mat."], "input_type": "search_document"}
+#: The body of a ranking that the description shows.
+RANKED_BODY = {"query": "how to bake bread", "documents": ["to repair a bicycle", "bread dough in the oven"]}
+
+EMBED_V1 = Operation(
+    COHERE,
+    "Vectors of texts, as Cohere's first version has it",
+    _EMBED_FIELDS,
+    embed_v1,
+    _VECTORS,
+    first_of(MakesVectors),
+    Example(
+        _EMBEDDED,
+        {
+            "id": "e3fcde17-9d23-4426-b1d2-7cf071cab14a",
+            "response_type": "embeddings_floats",
+            "embeddings": [[0.120813, -0.023536, -0.03669]],
+            "texts": ["A cat sat on the mat."],
+            "model": "minilm",
+            "meta": {"api_version": {"version": "1"}, "billed_units": {"input_tokens": 9}},
+            "truncated": [],
+        },
+    ),
+)
+EMBED_V2 = Operation(
+    COHERE,
+    "Vectors of texts, as Cohere has it",
+    _V2_FIELDS,
+    embed_v2,
+    _VECTORS,
+    first_of(MakesVectors),
+    Example(
+        {**_EMBEDDED, "embedding_types": ["float"]},
+        {
+            "id": "5a5c5814-1430-4c0b-bf7c-b57263b3d8b7",
+            "response_type": "embeddings_by_type",
+            "embeddings": {"float": [[0.120813, -0.023536, -0.03669]]},
+            "texts": ["A cat sat on the mat."],
+            "model": "minilm",
+            "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": 9}},
+            "truncated": [],
+        },
+    ),
+)
+RERANK_V1 = Operation(
+    JINA,
+    "Ranks documents, as Jina and Cohere's first version have it",
+    RANK_FIELDS,
+    rerank_v1,
+    _RANKED,
+    first_ranker,
+    Example(
+        RANKED_BODY,
+        {
+            "id": "86b2bb1c-93af-40ef-94a5-d1b557f2ce54",
+            "object": "list",
+            "model": "ranker",
+            "results": [
+                {"index": 1, "relevance_score": 0.730996, "document": {"text": "bread dough in the oven"}},
+                {"index": 0, "relevance_score": 0.270862, "document": {"text": "to repair a bicycle"}},
+            ],
+            "usage": {"prompt_tokens": 23, "total_tokens": 23},
+            "meta": {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}},
+            "truncated": [],
+        },
+    ),
+)
+RERANK_V2 = Operation(
+    COHERE,
+    "Ranks documents, as Cohere has it",
+    RANK_FIELDS,
+    rerank_v2,
+    _RANKED,
+    first_ranker,
+    Example(
+        RANKED_BODY,
+        {
+            "id": "9f06f01b-98f1-4633-b3e9-1988547ff8ef",
+            "object": "list",
+            "model": "ranker",
+            "results": [{"index": 1, "relevance_score": 0.730996}, {"index": 0, "relevance_score": 0.270862}],
+            "usage": {"prompt_tokens": 23, "total_tokens": 23},
+            "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
+            "truncated": [],
+        },
+    ),
+)
 
 ROUTES = (
-    Route(
-        "/v1/embed",
-        COHERE,
-        (Operation(COHERE, "Vectors of texts, as Cohere's first version has it", _EMBED_FIELDS, embed_v1, _VECTORS),),
-    ),
-    Route(
-        "/v2/embed",
-        COHERE,
-        (Operation(COHERE, "Vectors of texts, as Cohere has it", _V2_FIELDS, embed_v2, _VECTORS),),
-    ),
-    Route("/v1/rerank", JINA, (Operation(JINA, _V1, RANK_FIELDS, rerank_v1, _RANKED),)),
-    Route(
-        "/v2/rerank",
-        COHERE,
-        (Operation(COHERE, "Ranks documents, as Cohere has it", RANK_FIELDS, rerank_v2, _RANKED),),
-    ),
+    Route("/v1/embed", COHERE, (EMBED_V1,)),
+    Route("/v2/embed", COHERE, (EMBED_V2,)),
+    Route("/v1/rerank", JINA, (RERANK_V1,)),
+    Route("/v2/rerank", COHERE, (RERANK_V2,)),
 )

@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.serve.dialects.parts import MODEL, TRUNCATE, options_of, truncated_rows
-from wordpiece_bert.serve.dialects.tei import EMBED, EMBED_ALL, EMBED_SPARSE, HEALTH, PREDICT, RERANK, SIMILARITY
+from wordpiece_bert.serve.dialects.tei import (
+    CLIENT_OPTIONS,
+    EMBED,
+    EMBED_ALL,
+    EMBED_SPARSE,
+    HEALTH,
+    PREDICT,
+    RERANK,
+    SIMILARITY,
+)
 from wordpiece_bert.serve.errors import TEI, RequestError
-from wordpiece_bert.serve.fields import Choice, Field, Ignored, Nested, Refused, Strings, Texts, Whole
+from wordpiece_bert.serve.fields import Choice, Field, Nested, Refused, Strings, Texts, Whole
 from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesVectors
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
-from wordpiece_bert.serve.operations import Operation, Route
+from wordpiece_bert.serve.operations import Example, Operation, Route, first_of
 
 if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
@@ -18,28 +27,40 @@ if TYPE_CHECKING:
 __all__ = ["ROUTES"]
 
 _FILL_FIELDS = (
-    Field("inputs", Texts(), required=True),
-    Field("parameters", Nested((Field("top_k", Whole(1), default=5), Field("targets", Strings())))),
-    MODEL,
-    TRUNCATE,
-    Field("options", Ignored()),
-)
-_STRATEGIES = ("simple", "none", "first", "average", "max")
-_ENTITY_FIELDS = (
-    Field("inputs", Texts(), required=True),
+    Field("inputs", Texts(), required=True, about="Texts with [MASK], or the mask of the model's tokenizer."),
     Field(
         "parameters",
         Nested(
             (
-                Field("aggregation_strategy", Choice(*_STRATEGIES), default="simple"),
-                Field("ignore_labels", Strings(), default=("O",)),
-                Field("stride", Refused("a text is one row, truncated to the model's length")),
+                Field("top_k", Whole(1), default=5, about="How many tokens to return for a mask."),
+                Field("targets", Strings(), about="The only tokens to choose from."),
             )
         ),
+        about="What is returned.",
     ),
     MODEL,
     TRUNCATE,
-    Field("options", Ignored()),
+    CLIENT_OPTIONS,
+)
+_STRATEGIES = ("simple", "none", "first", "average", "max")
+_ENTITY_FIELDS = (
+    Field("inputs", Texts(), required=True, about="The texts."),
+    Field(
+        "parameters",
+        Nested(
+            (
+                Field(
+                    "aggregation_strategy", Choice(*_STRATEGIES), default="simple", about="How tokens become entities."
+                ),
+                Field("ignore_labels", Strings(), default=("O",), about="The labels that are left out."),
+                Field("stride", Refused("a text is one row, truncated to the model's length")),
+            )
+        ),
+        about="What is returned.",
+    ),
+    MODEL,
+    TRUNCATE,
+    CLIENT_OPTIONS,
 )
 
 
@@ -87,8 +108,33 @@ def _chosen(service: Service, values: dict[str, Any]) -> Operation:
     return PREDICT if isinstance(model, Classifies) else EMBED_ALL
 
 
-_FILL = Operation(TEI, "Tokens for the masks of texts", _FILL_FIELDS, fill, {"type": "array"})
-_ENTITIES = Operation(TEI, "Entities of texts", _ENTITY_FIELDS, entities, {"type": "array"})
+_FILL = Operation(
+    TEI,
+    "Tokens for the masks of texts",
+    _FILL_FIELDS,
+    fill,
+    {"type": "array"},
+    first_of(MaskModel),
+    Example(
+        {"inputs": "The capital of France is [MASK].", "parameters": {"top_k": 1}},
+        [{"score": 0.483484, "token": 20, "token_str": "paris", "sequence": "the capital of france is paris."}],
+    ),
+)
+_ENTITIES = Operation(
+    TEI,
+    "Entities of texts",
+    _ENTITY_FIELDS,
+    entities,
+    {"type": "array"},
+    first_of(TokenModel),
+    Example(
+        {"inputs": "Ada Lovelace lived in London."},
+        [
+            {"entity_group": "PER", "score": 0.991958, "word": "ada lovelace", "start": 0, "end": 12},
+            {"entity_group": "LOC", "score": 0.990881, "word": "london", "start": 22, "end": 28},
+        ],
+    ),
+)
 _OPERATIONS = (EMBED, SIMILARITY, EMBED_ALL, EMBED_SPARSE, RERANK, PREDICT, _ENTITIES, _FILL)
 
 ROUTES = (

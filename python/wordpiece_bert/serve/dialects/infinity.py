@@ -6,12 +6,12 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert.serve.dialects.cohere import RANK_FIELDS, rank
+from wordpiece_bert.serve.dialects.cohere import RANK_FIELDS, RANKED_BODY, rank
 from wordpiece_bert.serve.dialects.openai import EMBEDDINGS
 from wordpiece_bert.serve.dialects.parts import INDICES, list_of, object_of
 from wordpiece_bert.serve.errors import OPENAI
 from wordpiece_bert.serve.fields import Field, Flag
-from wordpiece_bert.serve.operations import Operation, Route
+from wordpiece_bert.serve.operations import Example, Operation, Route, first_ranker
 
 if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
@@ -47,11 +47,31 @@ _RANKED = object_of(
     truncated=INDICES,
 )
 
+_RERANK = Operation(
+    OPENAI,
+    "Ranks documents, as Infinity has it",
+    _FIELDS,
+    rerank,
+    _RANKED,
+    first_ranker,
+    Example(
+        {**RANKED_BODY, "return_documents": True},
+        {
+            "object": "rerank",
+            "results": [
+                {"index": 1, "relevance_score": 0.730996, "document": "bread dough in the oven"},
+                {"index": 0, "relevance_score": 0.270862, "document": "to repair a bicycle"},
+            ],
+            "model": "ranker",
+            "usage": {"prompt_tokens": 23, "total_tokens": 23},
+            "id": "infinity-926bb976-1e21-41f5-98e8-33edd3e6d65f",
+            "created": 1795879183,
+            "truncated": [],
+        },
+    ),
+)
+
 ROUTES = (
     Route("/infinity/embeddings", OPENAI, (EMBEDDINGS,)),
-    Route(
-        "/infinity/rerank",
-        OPENAI,
-        (Operation(OPENAI, "Ranks documents, as Infinity has it", _FIELDS, rerank, _RANKED),),
-    ),
+    Route("/infinity/rerank", OPENAI, (_RERANK,)),
 )

@@ -27,13 +27,13 @@ from wordpiece_bert.serve.errors import OPENAI, RequestError
 from wordpiece_bert.serve.fields import TEXTS_ONLY, Choice, Field, Flag, Texts, TokenRows, Whole
 from wordpiece_bert.serve.kinds.dense import DenseModel
 from wordpiece_bert.serve.kinds.outputs import MakesVectors
-from wordpiece_bert.serve.operations import Operation, Page, Route
+from wordpiece_bert.serve.operations import Example, Operation, Page, Route, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from wordpiece_bert.serve.kinds.served_model import Answer
-    from wordpiece_bert.serve.operations import Service
+    from wordpiece_bert.serve.operations import Asked, Service
 
 __all__ = ["EMBEDDINGS", "ROUTES"]
 
@@ -60,9 +60,13 @@ _ROLES = {
 _SCALING = ("normalized", "normalize", *(field.name for field in ACTIVATION))
 
 _FIELDS = (
-    Field("input", Texts(objects=True, ids=True), required=True),
+    Field("input", Texts(objects=True, ids=True), required=True, about="What to embed."),
     MODEL,
-    Field("encoding_format", Choice(*FORMS, bytes="take base64", bytes_only="take base64")),
+    Field(
+        "encoding_format",
+        Choice(*FORMS, bytes="take base64", bytes_only="take base64"),
+        about="The form of vectors: numbers, base64 of little-endian float32, 8 bits for each number, or one.",
+    ),
     Field("dimensions", Whole(1), about="How many numbers of each vector to keep."),
     PROMPT_NAME,
     TRUNCATE,
@@ -79,7 +83,7 @@ _FIELDS = (
     Field("embedding_type", Choice(*FORMS), about="Jina's encoding_format."),
     Field("encoding_type", Choice(*FORMS), about="encoding_format, as LlamaIndex' client of Jina calls it."),
     Field("output_dimension", Whole(1), about="dimensions, as LiteLLM's client of Infinity calls it."),
-    Field("modality", Choice("text", image=TEXTS_ONLY, audio=TEXTS_ONLY)),
+    Field("modality", Choice("text", image=TEXTS_ONLY, audio=TEXTS_ONLY), about="Infinity's: what the input is."),
     *OF_VLLM,
     *OUTPUT_OF_VLLM,
     *ACTIVATION,
@@ -135,14 +139,14 @@ def _described(service: Service, model: Any) -> dict[str, Any]:
     }
 
 
-def _models(service: Service, _: str) -> str:
+def _models(service: Service, _: Asked) -> str:
     """``/v1/models``: the list of models."""
     return json.dumps({"object": "list", "data": [_described(service, model) for model in service.models]})
 
 
-def _model(service: Service, name: str) -> str:
+def _model(service: Service, asked: Asked) -> str:
     """``/v1/models/NAME``: one of them."""
-    return json.dumps(_described(service, service.models.find(name)))
+    return json.dumps(_described(service, service.models.find(asked.parameter)))
 
 
 _VECTOR = {"oneOf": [list_of({"type": "number"}), {"type": "string", "format": "byte"}]}
@@ -154,7 +158,24 @@ _VECTORS = object_of(
     data=list_of(object_of(object={"const": "embedding"}, index="integer", embedding=_VECTOR)),
 )
 
-EMBEDDINGS = Operation(OPENAI, "Vectors of texts, as OpenAI and Jina have it", _FIELDS, embeddings, _VECTORS)
+EMBEDDINGS = Operation(
+    OPENAI,
+    "Vectors of texts, as OpenAI and Jina have it",
+    _FIELDS,
+    embeddings,
+    _VECTORS,
+    first_of(MakesVectors),
+    Example(
+        {"input": "A cat sat on the mat."},
+        {
+            "object": "list",
+            "data": [{"object": "embedding", "index": 0, "embedding": [0.120813, -0.023536, -0.03669]}],
+            "model": "minilm",
+            "usage": {"prompt_tokens": 9, "total_tokens": 9},
+            "truncated": [],
+        },
+    ),
+)
 
 ROUTES = (
     Route("/v1/embeddings", OPENAI, (EMBEDDINGS,)),

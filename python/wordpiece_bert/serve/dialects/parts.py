@@ -67,6 +67,7 @@ TRUNCATE = Field(
 SIDE = Field(
     "truncation_direction",
     Choice("Right", "right", Left="texts are cut at their end", left="texts are cut at their end"),
+    about="Where texts are truncated: at their end.",
 )
 PROMPT_NAME = Field("prompt_name", Text(), about="The name of the model's prompt to put before each text.")
 RANKED_FIELDS = Field(
@@ -199,9 +200,13 @@ ACTIVATION = tuple(
 )
 #: vLLM's fields of every request for a model that does not generate texts.
 OF_VLLM = (
-    Field("user", Ignored()),
+    Field("user", Ignored(), about="Changes nothing: the name of a user of yours."),
     Field("truncate_prompt_tokens", Whole(-1), about="The longest row in tokens; -1 for the longest of the model."),
-    Field("truncation_side", Choice("right", left="texts are cut at their end")),
+    Field(
+        "truncation_side",
+        Choice("right", left="texts are cut at their end"),
+        about="Where texts are truncated: at their end.",
+    ),
     Field("padding", Choice("do_not_pad", "max_length"), about="Changes nothing: no token sees padding."),
     Field("request_id", Ignored(), about="Changes nothing: the id of a request is in the header X-Request-ID."),
     Field("cache_salt", Text(), about="Changes nothing: no request gets what another has left in a cache."),
@@ -214,6 +219,14 @@ OF_VLLM = (
 )
 #: vLLM's fields about the form of vectors.
 OUTPUT_OF_VLLM = (
-    Field("embed_dtype", Choice("float32", float16="numbers are float32", bfloat16="numbers are float32")),
-    Field("endianness", Choice("little", "native", big="numbers are little-endian")),
+    Field(
+        "embed_dtype",
+        Choice("float32", float16="numbers are float32", bfloat16="numbers are float32"),
+        about="The type of the numbers.",
+    ),
+    Field(
+        "endianness",
+        Choice("little", "native", big="numbers are little-endian"),
+        about="The order of the bytes of a number in base64.",
+    ),
 )

@@ -39,23 +39,33 @@ from wordpiece_bert.serve.fields import (
 from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesTokenVectors, MakesVectors, Prompted
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.served_model import check_tokens, tokenized
-from wordpiece_bert.serve.operations import Operation, Page, Route
+from wordpiece_bert.serve.operations import Example, Operation, Page, Route, first_model, first_of, first_ranker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wordpiece_bert.serve.kinds.served_model import Answer, Served
-    from wordpiece_bert.serve.operations import Service
+    from wordpiece_bert.serve.operations import Asked, Service
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["EMBED", "EMBED_ALL", "EMBED_SPARSE", "HEALTH", "PREDICT", "RERANK", "ROUTES", "SIMILARITY"]
+__all__ = [
+    "CLIENT_OPTIONS",
+    "EMBED",
+    "EMBED_ALL",
+    "EMBED_SPARSE",
+    "HEALTH",
+    "PREDICT",
+    "RERANK",
+    "ROUTES",
+    "SIMILARITY",
+]
 
-_INPUTS = Field("inputs", Texts(ids=True), required=True)
-_TEXTS = Field("inputs", Texts(), required=True)
+_INPUTS = Field("inputs", Texts(ids=True), required=True, about="The texts.")
+_TEXTS = Field("inputs", Texts(), required=True, about="The texts.")
 _OPTIONS = (MODEL, TRUNCATE, SIDE, PROMPT_NAME)
 _NORMALIZE = Field("normalize", Flag(), default=True, about="Whether vectors have the length 1.")
 #: Of Hugging Face's older clients; nothing here has to be waited for.
-_CLIENT_OPTIONS = Field("options", Ignored())
+CLIENT_OPTIONS = Field("options", Ignored(), about="Changes nothing: Hugging Face's older clients send it.")
 
 
 async def embed(service: Service, fields: dict[str, Any]) -> Any:
@@ -185,7 +195,7 @@ def _decoded(tokenizer: AnyTokenizer, rows: list[list[int]], *, skip: bool) -> l
     return [tokenizer.decode(row, skip_special_tokens=skip) for row in rows]
 
 
-def _info(service: Service, _: str) -> str:
+def _info(service: Service, _: Asked) -> str:
     """``/info``: the first model in TEI's form, all models, and the limits."""
     first = next(iter(service.models))
     settings = service.settings
@@ -222,11 +232,11 @@ def _model_type(model: Served) -> dict[str, Any]:
     return {"embedding": {"pooling": "splade"}} if isinstance(model, MakesSparse) else {model.kind: {}}
 
 
-def _health(service: Service, _: str) -> str:
+def _health(service: Service, _: Asked) -> str:
     return json.dumps({"status": "ok", "models": service.models.names})
 
 
-def _ready(service: Service, _: str) -> str:
+def _ready(service: Service, _: Asked) -> str:
     """``/ready``: whether requests should be sent here, which `/health` does not say."""
     if service.draining:
         raise RequestError(503, "the server is shutting down", code="shutting_down", retry_after=1)
@@ -242,52 +252,60 @@ RERANK = Operation(
     TEI,
     "Scores texts, as text-embeddings-inference has it",
     (
-        Field("query", Text(), required=True),
-        Field("texts", Texts(), required=True),
+        Field("query", Text(), required=True, about="What the texts are compared with."),
+        Field("texts", Texts(), required=True, about="What to rank."),
         MODEL,
         Field("raw_scores", Flag(), about="Whether scores are those before the activation."),
-        Field("return_text", Flag()),
+        Field("return_text", Flag(), about="Whether to return the texts."),
         Field("top_n", Whole(1), about="How many texts to return; by default all."),
         TRUNCATE,
         SIDE,
     ),
     rerank,
     _SCORED,
+    first_ranker,
+    Example(
+        {"query": "how to bake bread", "texts": ["to repair a bicycle", "bread dough in the oven"]},
+        [{"index": 1, "score": 0.730996}, {"index": 0, "score": 0.270862}],
+    ),
 )
 _PARAMETERS = Nested(
     (
-        Field("function_to_apply", Choice("softmax", "sigmoid", "none")),
-        Field("top_k", Whole(1)),
+        Field("function_to_apply", Choice("softmax", "sigmoid", "none"), about="What makes scores of logits."),
+        Field("top_k", Whole(1), about="How many labels to return; by default all."),
     )
 )
 _PREDICT_FIELDS = (
-    Field("inputs", Sequences(), required=True),
+    Field("inputs", Sequences(), required=True, about="A text, a pair of texts, or several of either."),
     MODEL,
     TRUNCATE,
     SIDE,
     Field("raw_scores", Flag(), about="Whether scores are those before the activation."),
     Field("parameters", _PARAMETERS, about="Hugging Face's; the answer then is a list for each text."),
-    _CLIENT_OPTIONS,
+    CLIENT_OPTIONS,
 )
 _COMPARED = Nested(
-    (Field("source_sentence", Text(), required=True), Field("sentences", Strings(), required=True)),
+    (
+        Field("source_sentence", Text(), required=True, about="The text that is compared."),
+        Field("sentences", Strings(), required=True, about="The texts with which it is compared."),
+    ),
 )
 _SIMILARITY_FIELDS = (
-    Field("inputs", _COMPARED, required=True),
-    Field("parameters", Nested((TRUNCATE, SIDE, PROMPT_NAME))),
+    Field("inputs", _COMPARED, required=True, about="The texts."),
+    Field("parameters", Nested((TRUNCATE, SIDE, PROMPT_NAME)), about="How the texts are read."),
     MODEL,
-    _CLIENT_OPTIONS,
+    CLIENT_OPTIONS,
 )
 _TOKENIZE_FIELDS = (
     _TEXTS,
     MODEL,
-    Field("add_special_tokens", Flag(), default=True),
+    Field("add_special_tokens", Flag(), default=True, about="Whether to add special tokens such as [CLS]."),
     PROMPT_NAME,
 )
 _DECODE_FIELDS = (
-    Field("ids", TokenIds(), required=True),
+    Field("ids", TokenIds(), required=True, about="The ids of a text, or of several."),
     MODEL,
-    Field("skip_special_tokens", Flag(), default=True),
+    Field("skip_special_tokens", Flag(), default=True, about="Whether to leave special tokens out."),
 )
 _EMBED_FIELDS = (
     _INPUTS,
@@ -295,20 +313,114 @@ _EMBED_FIELDS = (
     _NORMALIZE,
     Field("dimensions", Whole(1), about="How many numbers of each vector to keep."),
     Field("encoding_format", Choice("float", "base64"), about="Of Hugging Face's client; base64 is that of OpenAI."),
-    _CLIENT_OPTIONS,
+    CLIENT_OPTIONS,
 )
-EMBED = Operation(TEI, "Vectors of texts", _EMBED_FIELDS, embed, _VECTORS)
-EMBED_ALL = Operation(TEI, "Vectors of the tokens of texts", (_INPUTS, *_OPTIONS), embed_all, list_of(_VECTORS))
+_EXAMPLE = {"inputs": "A cat sat on the mat."}
+EMBED = Operation(
+    TEI,
+    "Vectors of texts",
+    _EMBED_FIELDS,
+    embed,
+    _VECTORS,
+    first_of(MakesVectors),
+    Example(_EXAMPLE, [[0.120813, -0.023536, -0.03669]]),
+)
+EMBED_ALL = Operation(
+    TEI,
+    "Vectors of the tokens of texts",
+    (_INPUTS, *_OPTIONS),
+    embed_all,
+    list_of(_VECTORS),
+    first_of(MakesTokenVectors),
+    Example(
+        {"inputs": "Rain."},
+        [
+            [
+                [-0.116241, -0.08083, 0.600784],
+                [-0.548344, 0.091082, 1.034899],
+                [0.327554, 0.309905, -0.138867],
+                [0.158752, 0.259345, -0.273363],
+            ]
+        ],
+    ),
+)
 EMBED_SPARSE = Operation(
     TEI,
     "Sparse vectors of texts",
     (_TEXTS, *_OPTIONS),
     embed_sparse,
     list_of(list_of(object_of(index="integer", value="number"))),
+    first_of(MakesSparse),
+    Example(
+        {"inputs": "bread"},
+        [
+            [
+                {"index": 48, "value": 1.33123},
+                {"index": 49, "value": 0.805775},
+                {"index": 50, "value": 0.805775},
+                {"index": 51, "value": 0.805775},
+                {"index": 52, "value": 0.805775},
+                {"index": 53, "value": 0.805775},
+            ]
+        ],
+    ),
 )
-PREDICT = Operation(TEI, "Labels of texts and pairs", _PREDICT_FIELDS, predict, _LABELS)
+PREDICT = Operation(
+    TEI,
+    "Labels of texts and pairs",
+    _PREDICT_FIELDS,
+    predict,
+    _LABELS,
+    first_of(Classifies),
+    Example(
+        {"inputs": "A wonderful film!"},
+        [{"score": 0.999583, "label": "positive"}, {"score": 0.000417, "label": "negative"}],
+    ),
+)
 SIMILARITY = Operation(
-    TEI, "The cosine of a text with others", _SIMILARITY_FIELDS, similarity, list_of({"type": "number"})
+    TEI,
+    "The cosine of a text with others",
+    _SIMILARITY_FIELDS,
+    similarity,
+    list_of({"type": "number"}),
+    first_of(MakesVectors),
+    Example(
+        {
+            "inputs": {
+                "source_sentence": "A cat sat on the mat.",
+                "sentences": ["The kitten slept on a rug.", "Interest rates rose."],
+            }
+        },
+        [0.602553, 0.032915],
+    ),
+)
+_TOKENIZE = Operation(
+    TEI,
+    "Tokens of texts, with characters",
+    _TOKENIZE_FIELDS,
+    tokenize,
+    list_of(list_of(_TOKEN)),
+    first_model,
+    Example(
+        {"inputs": "bake bread"},
+        [
+            [
+                {"id": 2, "text": "[CLS]", "special": True},
+                {"id": 49, "text": "bake", "special": False, "start": 0, "stop": 4},
+                {"id": 48, "text": "bread", "special": False, "start": 5, "stop": 10},
+                {"id": 3, "text": "[SEP]", "special": True},
+            ]
+        ],
+    ),
+)
+_DECODE = Operation(
+    TEI,
+    "Texts of token ids",
+    _DECODE_FIELDS,
+    decode,
+    list_of({"type": "string"}),
+    first_model,
+    Example({"ids": [5, 6]}, ["wonderful great"]),
 )
 #: Whether the server runs.
 HEALTH = Page("Whether the server runs; needs no key", _health, needs_key=False)
@@ -319,16 +431,8 @@ ROUTES = (
     Route("/embed_sparse", TEI, (EMBED_SPARSE,)),
     Route("/predict", TEI, (PREDICT,)),
     Route("/similarity", TEI, (SIMILARITY,)),
-    Route(
-        "/tokenize",
-        TEI,
-        (Operation(TEI, "Tokens of texts, with characters", _TOKENIZE_FIELDS, tokenize, list_of(list_of(_TOKEN))),),
-    ),
-    Route(
-        "/decode",
-        TEI,
-        (Operation(TEI, "Texts of token ids", _DECODE_FIELDS, decode, list_of({"type": "string"})),),
-    ),
+    Route("/tokenize", TEI, (_TOKENIZE,)),
+    Route("/decode", TEI, (_DECODE,)),
     Route("/info", TEI, page=Page("The models and the limits", _info)),
     Route("/health", TEI, page=HEALTH),
     Route(

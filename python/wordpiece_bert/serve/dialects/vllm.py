@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert.bert.functional import normalize
-from wordpiece_bert.serve.dialects.cohere import rank
+from wordpiece_bert.serve.dialects.cohere import RANKED_BODY, rank
 from wordpiece_bert.serve.dialects.parts import (
     ACTIVATION,
     INDICES,
@@ -32,27 +32,28 @@ from wordpiece_bert.serve.fields import Choice, Documents, Field, Flag, Text, Te
 from wordpiece_bert.serve.kinds.outputs import Classifies, MakesTokenVectors, MakesVectors
 from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.vector_models import MultiVectorModel
-from wordpiece_bert.serve.operations import Operation, Route
+from wordpiece_bert.serve.operations import Example, Operation, Route, first_of, first_ranker
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.serve.kinds.served_model import Answer
+    from wordpiece_bert.serve.models import Models
     from wordpiece_bert.serve.operations import Service
 
 __all__ = ["ROUTES"]
 
 _RANK_FIELDS = (
-    Field("query", Text(), required=True),
-    Field("documents", Documents(), required=True),
+    Field("query", Text(), required=True, about="What the documents are compared with."),
+    Field("documents", Documents(), required=True, about="What to rank; of an object the text."),
     MODEL,
     *OF_VLLM,
     *ACTIVATION,
     Field("top_n", Whole(0), about="How many documents to return; 0 or nothing for all."),
-    Field("return_documents", Flag(), default=True),
+    Field("return_documents", Flag(), default=True, about="Whether to return the documents."),
     RANKED_FIELDS,
-    Field("max_tokens_per_query", Whole(0)),
-    Field("max_tokens_per_doc", Whole(0)),
+    Field("max_tokens_per_query", Whole(0), about="The most tokens of the query; 0 for as many as fit."),
+    Field("max_tokens_per_doc", Whole(0), about="The most tokens of a document; 0 for as many as fit."),
     TRUNCATE,
     *refused("a document is one row, truncated to the model's length", "max_chunks_per_doc", harmless=(1,)),
     *refused("the models follow no instructions", "instruction"),
@@ -71,17 +72,21 @@ async def rerank(service: Service, fields: dict[str, Any]) -> Any:
     }
 
 
+def _scorer(models: Models, name: str | None = None) -> Any:
+    """Return the model that compares texts and has a name; without a name a ranker, if there is one."""
+    kinds = (SequenceModel, MultiVectorModel, MakesVectors)
+    if name is None and any(isinstance(one, kinds[:2]) for one in models):
+        return models.ranker(None)
+    meaning = "a cross encoder, a multi-vector encoder or a sentence encoder, which compare texts"
+    return models.find(name, kinds, meaning)
+
+
 def _scoring(first: str, second: str) -> Operation:
     """Return the operation of scores whose texts have these names."""
 
     async def score(service: Service, fields: dict[str, Any]) -> Any:
         """``/score``: the score of each text of one list with its partner in the other, or of one with all."""
-        meaning = "a cross encoder, a multi-vector encoder or a sentence encoder, which compare texts"
-        kinds = (SequenceModel, MultiVectorModel, MakesVectors)
-        if fields["model"] is None and any(isinstance(one, kinds[:2]) for one in service.models):
-            model: Any = service.models.ranker(None)
-        else:
-            model = service.models.find(fields["model"], kinds, meaning)
+        model = _scorer(service.models, fields["model"])
         left, right = fields[first], fields[second]
         if len(left) not in (1, len(right)):
             message = f"{first} must have one text, or as many as {second}: {len(right)}, not {len(left)}"
@@ -97,14 +102,15 @@ def _scoring(first: str, second: str) -> Operation:
         return _listed(service, "score", model.name, data, answer)
 
     fields = (
-        Field(first, Texts(), required=True),
-        Field(second, Texts(), required=True),
+        Field(first, Texts(), required=True, about=f"A text for each of {second}, or one for all."),
+        Field(second, Texts(), required=True, about="What is compared with it."),
         MODEL,
         *OF_VLLM,
         *ACTIVATION,
         *refused("a row is truncated as a whole", "max_tokens_per_query", "max_tokens_per_doc", harmless=(0,)),
     )
-    return Operation(VLLM, "Scores of pairs of texts", fields, score, _LIST)
+    body = {first: "how to bake bread", second: ["to repair a bicycle", "bread dough in the oven"]}
+    return Operation(VLLM, "Scores of pairs of texts", fields, score, _LIST, _scorer, Example(body, _SCORED))
 
 
 async def classify(service: Service, fields: dict[str, Any]) -> Any:
@@ -190,14 +196,23 @@ _RANKED = object_of(
     results=list_of(object_of(index="integer", relevance_score="number", document="object")),
     truncated=INDICES,
 )
+_SCORED = {
+    "id": "score-65a9f2ae126f40aea8b7a15c45856a39",
+    "object": "list",
+    "created": 1795879183,
+    "model": "ranker",
+    "data": [{"index": 0, "object": "score", "score": 0.270862}, {"index": 1, "object": "score", "score": 0.730996}],
+    "usage": {"prompt_tokens": 23, "total_tokens": 23, "completion_tokens": 0},
+    "truncated": [],
+}
 _SCORES = tuple(
     _scoring(*names)
     for names in (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2"))
 )
-_INPUT = Field("input", Texts(), required=True)
+_INPUT = Field("input", Texts(), required=True, about="What to label.")
 _CLASSIFY_FIELDS = (_INPUT, MODEL, *OF_VLLM, *ACTIVATION)
 _POOLING_FIELDS = (
-    Field("input", Texts(ids=True), required=True),
+    Field("input", Texts(ids=True), required=True, about="The texts."),
     Field(
         "task",
         Choice(
@@ -208,23 +223,97 @@ _POOLING_FIELDS = (
             plugin="there are no plugins",
             score="ask /score",
         ),
+        about="What to return: a vector of each text, of each token, or labels; by default what the model has.",
     ),
     MODEL,
     *OF_VLLM,
     *ACTIVATION,
-    Field("encoding_format", Choice("float", "base64", bytes="take base64", bytes_only="take base64")),
+    Field(
+        "encoding_format",
+        Choice("float", "base64", bytes="take base64", bytes_only="take base64"),
+        about="The form of vectors: numbers, or base64 of little-endian float32.",
+    ),
     *OUTPUT_OF_VLLM,
     *refused("ask /v1/embeddings", "dimensions", "normalize"),
 )
 
-ROUTES = (
-    Route(
-        "/rerank",
-        TEI,
-        (RERANK, Operation(VLLM, "Ranks documents, as vLLM and Jina have it", _RANK_FIELDS, rerank, _RANKED)),
+_RERANK = Operation(
+    VLLM,
+    "Ranks documents, as vLLM and Jina have it",
+    _RANK_FIELDS,
+    rerank,
+    _RANKED,
+    first_ranker,
+    Example(
+        RANKED_BODY,
+        {
+            "id": "rerank-219ae1f449a14b2b998db8ab67a502dc",
+            "model": "ranker",
+            "usage": {"prompt_tokens": 23, "total_tokens": 23},
+            "results": [
+                {"index": 1, "relevance_score": 0.730996, "document": {"text": "bread dough in the oven"}},
+                {"index": 0, "relevance_score": 0.270862, "document": {"text": "to repair a bicycle"}},
+            ],
+            "truncated": [],
+        },
     ),
+)
+_CLASSIFY = Operation(
+    VLLM,
+    "Classes of texts",
+    _CLASSIFY_FIELDS,
+    classify,
+    _LIST,
+    first_of(Classifies),
+    Example(
+        {"input": ["A wonderful film!"]},
+        {
+            "id": "classify-35c9b5d4520444a2a9fe91c228f1f0bf",
+            "object": "list",
+            "created": 1795879183,
+            "model": "reviews",
+            "data": [{"index": 0, "label": "positive", "probs": [0.000417, 0.999583], "num_classes": 2}],
+            "usage": {"prompt_tokens": 6, "total_tokens": 6, "completion_tokens": 0},
+            "truncated": [],
+        },
+    ),
+)
+_POOL = Operation(
+    VLLM,
+    "Vectors of tokens",
+    _POOLING_FIELDS,
+    pooling,
+    _LIST,
+    first_of(MakesTokenVectors),
+    Example(
+        {"input": "Rain.", "task": "token_embed"},
+        {
+            "id": "pool-669a765c8cb84c90864d354dd4e0900d",
+            "object": "list",
+            "created": 1795879183,
+            "model": "minilm",
+            "data": [
+                {
+                    "index": 0,
+                    "object": "pooling",
+                    "data": [
+                        [-0.116241, -0.08083, 0.600784],
+                        [-0.548344, 0.091082, 1.034899],
+                        [0.327554, 0.309905, -0.138867],
+                        [0.158752, 0.259345, -0.273363],
+                    ],
+                }
+            ],
+            "usage": {"prompt_tokens": 4, "total_tokens": 4, "completion_tokens": 0},
+            "truncated": [],
+        },
+    ),
+)
+
+ROUTES = (
+    Route("/rerank", TEI, (RERANK, _RERANK)),
     Route("/score", VLLM, _SCORES),
     Route("/v1/score", VLLM, _SCORES),
-    Route("/classify", VLLM, (Operation(VLLM, "Classes of texts", _CLASSIFY_FIELDS, classify, _LIST), PREDICT)),
-    Route("/pooling", VLLM, (Operation(VLLM, "Vectors of tokens", _POOLING_FIELDS, pooling, _LIST),)),
+    Route("/classify", VLLM, (_CLASSIFY, PREDICT)),
+    Route("/pooling", VLLM, (_POOL,)),
 )

@@ -68,7 +68,9 @@ def read_columns(
     --------
     >>> from pathlib import Path
     >>> from wordpiece_bert.finetune.data import read_columns
-    >>> _ = Path("reviews.csv").write_text("text,label,date\na great film,good,2024\na dull film,bad,2025\n")
+    >>> _ = Path("reviews.csv").write_text(
+    ...     "text,label,date\na great film,good,2024\na dull film,bad,2025\n"
+    ... )
     >>> read_columns("reviews.csv", ["text", "label"])
     {'text': ['a great film', 'a dull film'], 'label': ['good', 'bad']}
     """
