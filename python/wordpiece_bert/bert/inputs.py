@@ -180,6 +180,21 @@ def as_classes(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
     return found.astype(np.int64) if found.dtype.kind in "fb" else found
 
 
+def check_positions(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
+    """Return the positions of answers in rows [B, S] as integers [B] clipped to 0 … S, of which S is ignored.
+
+    Raises
+    ------
+    InputError
+        There is not one integer for each row.
+    """
+    batch, length = shape
+    positions = as_array(name, value)
+    if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
+        raise InputError(f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}")
+    return np.clip(positions.reshape(batch), 0, length)
+
+
 def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return the targets of a loss as float32 of this shape.
 
