@@ -103,10 +103,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     arguments.add_prompts(parser, "each text of a request that names no prompt")
     arguments.add_dtype(parser)
     _add_limits(parser)
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
