@@ -38,16 +38,6 @@ if TYPE_CHECKING:
 CONTEXT = "ada lovelace lived in london , and marie curie worked in paris . she was born in warsaw ."
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def tok(folder: Path) -> Tokenizer:
-    return Tokenizer.from_pretrained(folder)
-
-
 # --- windows
 
 

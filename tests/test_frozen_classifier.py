@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import tiny_models
 from model_files import MODELS
 from wordpiece_bert import SentenceEncoder, tasks
 from wordpiece_bert._internal.progress import line_interval
@@ -32,16 +31,6 @@ TEXTS = [
     *["bread in the oven", "to bake dough", "flour and bread", "baking"],
 ]
 LABELS = ["praise"] * 4 + ["blame"] * 4 + ["kitchen"] * 4
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def encoder(folder: Path) -> SentenceEncoder:
-    return SentenceEncoder(folder)
 
 
 @pytest.mark.parametrize("labels", [LABELS, ["no" if label == "blame" else "yes" for label in LABELS]])

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tiny_models
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.errors import InputError, MissingPackageError
@@ -21,11 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pa = pytest.importorskip("pyarrow")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
 
 
 @given(

@@ -26,11 +26,6 @@ from wordpiece_bert.errors import InputError, TruncationWarning
 NULLS: list[str | None] = ["the cat", None, "", "a b c d e f g", None]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
 def ids(texts: list[str | None], **options: Any) -> list[list[int] | None]:
     encode = tokenizer().encode
     return [None if text is None else encode(text, **options).ids for text in texts]

@@ -32,16 +32,6 @@ DOCUMENTS = ["to repair a bicycle", "bread dough in the oven", "a wonderful film
 QUERY = "bread in the oven"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def encoder(folder: Path) -> SentenceEncoder:
-    return SentenceEncoder(folder)
-
-
 def package(module: str, install: str) -> Any:
     return pytest.importorskip(
         module,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import tiny_models
 from small_tokenizer import tokenizer
 from wordpiece_bert import SentenceEncoder, WordCounts
 from wordpiece_bert.errors import InputError
@@ -54,11 +53,6 @@ def session() -> Iterator[SparkSession]:
     found.sparkContext.setLogLevel("OFF")
     yield found
     found.stop()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
 
 
 @pytest.fixture(scope="module")

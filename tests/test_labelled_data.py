@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tiny_models
 from command_line import stdin
 from wordpiece_bert import SentenceEncoder, Tokenizer, WordCounts
 from wordpiece_bert.cli import main
@@ -39,16 +38,6 @@ NO_TEXTS = [
     (["x", "y"], r"the text must be a str, not list: \['x', 'y'\]"),
 ]
 GOOD, BAD = ["a wonderful film", "a great story", "brilliant"], ["a dull film", "a boring story", "silly"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def tok(folder: Path) -> Tokenizer:
-    return Tokenizer.from_pretrained(folder)
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> str:

@@ -8,11 +8,9 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tiny_models
 import wordpiece_bert as wb
 from small_tokenizer import tokenizer
 from wordpiece_bert import inspect, sentence, tasks
@@ -65,11 +63,6 @@ def table_of(value: Any) -> list[str]:
     assert set(page.tags) <= {"p", "table", "thead", "tbody", "tr", "th", "td"}
     assert not page.attributes
     return page.cells
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 def test_search_results_are_lists_that_show_themselves() -> None:

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tiny_models
 from wordpiece_bert import Tokenizer, merge_parts, open_vectors, write_vectors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
@@ -27,11 +26,6 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 WORDS = ["a", "the", "cat", "dog", "sat", "on", "mat", "bread", "dough", "oven", "flour", "water", "repair", "bicycle"]
 FORMATS = ("npy", "parquet", "arrow", "arrows", "jsonl")
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)

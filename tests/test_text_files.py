@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import tiny_models
 from wordpiece_bert import SentenceEncoder, open_vectors, write_vectors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
@@ -27,11 +26,6 @@ FILES = {
     "docs/deep/c.txt": "Flour and water.",
     "docs/empty.md": "",
 }
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)

@@ -246,11 +246,6 @@ PAIRS = [
 MORE = ["a dull film", "the city", "bread and flour", "the chain of a bicycle", "a boring story"]
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> SentenceEncoder:
-    return SentenceEncoder(make_sentences(tmp_path_factory.mktemp("models") / "sentences"))
-
-
 def mined(encoder: SentenceEncoder, **options: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = util.mine_hard_negatives(
         [{"query": query, "answer": answer} for query, answer in PAIRS], encoder, corpus=MORE, **options

@@ -15,7 +15,6 @@ import pytest
 
 from command_line import desk, error_of
 from model_files import write_safetensors
-from tiny_models import make_all
 from wordpiece_bert import SentenceEncoder, Tokenizer, verify
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.cli import main, program
@@ -46,11 +45,6 @@ KINDS = {
     "splade": "sparse encoder",
     "words": "model for masked words",
 }
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_all(tmp_path_factory.mktemp("models"))
 
 
 def change_weight(folder: Path, change: Callable[[str, Any], Any]) -> None:

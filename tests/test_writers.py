@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import tiny_models
 import wordpiece_bert as wb
 from pretraining_folders import tokenizer as pretraining_tokenizer
 from wordpiece_bert import bert, inspect
@@ -34,11 +33,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and lin
 
 TEXTS = ["bread in the oven", "a bicycle", "flour and bread", "to repair a wheel"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)
