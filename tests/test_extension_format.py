@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pretraining_folders import tokenizer
+from processes import python
 from test_pretraining_build import corpus_of
 from test_pretraining_reference import DATA
 from wordpiece_bert.cli import main
@@ -88,9 +87,7 @@ def test_a_format_of_examples_is_written_from_python_and_by_the_command(tmp_path
 def test_a_format_resumes_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = build_token_store(tokenizer(), corpus_of(tmp_path, 0.4), tmp_path / "store", shard_tokens=40_000).path
     whole = build_examples(store, tmp_path / "whole.ids", tokenizer(), dupe_factor=3)
-    command = [sys.executable, "-c", KILLED, str(store), str(tmp_path / "rows.ids")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run(command, check=False, env=environment).returncode == -signal.SIGKILL
+    assert python(KILLED, store, tmp_path / "rows.ids").returncode == -signal.SIGKILL
     assert not (tmp_path / "rows.ids").exists()
     add, written = IdLines.add, []
 

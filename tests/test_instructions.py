@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from command_line import error_of
 from kernel_paths import forced_path
 from model_files import MODELS
+from processes import python
 from tiny_models import make_sentences
 from wordpiece_bert import _core
 from wordpiece_bert.bert import BertModel
@@ -26,6 +25,9 @@ from wordpiece_bert.sentence import CrossEncoder, M3Encoder, MultiVectorEncoder,
 from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
 from wordpiece_bert.serve.model_loading import load_model
 from wordpiece_bert.tasks import load
+
+if TYPE_CHECKING:
+    import subprocess
 
 TEXTS = ["a cat", "the dog runs home", "one two three"]
 BEST = _core.describe_products("float32")[1]
@@ -95,8 +97,7 @@ def test_files_record_the_instructions_and_compare_them_not(desk: Path, capsys: 
 
 
 def process(code: str, value: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "WORDPIECE_BERT_INSTRUCTION_SET": value}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    return python(code, env={**os.environ, "WORDPIECE_BERT_INSTRUCTION_SET": value})
 
 
 def test_the_environment_decides_for_the_process() -> None:

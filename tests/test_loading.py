@@ -6,7 +6,6 @@ import json
 import math
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -19,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_files import MODELS
+from processes import printed
 from test_torch_files import state, storage, tensor
 from wordpiece_bert.bert import AutoModel, BertConfig, BertForMaskedLM, BertModel
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors, write_safetensors
@@ -121,13 +121,8 @@ def folder() -> Iterator[Path]:
 
 
 def peak_and_size(folder: Path, dtype: str) -> tuple[int, int]:
-    command = [sys.executable, "-c", PEAK, str(folder), dtype]
-    out = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": PATH})
-    peak, size = map(int, out.stdout.split())
+    peak, size = map(int, " ".join(printed(PEAK, folder, dtype)).split())
     return peak, size
-
-
-PATH = os.pathsep.join(path for path in sys.path if path)
 
 
 @LINUX
