@@ -19,7 +19,7 @@ from benchmarks.model_data import CALIBRATION, ids_of, paragraphs
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.dense.body import Call
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from model_files import MODELS
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder, distill_static
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.table import TableBody
 
 if TYPE_CHECKING:

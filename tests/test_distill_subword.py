@@ -14,7 +14,7 @@ from wordpiece_bert import Tokenizer
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import SentenceEncoder, distill_static
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.table import TableBody
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 import tiny_models
 from wordpiece_bert import SentenceEncoder, Tokenizer
 from wordpiece_bert._core import default_threads
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

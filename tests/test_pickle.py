@@ -18,7 +18,7 @@ import wordpiece_bert as wb
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.sentence.activations import identity
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 
 # Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
 pytestmark = [

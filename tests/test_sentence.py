@@ -17,7 +17,7 @@ from sentence_fixtures import FOLDERS, LISTING, LONG, REFERENCE, TEXTS, TOLERANC
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder, TruncationWarning, quantize_embeddings
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 
 if TYPE_CHECKING:
     from pathlib import Path

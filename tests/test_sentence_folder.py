@@ -17,7 +17,7 @@ from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 from wordpiece_bert.sentence import SentenceEncoder
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.errors import InputError, WordPieceError
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 
 if TYPE_CHECKING:
     from pathlib import Path

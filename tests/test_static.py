@@ -33,7 +33,7 @@ from wordpiece_bert.sentence import (
     semantic_search,
 )
 from wordpiece_bert.sentence.dense.body import Call
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.serve import ServerSettings

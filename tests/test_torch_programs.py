@@ -17,7 +17,7 @@ from small_tokenizer import TEXTS, TOKENS, tokenizer
 from wordpiece_bert import CrossEncoder, SentenceEncoder, tasks
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, model_for
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.table import TableBody
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ class Ours:
     def _read(self, folder: Path, dtype: str, threads: int) -> None:
         from wordpiece_bert import SentenceEncoder
         from wordpiece_bert.bert import AutoModel
-        from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+        from wordpiece_bert.sentence.dense.parts import transformer_of
 
         self.encoder: Any = None
         if (folder / "tokenizer.json").exists():

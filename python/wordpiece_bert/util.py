@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.search.semantic_search import SearchHit
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 __all__ = [
     "SimilarityFunction",
@@ -686,7 +686,7 @@ def paraphrase_mining_embeddings(
 
 @completed_by(paraphrase_mining_embeddings, ENCODING)
 def paraphrase_mining(
-    model: str | os.PathLike[str] | DenseEncoder,
+    model: str | os.PathLike[str] | SentenceEncoder,
     sentences: list[str],
     show_progress_bar: bool = False,
     batch_size: int = 32,

@@ -286,7 +286,7 @@ def embed_texts(
     """
     from wordpiece_bert._internal.recent import Recent
     from wordpiece_bert.bert import functional
-    from wordpiece_bert.sentence.dense.dense_encoder import body_of
+    from wordpiece_bert.sentence.dense.parts import body_of
     from wordpiece_bert.sentence.dense.recent_rows import RECENT_BYTES, recent_vectors
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.dense.table import TableBody

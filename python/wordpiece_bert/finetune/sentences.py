@@ -16,7 +16,7 @@ from wordpiece_bert.finetune.batches import label_column
 from wordpiece_bert.finetune.learnable import check_sentence_rows, columns_of
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.sentence.folders.modules import Normalize
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.nearest_rows import Found
 
 __all__ = ["SearchHit", "semantic_search"]
@@ -59,7 +59,7 @@ def semantic_search(
     rescore_multiplier: int = 2,
     ranges: npt.ArrayLike | None = None,
     threads: int | None = None,
-    encoder: DenseEncoder | None = None,
+    encoder: SentenceEncoder | None = None,
     texts: Iterable[str] | None = None,
     allow_stale: bool = False,
 ) -> list[list[SearchHit]]:
@@ -184,7 +184,7 @@ def _hits(found: Found) -> list[list[SearchHit]]:
 
 def _read(
     file: str | os.PathLike[str],
-    encoder: DenseEncoder | None,
+    encoder: SentenceEncoder | None,
     texts: Iterable[str] | None,
     *,
     scale_counts: bool,
