@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import pickle
@@ -241,11 +240,7 @@ def test_a_masked_language_model_is_a_sparse_encoder(tmp_path: Path) -> None:
         SparseEncoder(MODELS / "bert_seqcls_single")
 
 
-def test_copies_and_pickles_give_the_same_vectors(encoder: SparseEncoder) -> None:
-    assert copy.copy(encoder) is copy.deepcopy(encoder) is encoder
-    data = pickle.dumps(encoder)
-    assert len(data) < 2000
-    assert pickle.loads(data).encode(TEXTS) == encoder.encode(TEXTS)
+def test_vectors_are_pickled_and_an_encoder_is_shown(encoder: SparseEncoder) -> None:
     vectors = encoder.encode(TEXTS)
     assert pickle.loads(pickle.dumps(vectors)) == vectors
     assert "SparseEncoder(136 tokens" in repr(encoder)

@@ -33,6 +33,7 @@ from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize
 from wordpiece_bert.sentence.sparse.sparse_vectors import (
     SparseVectors,
     as_sparse,
+    is_sparse,
     sparse_pairwise_similarity,
     sparse_similarity,
 )
@@ -512,7 +513,7 @@ def normalize_embeddings(embeddings: Any) -> Any:
     >>> normalize_embeddings(np.array([[3, 4]], np.float32))
     array([[0.6, 0.8]], dtype=float32)
     """
-    if _is_sparse(embeddings):
+    if is_sparse(embeddings):
         sparse = as_sparse("embeddings", embeddings)
         rows = np.repeat(np.arange(len(sparse)), np.diff(sparse.indptr))
         lengths = np.sqrt(np.bincount(rows, sparse.values.astype(np.float64) ** 2, minlength=len(sparse)))
@@ -739,18 +740,14 @@ def paraphrase_mining(
 # --- what the functions above share
 
 
-def _is_sparse(vectors: object) -> bool:
-    return isinstance(vectors, SparseVectors) or hasattr(vectors, "tocsr")
-
-
 def _all_with_all(a: Any, b: Any, metric: str) -> npt.NDArray[np.float32]:
-    compare = sparse_similarity if _is_sparse(a) or _is_sparse(b) else metrics.similarity
+    compare = sparse_similarity if is_sparse(a) or is_sparse(b) else metrics.similarity
     found: npt.NDArray[np.float32] = as_given(compare(a, b, metric), a, b)
     return found
 
 
 def _pair_by_pair(a: Any, b: Any, metric: str) -> npt.NDArray[np.float32]:
-    compare = sparse_pairwise_similarity if _is_sparse(a) or _is_sparse(b) else metrics.pairwise_similarity
+    compare = sparse_pairwise_similarity if is_sparse(a) or is_sparse(b) else metrics.pairwise_similarity
     found: npt.NDArray[np.float32] = as_given(compare(a, b, metric), a, b)
     return found
 
@@ -776,7 +773,7 @@ def _batch(name: str, vectors: Any) -> Any:
     """Return vectors as a function of scores gets them, [n, d]: a tensor as it is, else an array."""
     if is_tensor(vectors):
         return vectors[None] if vectors.ndim == 1 else vectors
-    return as_sparse(name, vectors) if _is_sparse(vectors) else as_vectors(name, vectors)
+    return as_sparse(name, vectors) if is_sparse(vectors) else as_vectors(name, vectors)
 
 
 def _scores(function: ScoreFunction, a: Any, b: Any) -> npt.NDArray[np.float32]:

@@ -20,7 +20,7 @@ from wordpiece_bert.sentence.dense.encoder_fingerprint import check_fingerprint,
 from wordpiece_bert.sentence.metrics import check_metric
 from wordpiece_bert.sentence.nearest_rows import best_of_scores, nearest
 from wordpiece_bert.sentence.quantization import check_precision
-from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, as_sparse, sparse_similarity
+from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, as_sparse, is_sparse, sparse_similarity
 from wordpiece_bert.tokenizer.corpus.vector_files import read_stored
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
@@ -145,7 +145,7 @@ def semantic_search(
         raise InputError(
             "encoder, texts and allow_stale are for the fingerprint of a file; corpus_embeddings is an array"
         )
-    if corpus_precision is None and (_is_sparse(query_embeddings) or _is_sparse(corpus_embeddings)):
+    if corpus_precision is None and (is_sparse(query_embeddings) or is_sparse(corpus_embeddings)):
         return _hits(_sparse_search(query_embeddings, corpus_embeddings, metric, top_k))
     queries = as_float32("query_embeddings", as_vectors("query_embeddings", query_embeddings))
     if isinstance(corpus_embeddings, PreparedVectors):
@@ -213,10 +213,6 @@ def _read(
         warn=lambda message: warn(message, VectorsWarning),
     )
     return stored.vectors
-
-
-def _is_sparse(vectors: object) -> bool:
-    return isinstance(vectors, SparseVectors) or hasattr(vectors, "tocsr")
 
 
 def _sparse_search(queries: object, corpus: object, metric: str, top_k: int) -> Found:
