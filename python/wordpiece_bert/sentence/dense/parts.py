@@ -6,14 +6,12 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.dense.transformer import TransformerBody
-
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.dense.body import Body
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
+    from wordpiece_bert.sentence.dense.transformer import TransformerBody
     from wordpiece_bert.sentence.source import Source
 
 AnyEncoder = TypeVar("AnyEncoder", bound="SentenceEncoder")
@@ -41,10 +39,7 @@ def transformer_of(encoder: SentenceEncoder) -> TransformerBody:
     InputError
         It is a static model, which has none.
     """
-    body = body_of(encoder)
-    if not isinstance(body, TransformerBody):
-        raise InputError(f"{encoder!r} is a static model, which has no BERT model")
-    return body
+    return encoder._transformer()
 
 
 def encoder_of(kind: type[AnyEncoder], body: Body) -> AnyEncoder:

@@ -29,7 +29,6 @@ from wordpiece_bert.sentence.arguments import (
     tensors,
 )
 from wordpiece_bert.sentence.dense.body import OF_MODEL, Call, MaxLength, TokenVectors
-from wordpiece_bert.sentence.dense.parts import encoder_of, transformer_of
 from wordpiece_bert.sentence.dense.table import load_table
 from wordpiece_bert.sentence.dense.transformer import TransformerBody, load_transformer
 from wordpiece_bert.sentence.derived import encode_for, encode_in_thread
@@ -203,11 +202,18 @@ class SentenceEncoder(VectorEncoder):
         self, extend: Callable[[BertModel], BertModel], tokenizer: Callable[[AnyTokenizer], AnyTokenizer]
     ) -> Self:
         """Return this encoder with another model and tokenizer, for `extend_model`."""
-        body = transformer_of(self)
+        body = self._transformer()
+        other = object.__new__(type(self))
         changed = TransformerBody(extend(body.model), tokenizer(body.tokenizer), body.folder, body.threads)
-        other = encoder_of(type(self), changed)
+        other._set_up(changed, None)
         other.max_seq_length = self._max_seq_length
         return other
+
+    def _transformer(self) -> TransformerBody:
+        """Return the model with what belongs to it; an InputError if this is a static model, which has none."""
+        if not isinstance(self._body, TransformerBody):
+            raise InputError(f"{self!r} is a static model, which has no BERT model")
+        return self._body
 
     @property
     def dimension(self) -> int:
