@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wordpiece_bert import SentenceEncoder, Tokenizer
+from wordpiece_bert import SentenceEncoder, Tokenizer
 
 # The tests run in as many processes as there are processors, and the arrays are small: threads of OpenBLAS and OpenMP (NumPy,
 # scikit-learn) would wait for each other in loops, which takes up to ten times as long. Before anything imports NumPy.

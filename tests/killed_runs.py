@@ -6,12 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from wordpiece_bert._internal import atomic_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 # Counted are the calls and returns that the package makes in the main thread, calls of compiled functions included.
 _COUNTED = """

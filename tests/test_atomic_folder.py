@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from small_tokenizer import tokenizer
 from wordpiece_bert._internal.atomic_file import AtomicFile, write_text
 from wordpiece_bert._internal.atomic_folder import MARKER, AtomicFolder, check_complete
 from wordpiece_bert.errors import InputError, ModelNotFoundError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OLD = {"a.txt": "old a", "b.txt": "old b", "sub/c.txt": "old c"}
 NEW = {"a.txt": "new a", "b.txt": "new b", "sub/c.txt": "new c"}

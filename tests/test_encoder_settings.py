@@ -10,8 +10,9 @@ import json
 import operator
 import pickle
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -24,10 +25,6 @@ from wordpiece_bert._internal.peer_names import ARGUMENTS, PeerName
 from wordpiece_bert.errors import InputError, MissingPackageError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import StaticEncoder, paraphrase_mining, retrieve_and_rerank
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TEXTS = ["the cat", "the mat", "cat"]
 

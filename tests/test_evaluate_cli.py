@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from wordpiece_bert.evaluation import (
     InformationRetrievalEvaluator,
     read_beir,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST = ["bread in the oven", "a dull film", "the wheel and the tire", "the city"]
 SECOND = ["to bake bread", "a boring story", "a great story", "repair a bicycle"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,17 +15,12 @@ from pretraining_folders import tokenizer
 from processes import python
 from test_pretraining_build import corpus_of
 from test_pretraining_reference import DATA
+from wordpiece_bert import _core
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining import build_examples, build_token_store, formats
 from wordpiece_bert.pretraining.formats import RowFormat
 from wordpiece_bert.pretraining.sinks import FileSink
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from wordpiece_bert import _core
 
 
 class IdLines(FileSink):

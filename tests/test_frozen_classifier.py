@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.data import label_names, sequence_rows, token_rows
 from wordpiece_bert.finetune.frozen_classifier import cached_vectors
 from wordpiece_bert.finetune.objectives import Tables, objective_class
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = [
     *["a wonderful film", "a great story", "moving actors", "brilliant"],

@@ -8,8 +8,9 @@ import math
 import re
 import shutil
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,9 +37,6 @@ from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.family_table import FAMILIES
 from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError, InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: What the names of recorded folders begin with, and the names that some files have for classes.
 RECORDED = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,6 @@ from wordpiece_bert.sentence import CrossEncoder, M3Encoder, MultiVectorEncoder,
 from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
 from wordpiece_bert.serve.model_loading import load_model
 from wordpiece_bert.tasks import load
-
-if TYPE_CHECKING:
-    import subprocess
 
 TEXTS = ["a cat", "the dog runs home", "one two three"]
 BEST = _core.describe_products("float32")[1]

@@ -7,7 +7,9 @@ import importlib
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +19,6 @@ from processes import python
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,10 +27,6 @@ from wordpiece_bert.finetune.objectives import Columns, Tables, objective_class
 from wordpiece_bert.finetune.questions import question_windows, read_squad
 from wordpiece_bert.pretraining import build_token_store
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 #: What is not text, and what a message says of it.
 NO_TEXTS = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,9 +12,6 @@ import pytest
 from processes import printed
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and counts of Linux")
 

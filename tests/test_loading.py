@@ -9,8 +9,9 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +39,6 @@ from wordpiece_bert.bert.half_precision import BFLOAT16, native, to_bfloat16
 from wordpiece_bert.bert.plan.parts import Dense
 from wordpiece_bert.bert.stored_tensor import NumbersFile, Scratch, StoredTensor, TransposedTensor, blocks, loaded_all
 from wordpiece_bert.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 

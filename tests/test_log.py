@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from wordpiece_bert import SentenceEncoder, Tokenizer, hub
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError
 from wordpiece_bert.finetune import cached_vectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINUX = sys.platform.startswith("linux")
 MODEL = MODELS / "sentence_plain_folder"

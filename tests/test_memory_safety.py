@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +23,6 @@ from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.pretraining import build_examples, build_token_store
 from wordpiece_bert.sentence import MultiVectors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pyarrow = pytest.importorskip("pyarrow")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from model_files import MODELS, copied, reference_vectors, write_safetensors
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
 from wordpiece_bert.sentence import MultiVectorEncoder, MultiVectors, SentenceEncoder, SparseEncoder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = sorted(folder.name for folder in MODELS.glob("colbert_*"))
 TEXTS = ["New dog", "", "the river is good!", "☃", "people of the city on a day", "she x1y2", "water"] * 3

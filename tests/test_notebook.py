@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -18,9 +19,6 @@ from wordpiece_bert._internal import notebook
 from wordpiece_bert._internal.answers import Answer, Answers, Results
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
 from wordpiece_bert.training import vocab_contents
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WILD = "</td></table><script>alert('x')</script><img src=x onerror=alert(1)>&amp;\"'"
 #: A table shows at most a hundred rows; more than this is not bounded.

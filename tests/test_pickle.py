@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +27,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:padding. pad_id is"),
 ]
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -22,9 +22,6 @@ from test_pretraining_build import content_of, corpus_of
 from test_pretraining_reference import DATA
 from wordpiece_bert.cli import main
 from wordpiece_bert.pretraining import Masking, PretrainingDataset, TokenStore, build_examples, build_token_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VOCAB = ["-v", str(DATA / "vocab.txt")]
 CORPUS = str(DATA / "corpus.txt")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +25,6 @@ from processes import printed
 from test_pretraining_reference import cases
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining import Masking, PretrainingDataset, epoch_order
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOK = tokenizer()
 VOCABULARY = vocabulary(TOK)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,9 +33,6 @@ from wordpiece_bert.pretraining import (
 )
 from wordpiece_bert.pretraining.schema import RowSchema
 from wordpiece_bert.pretraining.sinks.tables import arrow_schema
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOK = tokenizer()
 SEED = 5

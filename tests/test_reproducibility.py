@@ -11,9 +11,10 @@ import warnings
 from dataclasses import fields
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from kernel_paths import available, forced_path
@@ -28,10 +29,7 @@ from wordpiece_bert.sentence import semantic_search
 from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Vectors = npt.NDArray[np.float32]
+Vectors = npt.NDArray[np.float32]
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "explanation" / "reproducibility.md"

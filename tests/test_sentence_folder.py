@@ -6,7 +6,8 @@ import json
 import shutil
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 from wordpiece_bert.sentence import SentenceEncoder
 from wordpiece_bert.sentence.dense.parts import transformer_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The folders hold one text that is longer than their 12 tokens; only the tests that are about it look at the warning.
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")

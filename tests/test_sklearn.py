@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.sentence.dense.parts import body_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install '.[sklearn]'")
 

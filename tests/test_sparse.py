@@ -7,7 +7,8 @@ import json
 import pickle
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.engines.vocabulary_heads import NumpyVocabularyHead, RustVocabularyHead
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
 from wordpiece_bert.sentence import SentenceEncoder, SparseEncoder, SparseVectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = sorted(folder.name for folder in MODELS.glob("splade_*"))
 ROUTED = ("splade_idf_json", "splade_inference_free")

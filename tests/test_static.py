@@ -10,7 +10,8 @@ import pickle
 import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,9 +42,6 @@ from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.kinds.served_model import USUAL
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = sorted(folder.name for folder in MODELS.glob("static_*"))
 MODEL2VEC = [name for name in FOLDERS if name.startswith("static_m2v")]

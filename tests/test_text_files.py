@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from wordpiece_bert import SentenceEncoder, open_vectors, write_vectors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.vectors.passages import PASSAGE_TOKENS, best_passages
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 pytest.importorskip("pyarrow")
 

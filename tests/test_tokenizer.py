@@ -6,7 +6,8 @@ import json
 import os
 import pickle
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,6 @@ from wordpiece_bert.errors import (
     VocabError,
     VocabWarning,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROLES = {
     "unk_token": "[UNK]",

@@ -10,7 +10,9 @@ import random
 import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +29,6 @@ from wordpiece_bert.vectors import folder_update as writing
 from wordpiece_bert.vectors import part_collector as collecting
 from wordpiece_bert.vectors import part_files
 from wordpiece_bert.vectors.layout import read_listing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,9 +29,6 @@ from wordpiece_bert.verify import (
     verify_model,
     verify_tokenizer,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"

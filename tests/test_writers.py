@@ -6,8 +6,9 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,6 @@ from wordpiece_bert.finetune import FrozenClassifier, SentenceTrainer, TrainingA
 from wordpiece_bert.pretraining import Masking, build_examples, build_token_store
 from wordpiece_bert.sentence import M3Encoder
 from wordpiece_bert.training import WordCounts, train_vocab
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
