@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask
 
-__all__ = [
-    "Inputs",
-    "as_array",
-    "as_classes",
-    "check_ids",
-    "check_inputs",
-    "check_labels",
-    "check_rows",
-    "check_targets",
-]
-
 
 class Inputs(NamedTuple):
     """The inputs of one forward pass, complete and within range.

@@ -27,44 +27,6 @@ if TYPE_CHECKING:
     #: What ``ArgumentParser.add_subparsers`` returns.
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
-__all__ = [
-    "ALL",
-    "FILE_HELP",
-    "STDIN",
-    "VOCAB_HELP",
-    "add_batch_size",
-    "add_cased",
-    "add_download",
-    "add_dtype",
-    "add_files",
-    "add_masking",
-    "add_model",
-    "add_output_control",
-    "add_prompts",
-    "add_running",
-    "add_threads",
-    "add_vocab",
-    "calibration_texts",
-    "check_cased",
-    "common_options",
-    "described",
-    "files_of",
-    "input_files",
-    "is_vocabulary",
-    "lines_of",
-    "load_tokenizer",
-    "loading_options",
-    "natural",
-    "natural_or_all",
-    "positive",
-    "positive_or_all",
-    "reading_arguments",
-    "reading_options",
-    "refuse",
-    "single_texts",
-    "with_threads",
-]
-
 FILE_HELP = "UTF-8 text file, also .gz or .zst; - or none is standard input"
 VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hugging Face cache"
 

@@ -11,8 +11,6 @@ from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary
 from wordpiece_bert.errors import InputError
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""

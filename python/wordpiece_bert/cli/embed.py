@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
     from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
-__all__ = ["add_parser", "block_texts", "embed_texts", "prompt_text"]
-
 # Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off. Progress is shown
 # after each pass of the model within them.
 BATCHES_PER_GROUP = 16

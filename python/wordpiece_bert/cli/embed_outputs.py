@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence import MultiVectors, SparseVectors
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-__all__ = ["Output", "check_normalize", "output_of"]
-
 
 class Output(Protocol):
     """Vectors of one form on their way to a file."""

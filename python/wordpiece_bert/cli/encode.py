@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.tokenizer.tokenizer_base import Item
 
-__all__ = ["add_parser"]
-
 TEXTS_PER_PRINTED_BLOCK = 1024
 # The rows printed at a time have about this many tokens at most.
 PRINTED_BLOCK_TOKENS = 1 << 20

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.evaluation.evaluator import BaseEvaluator
 
-__all__ = ["add_parser"]
-
 _TASKS = ("similarity", "classification", "retrieval")
 _SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 

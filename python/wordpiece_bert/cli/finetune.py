@@ -13,8 +13,6 @@ from wordpiece_bert.finetune.objectives import objectives_for
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_parser"]
-
 _SETTINGS = ["epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "freeze", "seed"]
 _EVALUATING = ["save_steps", "eval_steps", "best", "metric", "patience"]
 _WARMUP = 0.1

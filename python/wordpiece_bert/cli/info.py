@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.folders.sparse import Route
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""

@@ -11,8 +11,6 @@ from wordpiece_bert.cli import arguments
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
 
-__all__ = ["add_parser"]
-
 # Texts go to the model in groups of this many batches: enough for sorting by length to pay off.
 BATCHES_PER_GROUP = 16
 

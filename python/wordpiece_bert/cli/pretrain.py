@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["add_parser"]
-
 _SIZES = {
     "hidden_size": (128, "length of a token's vector"),
     "layers": (2, "layers of the encoder"),

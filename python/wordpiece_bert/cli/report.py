@@ -14,8 +14,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
     from wordpiece_bert.tokenizer.corpus.vector_files import StoredVectors
 
-__all__ = ["add_parser"]
-
 #: So many queries of a file are answered at once, which costs about as much as answering one.
 QUERIES_PER_CALL = 64
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-__all__ = [
-    "add_folder_options",
-    "add_passages",
-    "check_no_folder_options",
-    "folder_search",
-    "folder_table",
-    "hit_table",
-]
-
 
 def add_folder_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a search in a folder of vectors."""

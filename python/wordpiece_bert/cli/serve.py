@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-__all__ = ["add_parser"]
-
 # The environment variable with keys, separated by white space or commas.
 KEYS = "WORDPIECE_BERT_API_KEYS"
 

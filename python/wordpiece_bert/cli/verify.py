@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.verify import Difference, ModelReport, TokenizerReport
 
-__all__ = ["add_parser"]
-
 _REFERENCES = ("sentence-transformers", "transformers", "model2vec", "onnx", "ours")
 _MEASURES = ("lowest_cosine", "median_cosine", "rank_correlation", "top_10", "difference", "flips")
 #: The characters of a text that are shown on each side of a difference.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     ScoreFunction = Callable[[Any, Any], Any]
 
-__all__ = ["InformationRetrievalEvaluator"]
-
 #: The most scores that are in memory at once, where all documents have one: 16 MB, or the scores of one query.
 _SCORES = 1 << 22
 

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     Texts = Iterable[str | tuple[str, str] | Mapping[str, str]] | ArrowArray | ArrowStream
 
-__all__ = ["FrozenClassifier", "cached_vectors", "read_settings"]
-
 #: The files of a saved classifier, beside the files of its encoder.
 SETTINGS, WEIGHTS = "frozen_head.json", "frozen_head.safetensors"
 _FORMAT, _VERSION = "wordpiece-bert frozen head", 1

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.heads import Back, Head, HeadInputs
     from wordpiece_bert.finetune.network import Network
 
-__all__ = ["head_of"]
-
 
 def head_of(model_class: type[Model], network: Network) -> Head:
     """Return the training side of a class's head.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
-__all__ = ["LOSS_PREFIX", "SentenceProblem", "pool_rows", "pool_rows_backward"]
-
 #: The prefix of the names of a loss's own parameters, among the encoder's.
 LOSS_PREFIX = "loss."
 

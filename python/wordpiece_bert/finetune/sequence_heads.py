@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.heads import Back, HeadInputs
     from wordpiece_bert.finetune.network import Network
 
-__all__ = ["SequenceHead", "choice_head", "next_sentence_head", "sequence_head"]
-
 #: From logits and the labels of a call to the loss and its gradient with respect to the logits.
 Loss = Callable[["Array", Any], "tuple[float, Array]"]
 

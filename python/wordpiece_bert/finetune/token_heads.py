@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.heads import Back, HeadInputs
     from wordpiece_bert.finetune.network import Network
 
-__all__ = ["DiscriminatorTraining", "MaskedLMTraining", "QuestionAnsweringHead", "TokenHead"]
-
 
 class _LabelledTokens(HeadTraining):
     """A head whose labels are one number for each token, of which it reads those that have one."""

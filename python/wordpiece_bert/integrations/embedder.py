@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
-__all__ = ["TextEmbedder"]
-
 
 @completed_by(GIVEN, NAMED)
 class TextEmbedder:

@@ -27,18 +27,6 @@ from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-__all__ = [
-    "check_contents",
-    "checked_options",
-    "contents_of",
-    "encoder_of",
-    "given_model",
-    "import_package",
-    "stored_model",
-    "tokenizer_of",
-]
-
 _tokenizers, _encoders = KeptModels(), KeptModels()
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.search.training_pairs import TrainingPairs
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
-__all__ = ["mine_hard_negatives"]
-
 
 @completed_by(ENCODING)
 def mine_hard_negatives(

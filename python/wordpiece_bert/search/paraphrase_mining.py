@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     #: Pairs of items as one number each, first · n + second, and their scores.
     Pairs = tuple[npt.NDArray[np.int64], Array]
 
-__all__ = ["mined_pairs", "paraphrase_mining", "paraphrase_mining_embeddings"]
-
 #: The most scores that are in memory at once (for one vector at least all its scores), 8 MB of float32.
 _BLOCK = 1 << 21
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.nearest_rows import Found
 
-__all__ = ["SearchHit", "semantic_search"]
-
 
 class SearchHit(TypedDict):
     """A vector that `semantic_search` found."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Operation, Page, Route
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["page", "schema", "schema_text"]
-
 _REFUSALS = {
     "400": "The request is wrong",
     "401": "A key is needed",

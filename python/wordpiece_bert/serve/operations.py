@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.models import Models
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["Operation", "Page", "Route", "Service", "chosen"]
-
 
 @dataclass
 class Service:

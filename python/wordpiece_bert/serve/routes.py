@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.errors import Dialect
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["DESCRIBED", "METRICS", "ROUTES", "dialect_of"]
-
 
 def _metrics(service: Service, _: str) -> str:
     return service.metrics.text()

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-__all__ = ["LOADING", "load_again", "loading_of"]
-
 #: The arguments of encoders, and the attribute `max_seq_length`, that decide about vectors and queries.
 LOADING = (
     *("dtype", "calibrate", "word_splitter", "prompts", "default_prompt_name", "similarity_fn_name"),

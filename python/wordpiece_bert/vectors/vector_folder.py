@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.nearest_rows import Found
     from wordpiece_bert.vectors.layout import Listing
 
-__all__ = ["MODES", "VectorFolder", "open_vectors"]
-
 #: How `VectorFolder.search` finds candidates.
 MODES = ("vectors", "bm25", "hybrid")
 

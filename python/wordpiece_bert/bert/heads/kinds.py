@@ -31,20 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines.engine_interface import VocabularyHead
     from wordpiece_bert.bert.functional import Array
 
-__all__ = [
-    "MaskedLM",
-    "MaskedLMHead",
-    "MaskedLMNames",
-    "MultipleChoice",
-    "QuestionAnswering",
-    "ScoreLayers",
-    "ScoreModel",
-    "SequenceClassification",
-    "SequenceModel",
-    "TokenClassification",
-    "problem_type",
-]
-
 
 class MaskedLMNames(NamedTuple):
     """The names of a masked-language head's layers, and its activation."""

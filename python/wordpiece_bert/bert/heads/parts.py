@@ -18,8 +18,6 @@ if TYPE_CHECKING:
         SequenceClassification,
     )
 
-__all__ = ["masked_lm_names", "next_sentence_scores", "score_layers", "targets_of"]
-
 
 def masked_lm_names(kind: type[MaskedLM], config: BertConfig) -> MaskedLMNames:
     """Return the names of the layers of a class's masked-language head."""

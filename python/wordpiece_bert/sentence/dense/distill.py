@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.option_types import TruncationSettings
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["distill_static"]
-
 PoolingName = Literal["mean", "first", "last", "pooler"]
 
 # The names of model2vec, and the names in `functional.POOLING_MODES`.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_base import VectorEncoder
     from wordpiece_bert.tokenizer.corpus.vector_files import StoredVectors
 
-__all__ = ["check_fingerprint", "default_prompt", "document_prompt", "fingerprint_of"]
-
 
 def fingerprint_of(
     encoder: SentenceEncoder, texts: TextsDigest | None, *, prompt: str, normalize: bool | None = False

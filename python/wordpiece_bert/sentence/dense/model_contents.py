@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["model_digests"]
-
 
 def model_digests(encoder: SentenceEncoder) -> dict[str, str]:
     """Return the digests of the contents of an encoder by part: weights, configuration, modules and tokenizer."""

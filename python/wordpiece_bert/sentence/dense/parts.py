@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 AnyEncoder = TypeVar("AnyEncoder", bound="SentenceEncoder")
 
-__all__ = ["body_of", "encoder_of", "labels_of", "outputs_of", "transformer_of", "with_threads"]
-
 
 def with_threads(encoder: SentenceEncoder, source: Source, threads: int) -> SentenceEncoder:
     """Return an encoder, given where it was loaded from, of which the pickle computes on a number of threads."""

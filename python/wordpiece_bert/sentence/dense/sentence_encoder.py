@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["SentenceEncoder", "sentence_encoder"]
-
 
 class _EncodeOptions(TypedDict, total=False):
     """The arguments of `SentenceEncoder.encode` by keyword, besides what decides the type of its result."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["SparseVectors", "as_sparse", "is_sparse", "joined", "sparse_pairwise_similarity", "sparse_similarity"]
-
 #: The most products of a comparison that are in memory at once, 32 MB of float64.
 _BLOCK = 1 << 22
 

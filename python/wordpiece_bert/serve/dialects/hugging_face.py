@@ -15,8 +15,6 @@ from wordpiece_bert.serve.operations import Operation, Route
 if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["ROUTES"]
-
 _FILL_FIELDS = (
     Field("inputs", Texts(), required=True),
     Field("parameters", Nested((Field("top_k", Whole(1), default=5), Field("targets", Strings())))),

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["EMBED", "EMBED_ALL", "EMBED_SPARSE", "HEALTH", "PREDICT", "RERANK", "ROUTES", "SIMILARITY"]
-
 _INPUTS = Field("inputs", Texts(ids=True), required=True)
 _TEXTS = Field("inputs", Texts(), required=True)
 _OPTIONS = (MODEL, TRUNCATE, SIDE, PROMPT_NAME)

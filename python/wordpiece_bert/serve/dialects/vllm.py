@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.kinds.served_model import Answer
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["ROUTES"]
-
 _RANK_FIELDS = (
     Field("query", Text(), required=True),
     Field("documents", Documents(), required=True),

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["DenseModel", "StaticModel", "dense_model"]
-
 # The most rows that go through the NumPy engine at once.
 _ROWS = 32
 
