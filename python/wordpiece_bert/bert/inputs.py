@@ -181,7 +181,8 @@ def check_positions(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> 
     positions = as_array(name, value)
     if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
         raise InputError(f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}")
-    return np.clip(positions.reshape(batch), 0, length)
+    clipped: Ids = np.clip(positions.reshape(batch), 0, length)
+    return clipped
 
 
 def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
