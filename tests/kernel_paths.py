@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from wordpiece_bert import _core
-from wordpiece_bert.bert import BertConfig
-from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
 from wordpiece_bert.bert.engines.rust import RustEncoder, RustEngine
-from wordpiece_bert.bert.functional import Ids
 from wordpiece_bert.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from _pytest.mark import ParameterSet
+
+    from wordpiece_bert.bert import BertConfig
+    from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.functional import Ids
 
 __all__ = ["PATHS", "available", "each_path", "forced_path"]
 
