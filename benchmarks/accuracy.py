@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 import wordpiece_bert as wb
 from benchmarks import contests, exactness, pairs, report
@@ -28,13 +30,8 @@ from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.finetune import LogisticRegression, Ridge
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
-
-    Vectors = npt.NDArray[np.float32]
-    Numbers = npt.NDArray[np.floating[Any]]
+Vectors = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.floating[Any]]
 
 DTYPES = ("float32", "bfloat16", "int8", "auto")
 SECTIONS = ("vectors", "labelled", "masked", "pairs", "float64")

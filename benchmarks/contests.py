@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
 from benchmarks.process import Engine, EngineError, MissingError
 from benchmarks.texts import ROOT
 from wordpiece_bert.finetune.metrics import spearman
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 BUILD = ROOT / "build" / "bench"
 GROUP = 192  # rows in a turn: several batches for each stream

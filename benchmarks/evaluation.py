@@ -12,14 +12,12 @@ import argparse
 import importlib
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from wordpiece_bert import evaluation, set_num_threads, util
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WIDTH = 384
 _PAIRS = 20_000

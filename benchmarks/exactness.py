@@ -12,25 +12,22 @@ what needs this package is imported by functions.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
+from wordpiece_bert import RaggedBatch
 
-    import numpy.typing as npt
-
-    from wordpiece_bert import RaggedBatch
-
-    Numbers = npt.NDArray[np.floating[Any]]
+Numbers = npt.NDArray[np.floating[Any]]
 
 #: Standard deviations of the weights of random models.
 DEVIATIONS = (0.25, 1.0)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from benchmarks.definitions import Contestant
-from benchmarks.measure import Effort, Result, write_tokenizer
+from benchmarks.measure import Bench, Effort, Result, write_tokenizer
 from benchmarks.report import MB, duration, markdown
-from benchmarks.texts import size_of, write_texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from benchmarks.measure import Bench
-    from benchmarks.texts import Item
+from benchmarks.texts import Item, size_of, write_texts
 
 ENGINES = ("ours", "nanotoken", "tokenizers")
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 __all__ = ["HOSTILE", "MB", "PACKED", "REQUESTS", "filled", "hostile_body", "path_of"]
 

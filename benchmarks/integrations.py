@@ -13,17 +13,15 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks import report
 from benchmarks.texts import Source
 from wordpiece_bert import Tokenizer
 from wordpiece_bert.integrations import arrow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 TEXTS = 100_000
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from wordpiece_bert.sentence import MultiVectors, maxsim
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: Documents that are multiplied at once by the others: their products have some 30 MB.
 _BLOCK = 1024

@@ -8,10 +8,11 @@ others beside it. The least of many calls counts. What is not arithmetic is meas
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks import contests, report
 from benchmarks.contests import Contest, Entry, Timing
@@ -19,10 +20,7 @@ from benchmarks.model_data import CALIBRATION, ids_of, paragraphs
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.dense.body import Call
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from wordpiece_bert.sentence.dense.parts import transformer_of
 
 LENGTHS = (8, 16, 32, 64, 128, 256)
 

@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -30,9 +31,6 @@ from benchmarks.vector_folder import layout
 from wordpiece_bert import merge_parts, write_vectors
 from wordpiece_bert.vectors.documents import Documents
 from wordpiece_bert.vectors.folder_update import Encoded, write_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 PROCESSES = (1, 2, 4)
 WIDTH = 384

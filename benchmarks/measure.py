@@ -9,18 +9,14 @@ import contextlib
 import json
 import statistics
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from benchmarks.definitions import Benchmark, Contestant
 from benchmarks.process import Engine, EngineError, MissingError
-from benchmarks.texts import write_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from benchmarks.definitions import Benchmark, Contestant
-    from benchmarks.texts import Source
+from benchmarks.texts import Source, write_texts
 
 #: Engines whose results are correct by definition, in this order. All others, this package included, are compared with
 #: them.

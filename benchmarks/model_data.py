@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,6 @@ from wordpiece_bert import Tokenizer
 from wordpiece_bert.bert import BertConfig, BertModel
 from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.bert.parts import layout_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Texts for ranges of int8 inputs, which are not measured.
 CALIBRATION = 48

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from benchmarks import report
 from benchmarks.contests import Contest, Entry
 from benchmarks.model_data import flop, read_config
-
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
 
 
 def growth(

@@ -12,9 +12,9 @@ import json
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +23,8 @@ from wordpiece_bert import Tokenizer, inspect, tasks
 from wordpiece_bert.bert import BertForMaskedLM
 from wordpiece_bert.bert.parts import layout_of
 from wordpiece_bert.hub import find_model
+from wordpiece_bert.inspect import Trace, View
 from wordpiece_bert.inspect.trace import encoder_of, stored_weight
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from wordpiece_bert.inspect import Trace, View
 
 LAYERS = 12
 

@@ -19,19 +19,17 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from benchmarks import page_views, report
 from benchmarks.process import PROGRAMS, MissingError, python_of
 from benchmarks.texts import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
 
 BUILD = ROOT / "build" / "bench" / "pages"
 SLOWER = (1, 6)

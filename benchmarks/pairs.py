@@ -6,12 +6,14 @@ separated by tabs. This package runs in each of its dtypes, other engines in int
 
 from __future__ import annotations
 
+import argparse
 import lzma
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks import contests, report
 from benchmarks.contests import Contest, in_groups
@@ -20,11 +22,6 @@ from wordpiece_bert._internal.correlation import spearman
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.util import pairwise_cos_sim
-
-if TYPE_CHECKING:
-    import argparse
-
-    import numpy.typing as npt
 
 PUBLISHED = Path(__file__).with_name("published.toml")
 

@@ -14,18 +14,16 @@ import statistics
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from benchmarks import report
 from benchmarks.process import cores
 from benchmarks.texts import QUICK_BYTES, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
 
 MB = 1_000_000
 BATCH = 32

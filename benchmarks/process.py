@@ -9,18 +9,14 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
-from benchmarks.definitions import ENGINES
+from benchmarks.definitions import ENGINES, Contestant
 from benchmarks.texts import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
-
-    from benchmarks.definitions import Contestant
 
 PROGRAMS = Path(__file__).with_name("engines")
 

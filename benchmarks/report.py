@@ -8,12 +8,10 @@ import os
 import platform
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.definitions import OTHERS
-
-if TYPE_CHECKING:
-    from benchmarks.measure import Result, Row
+from benchmarks.measure import Result, Row
 
 RECORDS = Path(__file__).with_name("records")
 MB = 1_000_000

@@ -11,9 +11,10 @@ import argparse
 import importlib
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,6 @@ import wordpiece_bert as wb
 from benchmarks import report
 from wordpiece_bert import _core
 from wordpiece_bert.sentence import PreparedVectors, quantize_embeddings, semantic_search
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOP_K = 10
 

@@ -27,9 +27,10 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,9 +39,6 @@ from benchmarks.hostile_bodies import HOSTILE, PACKED, REQUESTS, hostile_body, p
 from benchmarks.texts import ROOT
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
 #: The name of the model in requests.

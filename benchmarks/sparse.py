@@ -15,8 +15,9 @@ import os
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +25,6 @@ import wordpiece_bert as wb
 from benchmarks.static import read_texts
 from wordpiece_bert.bert import BertConfig, BertForMaskedLM
 from wordpiece_bert.bert.checkpoint import bert_shapes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TEXTS = 512
 LAYERS = 6

@@ -14,16 +14,14 @@ import os
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import wordpiece_bert as wb
 from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WIDTH = 256
 TEXTS = 20_000

@@ -16,9 +16,10 @@ import math
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +35,6 @@ from wordpiece_bert.serve.kinds.served_model import Options
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 WIDTH = 384
 LAYERS = 6

@@ -15,17 +15,14 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks import report
 from benchmarks.definitions import Contestant
 from benchmarks.measure import write_tokenizer
 from benchmarks.process import Engine, cores
 from benchmarks.report import MB
-from benchmarks.texts import QUICK_BYTES, Source, write_texts
-
-if TYPE_CHECKING:
-    from benchmarks.texts import Item
+from benchmarks.texts import QUICK_BYTES, Item, Source, write_texts
 
 #: Kinds of texts: their corpus and vocabulary.
 KINDS = {

@@ -11,15 +11,12 @@ import time
 import tomllib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.definitions import DefinitionError
 from benchmarks.process import PROGRAMS, EngineError, MissingError, cores, python_of
 from benchmarks.report import MB, markdown
-from benchmarks.texts import CORPORA
-
-if TYPE_CHECKING:
-    from benchmarks.texts import Source
+from benchmarks.texts import CORPORA, Source
 
 TABLE = Path(__file__).with_name("training.toml")
 PROGRAM = PROGRAMS / "trainers.py"

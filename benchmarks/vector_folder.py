@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -29,9 +30,6 @@ from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 from wordpiece_bert.vectors.documents import Documents
 from wordpiece_bert.vectors.folder_update import Encoded, write_folder
 from wordpiece_bert.vectors.layout import DENSE, PRECISIONS, Layout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TOP_K = 10
 ROUNDS = 5

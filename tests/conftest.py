@@ -5,8 +5,13 @@ HYPOTHESIS_PROFILE=quick the same 10, as `make test` does. With HYPOTHESIS_PROFI
 the examples of ``--hypothesis-seed``; `make fuzz` runs many seeds.
 """
 
+from __future__ import annotations
+
 import os
 import signal
+from pathlib import Path
+
+from wordpiece_bert import SentenceEncoder, Tokenizer
 
 # The tests run in as many processes as there are processors, and the arrays are small: threads of OpenBLAS and OpenMP (NumPy,
 # scikit-learn) would wait for each other in loops, which takes up to ten times as long. Before anything imports NumPy.
@@ -100,6 +105,38 @@ THOROUGH = frozenset(
         "word_counts",
     )
 )
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the toy models of examples/make_models.py."""
+    from make_models import make_all
+
+    return make_all(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the toy sentence encoder."""
+    from make_models import make_sentences
+
+    return make_sentences(tmp_path_factory.mktemp("models") / "sentences")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> SentenceEncoder:
+    """The toy sentence encoder."""
+    from wordpiece_bert import SentenceEncoder
+
+    return SentenceEncoder(folder)
+
+
+@pytest.fixture(scope="module")
+def tok(folder: Path) -> Tokenizer:
+    """The tokenizer of the toy sentence encoder."""
+    from wordpiece_bert import Tokenizer
+
+    return Tokenizer.from_pretrained(folder)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

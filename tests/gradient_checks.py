@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from random_models import LossOnly
+from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.passes import PassOptions
-
-if TYPE_CHECKING:
-    from wordpiece_bert.finetune.dropout import KeyedDropout
 
 __all__ = [
     "LENGTH",

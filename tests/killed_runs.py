@@ -1,14 +1,15 @@
-"""Builders of pre-training data, and trainings, killed at a chosen call: seconds would say nothing on a busy machine."""
+"""Runs that are killed at a chosen call, or change of the disk: seconds would say nothing on a busy machine."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+from wordpiece_bert._internal import atomic_file
 
 # Counted are the calls and returns that the package makes in the main thread, calls of compiled functions included.
 _COUNTED = """
@@ -69,3 +70,30 @@ def finish_after_kills(
             after_kill()
     assert _run(killed, 0) is not None
     assert kills
+
+
+def killed_at(change: int | None, call: Callable[[], int]) -> int:
+    """Return the exit status of a call in a child process, which is killed just before a change of the disk, if one is given."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    count = 0
+
+    def counted(function: Any) -> Any:
+        def changing(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == change:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+
+        return changing
+
+    for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "fdatasync", "link"):
+        setattr(os, name, counted(getattr(os, name)))
+    atomic_file._sync_data = os.fdatasync
+    status = 1
+    try:
+        status = call()
+    finally:
+        os._exit(status)

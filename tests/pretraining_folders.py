@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import pretraining_reference as reference
 import wordpiece_bert as wb
 from test_pretraining_reference import SPECIAL, TOKENS, store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 SPECIAL_IDS = {TOKENS.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")}
 LABELS = {"nsp": "next_sentence_label", "sop": "sentence_order_label"}

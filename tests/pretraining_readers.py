@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # --- TFRecord files of tf.train.Example
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from kernel_paths import forced_path
 from model_files import check_equal
 from wordpiece_bert import _core
+from wordpiece_bert.bert import BertConfig, BertModel
+from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.bert.plan.parts import Convolution
 from wordpiece_bert.finetune.engines import NumpyTraining
-
-if TYPE_CHECKING:
-    from wordpiece_bert.bert import BertConfig, BertModel
-    from wordpiece_bert.bert.base_model import Model
 
 __all__ = ["EVERYTHING", "LossOnly", "check_engines", "random_model"]
 

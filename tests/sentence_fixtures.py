@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from model_files import MODELS, sentence_folder
 from wordpiece_bert.sentence import SentenceEncoder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOLERANCE = 1e-5  # absolute; what is reached is about 1e-6
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 # Each topic has its own nouns and places; verbs and colours are shared.
 _TOPICS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from hypothesis import strategies as st
 
 from small_tokenizer import TEXTS, TOKENS, tokenizer
 from wordpiece_bert.errors import InputError, TokenizerFormatError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 tokenizers = pytest.importorskip("tokenizers")

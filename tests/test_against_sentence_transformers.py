@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from wordpiece_bert._internal.atomic_file import write_bytes
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.hub import find_model
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 peer: Any = pytest.importorskip("sentence_transformers", reason="not installed: make test-torch")

@@ -6,7 +6,8 @@ import gc
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ import wordpiece_bert as wb
 from arrow_producer import Column, Columns, again, strings
 from small_tokenizer import TEXTS, fields, tokenizer
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 duckdb = pytest.importorskip("duckdb")
 na = pytest.importorskip("nanoarrow")

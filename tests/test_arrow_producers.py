@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,6 @@ import arrow_producer as producer
 from arrow_producer import Column, Columns, again, array, ends, schema, strings
 from small_tokenizer import tokenizer
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 UTF8, VIEW, LIST = schema(b"u"), schema(b"vu"), schema(b"+l", schema(b"u"))
 

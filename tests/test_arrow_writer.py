@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from wordpiece_bert.tokenizer.corpus.arrow_writer import ArrowWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pyarrow = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tiny_models
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert._internal.asynchronous import run_in_thread
 from wordpiece_bert._internal.progress import notify
@@ -18,11 +17,6 @@ from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.sentence.dense.transformer import TransformerBody
 
 TEXTS = ["to bake bread", "a bicycle wheel", "", "the dough in the oven"]
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> SentenceEncoder:
-    return SentenceEncoder(tiny_models.make_sentences(tmp_path_factory.mktemp("model") / "sentences"))
 
 
 def test_aencode_returns_what_encode_returns(encoder: SentenceEncoder) -> None:

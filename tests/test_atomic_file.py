@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from wordpiece_bert._internal import atomic_file
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.bert.half_precision import BFLOAT16, widen
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 def test_a_large_file_is_written_and_flushed_in_small_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

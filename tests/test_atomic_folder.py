@@ -6,18 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import wordpiece_bert as wb
+from processes import python
 from small_tokenizer import tokenizer
 from wordpiece_bert._internal.atomic_file import AtomicFile, write_text
 from wordpiece_bert._internal.atomic_folder import MARKER, AtomicFolder, check_complete
 from wordpiece_bert.errors import InputError, ModelNotFoundError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OLD = {"a.txt": "old a", "b.txt": "old b", "sub/c.txt": "old c"}
 NEW = {"a.txt": "new a", "b.txt": "new b", "sub/c.txt": "new c"}
@@ -36,12 +34,6 @@ def save(folder: Path, files: dict[str, str]) -> None:
 def contents(folder: Path) -> dict[str, str]:
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
-
-
-def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own, with the arguments in `sys.argv`."""
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_a_new_folder_appears_with_all_files(tmp_path: Path) -> None:
@@ -102,7 +94,7 @@ try:
 except OSError as error:
     print(error)
 """
-    done = run(code, folder)
+    done = python(code, folder)
     assert "tokenizer.json" in done.stdout, done.stderr
     assert contents(tmp_path) == before
     assert not list(tmp_path.glob(".*"))
@@ -144,7 +136,7 @@ with atomic_folder.AtomicFolder(folder) as output:
 def test_a_folder_with_files_of_two_saves_is_refused_until_it_is_saved_again(tmp_path: Path, renames: int) -> None:
     folder = tmp_path / "model"
     save(folder, OLD)
-    assert run(KILLED, folder, renames).returncode == -9
+    assert python(KILLED, folder, renames).returncode == -9
     with pytest.raises(ModelNotFoundError, match=r"interrupted .*: a\.txt, b\.txt, sub/c\.txt\. Save into .* again"):
         check_complete(folder)
     with pytest.raises(ModelNotFoundError, match="interrupted"):
@@ -162,7 +154,7 @@ def test_a_folder_with_files_of_two_saves_is_refused_until_it_is_saved_again(tmp
 @needs_locks
 def test_a_killed_save_of_a_new_folder_leaves_nothing_after_the_next(tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    assert run(KILLED.replace("output.commit()", "os.kill(os.getpid(), signal.SIGKILL)"), folder, 9).returncode == -9
+    assert python(KILLED.replace("output.commit()", "os.kill(os.getpid(), signal.SIGKILL)"), folder, 9).returncode == -9
     assert [path.suffix for path in tmp_path.iterdir()] == [".part"]
     save(folder, NEW)
     assert contents(tmp_path) == {f"model/{name}": text for name, text in NEW.items()}
@@ -179,7 +171,7 @@ with AtomicFile(Path(sys.argv[1])) as output:
     output.begin()
     os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert run(code, path).returncode == -9
+    assert python(code, path).returncode == -9
     (dead,) = tmp_path.iterdir()
     other = tmp_path / dead.name.replace("x.txt", "y.txt")
     other.write_text("of another output")

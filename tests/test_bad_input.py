@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,7 @@ from small_tokenizer import tokenizer, with_file_settings
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError, InternalError, VocabError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Ask = Callable[[wb.Tokenizer], object]
+Ask = Callable[[wb.Tokenizer], object]
 
 SURROGATE = "ab\udc80c"
 

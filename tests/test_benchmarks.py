@@ -13,7 +13,7 @@ import venv
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -38,15 +38,12 @@ from benchmarks import (
 )
 from benchmarks.definitions import ENGINES, Contestant, DefinitionError, read_table
 from benchmarks.engines.padded import PaddedEngine
-from benchmarks.measure import Bench, Effort, Result
+from benchmarks.measure import Bench, Effort, Result, Row
 from benchmarks.process import PROGRAMS, Engine, EngineError, MissingError
 from benchmarks.texts import Source, documents, write_texts
 from model_files import MODELS, sentence_folder, with_tokenizer
 from wordpiece_bert import SentenceEncoder, evaluation
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from benchmarks.measure import Row
 
 TINY = Effort(first_passes=2, repeated_passes=2, budget=0.1, stream_megabytes=2)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import case_files
 import wordpiece_bert as wb
+from case_files import Case
 from wordpiece_bert import _core, errors
 
 # A file's truncation warns where it cuts, and a padding whose id is not its token's warns on loading: these cases
@@ -19,10 +21,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:padding. pad_id is"),
 ]
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from case_files import Case
 
 CASES = [pytest.param(case, id=f"{file}-{case['name']}") for file, case in case_files.load()]
 FIELDS = ("ids", "tokens", "offsets", "word_ids", "type_ids", "sequence_ids", "attention_mask", "special_tokens_mask")

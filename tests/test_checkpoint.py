@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from wordpiece_bert.bert.checkpoint import Layout, Resolved, bert_shapes, find_w
 from wordpiece_bert.bert.checkpoint import resolve as resolve_layout
 from wordpiece_bert.bert.checkpoint.names import POOLER
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ModelNotFoundError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG = BertConfig.from_dict(SMALL)
 TENSORS = read_tensors(MODELS / "bert_small" / "model.safetensors")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from wordpiece_bert.bert.checkpoint import find_weights, non_finite, read_tensor
 from wordpiece_bert.bert.checkpoint import write_safetensors as write
 from wordpiece_bert.bert.half_precision import native, to_bfloat16, widen
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMS = {
     "variant_bin_zip": ("BertForMaskedLM", "bert_small_masked_lm"),

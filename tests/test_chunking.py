@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from wordpiece_bert import Tokenizer
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.dividing import token_counts
 from wordpiece_bert.vectors.chunking import Chunking, spans_of, token_borders
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Letters whose tokens are the same wherever a word is cut.
 LETTERS = st.text(alphabet=st.sampled_from("ab ,.!?\n。„“”)A1é"), max_size=80)

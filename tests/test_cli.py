@@ -6,8 +6,8 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,9 +18,6 @@ from command_line import MODEL, desk, encoder, error_of, stdin
 from model_files import MODELS
 from wordpiece_bert.cli import main
 from wordpiece_bert.hub import find_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")

@@ -10,20 +10,18 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import wordpiece_bert as wb
 from command_line import MODEL, desk, error_of, stdin
+from processes import python
 from wordpiece_bert.cli import main
 from wordpiece_bert.hub import find_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -87,12 +85,7 @@ def test_warnings_of_the_library_are_one_line(
 ) -> None:
     Path("vocab.txt").write_text("[UNK]\na\na\n")
     code = "import warnings; warnings.simplefilter('default'); from wordpiece_bert.cli import main; raise SystemExit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "encode", "--vocab", "vocab.txt", "--text", "a"],
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-    )
+    done = python(code, "encode", "--vocab", "vocab.txt", "--text", "a")
     assert json.loads(done.stdout) == {"ids": [2]}
     assert done.stderr.startswith("wordpiece-bert: warning: ")
     assert done.stderr.count("\n") == 1

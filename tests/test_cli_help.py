@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from wordpiece_bert.cli.program import COMMANDS, _parser, _subparsers, main
 PARSERS = {name: _subparsers(_parser([name]))[name] for name in COMMANDS}
 #: `verify` has commands of its own.
 PARSERS |= {f"{name} {kind}": one for name in COMMANDS for kind, one in _subparsers(PARSERS[name]).items()}
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from model_files import sentence_folder, with_tokenizer
 from wordpiece_bert.cli import program
 from wordpiece_bert.cli.program import _parser, _subparsers, main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The models, by the names that the calls have for them.
 MODELS = {

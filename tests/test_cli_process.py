@@ -10,8 +10,8 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,9 +21,6 @@ from command_line import MODEL, desk, encoder, error_of, stdin
 from wordpiece_bert._internal.progress import line_interval
 from wordpiece_bert.cli import main
 from wordpiece_bert.hub import find_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")

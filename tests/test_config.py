@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,6 @@ from model_files import MODELS, SMALL
 from wordpiece_bert.bert import BertConfig
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.errors import ConfigError, ModelNotFoundError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIZES = [name for name, value in SMALL.items() if isinstance(value, int)]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,6 @@ import pytest
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import CrossEncoder
 from wordpiece_bert.errors import CheckpointWarning, ConfigError, InputError, TruncationWarning
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LISTING = json.loads((MODELS / "sentence_reference.json").read_text(encoding="utf-8"))
 REFERENCE = np.load(MODELS / "sentence_reference.npz")

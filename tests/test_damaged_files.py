@@ -10,7 +10,9 @@ import os
 import random
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,6 @@ from wordpiece_bert.errors import InternalError, WordPieceError
 from wordpiece_bert.finetune import FrozenClassifier
 from wordpiece_bert.sentence import MultiVectors, SparseVectors, maxsim
 from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_similarity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 COPIES = int(os.environ.get("WORDPIECE_DAMAGED_FILES", "40"))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,6 @@ from wordpiece_bert.bert import (
 from wordpiece_bert.bert.disentangled import relative_rows
 from wordpiece_bert.errors import ConfigError, InputError, ModelNotFoundError
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVERYTHING = {"output_hidden_states": True, "output_attentions": True}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,8 @@ from model_files import MODELS
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.sentence import SentenceEncoder, StaticEncoder, distill_static
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.table import TableBody
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = MODELS / "distill"
 REFERENCE = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))

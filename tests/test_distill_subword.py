@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,8 @@ from wordpiece_bert import Tokenizer
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import SentenceEncoder, distill_static
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.table import TableBody
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("tokenizers")
 

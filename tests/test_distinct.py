@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +20,6 @@ from wordpiece_bert._internal.recent import Recent
 from wordpiece_bert.sentence import CrossEncoder, M3Encoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder
 from wordpiece_bert.sentence.dense.recent_rows import recent_vectors
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TEXTS = ["the dog", "river", "the old house", "the dog", "", "river", "The dog", "water", "the dog"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from wordpiece_bert.bert.engines import DTYPES, choose_dtype, describe_engine
 from wordpiece_bert.bert.engines.choice import AUTO
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Whether this CPU multiplies bfloat16 faster than float32.
 FASTER = _core.describe_products("bfloat16")[2]

@@ -6,7 +6,9 @@ import json
 import pickle
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +22,7 @@ from wordpiece_bert.cli import embed, main, search
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    #: Loads a model with `backend`, `dtype` and `calibrate`.
-    Load = Callable[..., Any]
+Load = Callable[..., Any]
 
 TEXTS = ["a cat", "the dog runs home", "one two three"]
 LINES = ["one text", "and another"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from wordpiece_bert.bert.engines import DTYPES, choose_dtype
 from wordpiece_bert.bert.family_table import FAMILIES, class_named
 from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: A folder of each type of model, whose configuration the generated models have but for their sizes.
 FOLDERS = {

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tiny_models
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.cli import main
 
@@ -18,11 +17,6 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 TEXTS = ["bread in the oven", "a bicycle", "flour and water", "to repair a wheel", "a wonderful film"]
 IDS = {"number": [7, 3, 2**40, 0, -1], "name": ["x", "ä", "", 'quo"te', "z\u2028z"]}
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,8 +25,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:padding. pad_id is"),
 ]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LISTS = (
     "ids",

@@ -6,7 +6,8 @@ import multiprocessing
 import os
 import pickle
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from wordpiece_bert.bert.engines.rust import PackedRustDense, RustDense, RustEnc
 from wordpiece_bert.bert.functional import POOLING_MODES, pool
 from wordpiece_bert.bert.half_precision import to_bfloat16, widen
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The arrays of an encoder are called CASE.in.NAME and CASE.out.NAME; the arrays of static and other sentence models are
 # not.

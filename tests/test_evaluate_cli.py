@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tiny_models import make_all
 from wordpiece_bert import SentenceEncoder, SparseEncoder
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
@@ -18,9 +18,6 @@ from wordpiece_bert.evaluation import (
     InformationRetrievalEvaluator,
     read_beir,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST = ["bread in the oven", "a dull film", "the wheel and the tire", "the city"]
 SECOND = ["to bake bread", "a boring story", "a great story", "repair a bicycle"]
@@ -34,11 +31,6 @@ CORPUS = [
 ]
 QUERIES = [{"_id": "q1", "text": "to bake"}, {"_id": "q2", "text": "a bicycle"}, {"_id": "q3", "text": "no judgement"}]
 JUDGEMENTS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t0\nq2\td2\t1\nq2\tgone\t1\n"
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_all(tmp_path_factory.mktemp("models"))
 
 
 def lines(rows: list[dict[str, Any]]) -> str:

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiny_models import make_all
 from wordpiece_bert import MultiVectorEncoder, SentenceEncoder, SparseEncoder
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import (
@@ -50,11 +49,6 @@ TEXTS = [
 ]
 FIRST, SECOND = TEXTS[:8], TEXTS[3:]
 SCORES = [0.5, 3, 1, 2.5, 4, 0, 5, 1.5]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="module")

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pretraining_folders import tokenizer
+from processes import python
 from test_pretraining_build import corpus_of
 from test_pretraining_reference import DATA
+from wordpiece_bert import _core
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining import build_examples, build_token_store, formats
 from wordpiece_bert.pretraining.formats import RowFormat
 from wordpiece_bert.pretraining.sinks import FileSink
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from wordpiece_bert import _core
 
 
 class IdLines(FileSink):
@@ -88,9 +84,7 @@ def test_a_format_of_examples_is_written_from_python_and_by_the_command(tmp_path
 def test_a_format_resumes_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = build_token_store(tokenizer(), corpus_of(tmp_path, 0.4), tmp_path / "store", shard_tokens=40_000).path
     whole = build_examples(store, tmp_path / "whole.ids", tokenizer(), dupe_factor=3)
-    command = [sys.executable, "-c", KILLED, str(store), str(tmp_path / "rows.ids")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run(command, check=False, env=environment).returncode == -signal.SIGKILL
+    assert python(KILLED, store, tmp_path / "rows.ids").returncode == -signal.SIGKILL
     assert not (tmp_path / "rows.ids").exists()
     add, written = IdLines.add, []
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from wordpiece_bert.bert.engines.packing import DensePacker
 from wordpiece_bert.bert.family_table import FAMILIES, Family, Training, register
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.bert.plan.building import layer_name
-from wordpiece_bert.bert.plan.interpreter import Interpreter, Step, kept
+from wordpiece_bert.bert.plan.interpreter import Interpreter, Step, Value, kept
 from wordpiece_bert.bert.plan.parts import Dense, Norm, Plan, Residual
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError, InputError
@@ -59,12 +61,6 @@ from wordpiece_bert.inspect import View
 from wordpiece_bert.inspect.kinds import KINDS, Kind
 from wordpiece_bert.inspect.kinds import register as register_view
 from wordpiece_bert.pretraining import Masking, PretrainingDataset
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from wordpiece_bert.bert.plan.interpreter import Value
 
 # --- a family of models: BERT under other names of weights and settings, without token types
 

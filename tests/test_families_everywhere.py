@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +21,6 @@ from wordpiece_bert.evaluation import EmbeddingSimilarityEvaluator
 from wordpiece_bert.sentence import semantic_search
 from wordpiece_bert.serve import ServerSettings, create_app
 from wordpiece_bert.serve.model_loading import load_model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytest.importorskip("tokenizers")
 pytestmark = pytest.mark.filterwarnings("ignore")

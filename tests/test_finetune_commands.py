@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from wordpiece_bert.bert.family_table import family_of
 from wordpiece_bert.cli import main
 from wordpiece_bert.finetune import Trainer, TrainingArguments, model_for
 from wordpiece_bert.finetune.loop import TrainingLoop
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMAND = "import sys\nfrom wordpiece_bert.cli import main\nif code := main(sys.argv[1:]):\n    sys.exit(code)"
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import shutil
 import tracemalloc
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,9 +38,6 @@ from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.passes import PassOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _RATES = {
     "embedding_dropout": 0.3,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,9 +28,6 @@ from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.objectives import new_pair
 from wordpiece_bert.finetune.objectives.replaced_tokens import PairProblem
 from wordpiece_bert.finetune.passes import PassOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENCODER = DATA / "sentence_encoders" / "cls" / "model"
 

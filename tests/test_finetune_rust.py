@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,6 @@ from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.passes import PassOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SETS = _core.kernel_instruction_sets()
 

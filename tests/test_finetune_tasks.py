@@ -6,7 +6,8 @@ import json
 import math
 import warnings
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,20 +33,7 @@ from wordpiece_bert.finetune import (
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.questions import question_windows, read_squad
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 CONTEXT = "ada lovelace lived in london , and marie curie worked in paris . she was born in warsaw ."
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def tok(folder: Path) -> Tokenizer:
-    return Tokenizer.from_pretrained(folder)
 
 
 # --- windows

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +13,6 @@ import pytest
 from wordpiece_bert.bert import AutoModel, ModernBertForMaskedLM
 from wordpiece_bert.bert.family_table import FAMILIES as BY_TYPE
 from wordpiece_bert.finetune import Trainer, TrainingArguments, pad_collate, value_and_grad
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
 
 torch = pytest.importorskip("torch")
 with warnings.catch_warnings():

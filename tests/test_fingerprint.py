@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,6 @@ from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 from wordpiece_bert.tokenizer.corpus.vector_files import read_stored, read_vectors
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint, TextsDigest, VectorsDigest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TEXTS = ["to repair a bicycle", "bread dough in the oven", "", "the capital of Poland", "flour and  water"]
 ASK = ("--query", "bread", "--json", "-q")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,9 +33,6 @@ from wordpiece_bert.sentence import (
 )
 from wordpiece_bert.sentence.multi_vector import multi_vectors as vectors
 from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_similarity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 X = np.random.default_rng(3).normal(size=(6, 4)).astype(np.float32)
 

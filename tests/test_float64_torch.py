@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +13,6 @@ from benchmarks import __main__ as commands
 from benchmarks import accuracy, exactness
 from model_files import MODELS
 from wordpiece_bert.bert import AutoModel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODEL = MODELS / "sentence_plain_folder"
 

@@ -6,7 +6,8 @@ import copy
 import json
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,6 @@ from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 from wordpiece_bert.errors import TokenizerFormatError, VocabError, VocabWarning, WordPieceError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "é", "new", "york", "中"]
 TEXT = "Éa b [MASK] New York中 bb a."

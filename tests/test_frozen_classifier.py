@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-import tiny_models
 from model_files import MODELS
 from wordpiece_bert import SentenceEncoder, tasks
 from wordpiece_bert._internal.progress import line_interval
@@ -23,25 +23,12 @@ from wordpiece_bert.finetune.data import label_names, sequence_rows, token_rows
 from wordpiece_bert.finetune.frozen_classifier import cached_vectors
 from wordpiece_bert.finetune.objectives import Tables, objective_class
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 TEXTS = [
     *["a wonderful film", "a great story", "moving actors", "brilliant"],
     *["a dull film", "a boring story", "poor actors", "silly"],
     *["bread in the oven", "to bake dough", "flour and bread", "baking"],
 ]
 LABELS = ["praise"] * 4 + ["blame"] * 4 + ["kitchen"] * 4
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def encoder(folder: Path) -> SentenceEncoder:
-    return SentenceEncoder(folder)
 
 
 @pytest.mark.parametrize("labels", [LABELS, ["no" if label == "blame" else "yes" for label in LABELS]])

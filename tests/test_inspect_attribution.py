@@ -15,7 +15,7 @@ from wordpiece_bert import inspect
 from wordpiece_bert.bert.functional import normalize, softmax
 from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.dense.dense_encoder import encoder_of, transformer_of
+from wordpiece_bert.sentence.dense.parts import encoder_of, transformer_of
 from wordpiece_bert.sentence.dense.transformer import TransformerBody
 from wordpiece_bert.sentence.folders.modules import Dense, Normalize, Pooling, SentenceFolder
 

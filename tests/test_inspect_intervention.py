@@ -20,8 +20,8 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.alignment import align_tokens
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.trace import encoder_of
-from wordpiece_bert.sentence.dense.dense_encoder import encoder_of as sentence_encoder_of
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import encoder_of as sentence_encoder_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.sentence.dense.transformer import TransformerBody
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 import wordpiece_bert as wb
 from wordpiece_bert import inspect, tasks
 from wordpiece_bert.bert import AutoModel
-from wordpiece_bert.sentence.dense.dense_encoder import encoder_of
+from wordpiece_bert.sentence.dense.parts import encoder_of
 from wordpiece_bert.sentence.dense.transformer import TransformerBody
 from wordpiece_bert.sentence.folders.modules import Pooling, SentenceFolder
 

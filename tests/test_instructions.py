@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from command_line import error_of
 from kernel_paths import forced_path
 from model_files import MODELS
+from processes import python
 from tiny_models import make_sentences
 from wordpiece_bert import _core
 from wordpiece_bert.bert import BertModel
@@ -95,8 +95,7 @@ def test_files_record_the_instructions_and_compare_them_not(desk: Path, capsys: 
 
 
 def process(code: str, value: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "WORDPIECE_BERT_INSTRUCTION_SET": value}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    return python(code, env={**os.environ, "WORDPIECE_BERT_INSTRUCTION_SET": value})
 
 
 def test_the_environment_decides_for_the_process() -> None:

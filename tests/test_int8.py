@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,11 +21,6 @@ from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.quantized import Int8Weight, input_factors, joined_tensors, split_tensors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
 
 #: Texts that the tiny models do not truncate.
 SHORT = ["a cat", "the dog runs home", "one two three"]

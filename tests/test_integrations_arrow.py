@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tiny_models
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.errors import InputError, MissingPackageError
 from wordpiece_bert.integrations.arrow import embed, encode, encode_texts, ids_to_arrow, vectors_to_arrow
 from wordpiece_bert.integrations.named_models import encoder_of, import_package, tokenizer_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pa = pytest.importorskip("pyarrow")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
 
 
 @given(

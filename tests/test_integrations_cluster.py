@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,7 @@ import pytest
 import tiny_models
 from wordpiece_bert import SentenceEncoder, Tokenizer
 from wordpiece_bert._core import default_threads
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from wordpiece_bert.sentence.dense.parts import body_of
 
 # Warnings of these programs, and what their processes leave open, are not errors of these tests.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -6,8 +6,6 @@ import datetime
 import io
 import pickle
 import re
-import subprocess
-import sys
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -19,16 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tiny_models
+from processes import printed
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder, Tokenizer
 from wordpiece_bert.errors import InputError, TruncationWarning
 
 NULLS: list[str | None] = ["the cat", None, "", "a b c d e f g", None]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
 
 
 def ids(texts: list[str | None], **options: Any) -> list[list[int] | None]:
@@ -407,16 +401,11 @@ def test_datasets_find_results_of_other_processes(folder: Path, tmp_path: Path) 
     pytest.importorskip("datasets", reason="datasets is not installed: pip install '.[datasets]'")
     (tmp_path / "texts.txt").write_text("bake bread\nthe oven\n")
 
-    def run() -> list[str]:
-        command = [sys.executable, "-c", PROGRAM, str(folder), str(tmp_path / "texts.txt"), str(tmp_path / "cache")]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
-
-    first = run()
+    arguments = folder, tmp_path / "texts.txt", tmp_path / "cache"
+    first = printed(PROGRAM, *arguments)
     written = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("cache-*.arrow")}
     assert len(written) == 1
-    assert run() == first
+    assert printed(PROGRAM, *arguments) == first
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("cache-*.arrow")} == written
 
 

@@ -6,21 +6,19 @@ import asyncio
 import importlib
 import json
 import os
-import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tiny_models
+from processes import python
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
@@ -30,16 +28,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 DOCUMENTS = ["to repair a bicycle", "bread dough in the oven", "a wonderful film", "the wheel and the tire"]
 QUERY = "bread in the oven"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def encoder(folder: Path) -> SentenceEncoder:
-    return SentenceEncoder(folder)
 
 
 def package(module: str, install: str) -> Any:
@@ -108,12 +96,6 @@ def vectors_of(embedding: Any) -> list[float]:
         "WordPieceEmbedder": lambda: embedding.embed([QUERY])[0].tolist(),
     }
     return list(calls[type(embedding).__name__]())
-
-
-def run(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a program in a new process."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
 
 
 def test_langchain(folder: Path, encoder: SentenceEncoder) -> None:
@@ -232,9 +214,9 @@ def test_haystack_saves_and_loads_pipelines(folder: Path, tmp_path: Path) -> Non
     single = haystack.Pipeline()
     single.add_component("documents", WordPieceDocumentEmbedder(str(folder)))
     file.write_text(single.dumps(), encoding="utf-8")
-    done = run(LOADS, file, "wordpiece_bert.integrations.haystack")
+    done = python(LOADS, file, "wordpiece_bert.integrations.haystack")
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
-    done = run(LOADS, file, "")
+    done = python(LOADS, file, "")
     assert "wordpiece_bert.integrations.haystack" in done.stderr  # what to import, or to allow
 
 
@@ -321,10 +303,10 @@ def test_a_collection_names_the_module_that_opens_it(library: str, folder: Path,
         table = lancedb.connect(path).create_table("texts", schema=Entry)
         table.add([{"text": text} for text in DOCUMENTS])
     program = CHROMA if library == "chroma" else LANCEDB
-    failed = run(program, path, "")
+    failed = python(program, path, "")
     assert failed.returncode != 0
     assert module in failed.stderr.splitlines()[-1]
-    done = run(program, path, module)
+    done = python(program, path, module)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == DOCUMENTS[1]
 

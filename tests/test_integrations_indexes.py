@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from test_docs import ROOT, Block, blocks, clone, run_block
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["clone"]
 

@@ -6,20 +6,18 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-import tiny_models
 from small_tokenizer import tokenizer
 from wordpiece_bert import SentenceEncoder, WordCounts
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: pip install '.[spark]'")
@@ -54,11 +52,6 @@ def session() -> Iterator[SparkSession]:
     found.sparkContext.setLogLevel("OFF")
     yield found
     found.stop()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
 
 
 @pytest.fixture(scope="module")

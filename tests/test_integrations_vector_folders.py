@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from vector_folders import WIDTH, vector_of, write
-from wordpiece_bert.sentence import open_vectors
+from wordpiece_bert.sentence import VectorFolder, open_vectors
 from wordpiece_bert.vectors import part_collector as collecting
 from wordpiece_bert.vectors import part_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wordpiece_bert.sentence import VectorFolder
 
 
 @pytest.fixture

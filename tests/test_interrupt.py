@@ -6,11 +6,12 @@ it wait, but has it compute no more.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from textwrap import dedent
 
 import pytest
+
+from processes import printed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows delivers Ctrl-C to groups of processes")
 
@@ -64,10 +65,7 @@ def interrupted(call):
 
 def run(body: str) -> list[str]:
     """Run the program above with `body` after it, and return the lines that it prints."""
-    program = PROGRAM + dedent(body)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:-1]
+    return printed(PROGRAM + dedent(body), seconds=120)
 
 
 CALLS = {

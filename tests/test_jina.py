@@ -9,7 +9,8 @@ import json
 import math
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from wordpiece_bert.bert.auto import read_config
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.plan.parts import Slopes
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def small(**fields: Any) -> JinaBertConfig:

@@ -7,7 +7,8 @@ whose norms come first in test_plans.py, and models that transformers makes in t
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +25,6 @@ from wordpiece_bert.bert import (
     XLMRobertaXLConfig,
 )
 from wordpiece_bert.errors import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def small_ernie(**fields: Any) -> ErnieConfig:

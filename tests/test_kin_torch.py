@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ import pytest
 from model_files import MODELS
 from wordpiece_bert import CrossEncoder, tasks
 from wordpiece_bert.bert import AutoModel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 torch = pytest.importorskip("torch")
 with warnings.catch_warnings():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from wordpiece_bert.sentence.folders.kinds import (
     Kind,
     kind_of,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TABLE = [{"type": "sentence_transformers.models.StaticEmbedding", "path": ""}]
 POOLED = [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in ("Transformer", "Pooling")]

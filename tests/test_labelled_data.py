@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tiny_models
 from command_line import stdin
 from wordpiece_bert import SentenceEncoder, Tokenizer, WordCounts
 from wordpiece_bert.cli import main
@@ -27,10 +28,6 @@ from wordpiece_bert.finetune.questions import question_windows, read_squad
 from wordpiece_bert.pretraining import build_token_store
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 #: What is not text, and what a message says of it.
 NO_TEXTS = [
     (None, r"the text is missing \(None\)"),
@@ -39,16 +36,6 @@ NO_TEXTS = [
     (["x", "y"], r"the text must be a str, not list: \['x', 'y'\]"),
 ]
 GOOD, BAD = ["a wonderful film", "a great story", "brilliant"], ["a dull film", "a boring story", "silly"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
-
-
-@pytest.fixture(scope="module")
-def tok(folder: Path) -> Tokenizer:
-    return Tokenizer.from_pretrained(folder)
 
 
 def write(file: Path, rows: list[dict[str, Any]]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from model_files import MODELS
 from wordpiece_bert.bert import BertModel
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import SentenceEncoder, open_vectors, write_vectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pyarrow = pytest.importorskip("pyarrow")
 LISTING = json.loads((MODELS / "late_chunking" / "reference.json").read_text(encoding="utf-8"))["items"]

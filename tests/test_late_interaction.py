@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from hypothesis import strategies as st
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import MultiVectors, maxsim, maxsim_pairwise
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LENGTHS = st.lists(st.integers(0, 70), min_size=1, max_size=9)
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from processes import printed
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and counts of Linux")
 
@@ -44,10 +41,7 @@ def error(call):
 
 def run(body: str) -> list[str]:
     """Run the program above with `body` after it, and return the lines that it prints."""
-    program = PROGRAM + dedent(body)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:-1]
+    return printed(PROGRAM + dedent(body), seconds=120)
 
 
 LIMITED = "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
@@ -230,12 +224,10 @@ def test_a_subinterpreter_refuses_the_import_and_says_why() -> None:
         print(wordpiece_bert.Tokenizer.from_vocab(["[UNK]"]).encode_ids("x").tolist())
     """
     program = "import textwrap\n" + dedent(program)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
     message = (
         "wordpiece_bert does not work in subinterpreters, and neither does NumPy: use threads or processes instead"
     )
-    assert done.stdout.splitlines() == [message, "[0]"]
+    assert printed(program, seconds=60) == [message, "[0]"]
 
 
 @LINUX

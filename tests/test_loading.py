@@ -6,12 +6,12 @@ import json
 import math
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_files import MODELS
+from processes import printed
 from test_torch_files import state, storage, tensor
 from wordpiece_bert.bert import AutoModel, BertConfig, BertForMaskedLM, BertModel
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors, write_safetensors
@@ -38,9 +39,6 @@ from wordpiece_bert.bert.half_precision import BFLOAT16, native, to_bfloat16
 from wordpiece_bert.bert.plan.parts import Dense
 from wordpiece_bert.bert.stored_tensor import NumbersFile, Scratch, StoredTensor, TransposedTensor, blocks, loaded_all
 from wordpiece_bert.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 
@@ -121,13 +119,8 @@ def folder() -> Iterator[Path]:
 
 
 def peak_and_size(folder: Path, dtype: str) -> tuple[int, int]:
-    command = [sys.executable, "-c", PEAK, str(folder), dtype]
-    out = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": PATH})
-    peak, size = map(int, out.stdout.split())
+    peak, size = map(int, " ".join(printed(PEAK, folder, dtype)).split())
     return peak, size
-
-
-PATH = os.pathsep.join(path for path in sys.path if path)
 
 
 @LINUX

@@ -8,19 +8,18 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from model_files import MODELS
+from processes import python
 from wordpiece_bert import SentenceEncoder, Tokenizer, hub
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError
 from wordpiece_bert.finetune import cached_vectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINUX = sys.platform.startswith("linux")
 MODEL = MODELS / "sentence_plain_folder"
@@ -55,7 +54,7 @@ def test_without_a_handler_nothing_is_shown_and_logging_is_not_imported() -> Non
         "import logging\n"
         f"wb.SentenceEncoder({str(MODEL)!r})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python(code)
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 

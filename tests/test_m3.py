@@ -6,7 +6,8 @@ import copy
 import json
 import pickle
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from wordpiece_bert.bert.checkpoint.torch_writer import torch_file
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError, TruncationWarning
 from wordpiece_bert.sentence import M3Encoder, MultiVectors, SparseVectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("tokenizers")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from wordpiece_bert._internal.answers import Answer, SearchResults
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.sentence import M3Encoder, M3Vectors, MultiVectors, SparseVectors
 from wordpiece_bert.sentence.m3 import scoring
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("tokenizers")
 

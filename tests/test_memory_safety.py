@@ -6,39 +6,30 @@ Where a fault would end the process, the code runs in one of its own.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 import vector_folders
 import wordpiece_bert as wb
+from processes import TESTS, printed
 from small_tokenizer import tokenizer
 from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError, WordPieceError
 from wordpiece_bert.pretraining import build_examples, build_token_store
 from wordpiece_bert.sentence import MultiVectors
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 pyarrow = pytest.importorskip("pyarrow")
-TESTS = Path(__file__).parent
 
 
 def run(code: str, *arguments: object, seconds: float = 120) -> str:
     """Run code in a process of its own, which must end well; return what it prints."""
-    program = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
-    done = subprocess.run(
-        program, capture_output=True, text=True, timeout=seconds, env=environment, cwd=TESTS, check=False
-    )
-    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}"
-    return done.stdout
+    return "\n".join(printed(code, *arguments, seconds=seconds, cwd=TESTS))
 
 
 # --- texts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.named_models import check_contents, encoder_of, stored_model, tokenizer_of
 from wordpiece_bert.sentence.source import lasting_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TEXT = "bread in the oven"
 

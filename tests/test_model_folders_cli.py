@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,9 +28,6 @@ from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.kinds.served_model import Options
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEXTS = ["to repair a bicycle", "bread dough in the oven", "the capital of poland", "flour and water"]
 QUERIES = ["how to bake bread", "a city in poland"]

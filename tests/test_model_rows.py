@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,6 @@ from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune import TrainingArguments
 from wordpiece_bert.finetune.objectives import Tables, objective_class
 from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def tune(folder: Path) -> object:

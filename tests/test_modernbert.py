@@ -11,7 +11,8 @@ import pickle
 import shutil
 import tracemalloc
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +25,6 @@ from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
 from wordpiece_bert.errors import CheckpointError, CheckpointWarning, ConfigError
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 

@@ -6,7 +6,8 @@ Outputs equal to the reference's are tested for the folders in test_heads.py and
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from model_files import MODELS, copied, write_safetensors
 from wordpiece_bert.bert import AutoModel, NeoBertConfig, NeoBertForMaskedLM, NeoBertModel
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def small(**fields: Any) -> NeoBertConfig:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
-from wordpiece_bert.bert import BertConfig, BertForMaskedLM, BertModel, ElectraConfig, RobertaModel, families
+from wordpiece_bert.bert import BertConfig, BertForMaskedLM, BertModel, ElectraConfig, Model, RobertaModel, families
 from wordpiece_bert.bert.family_table import FAMILIES, class_named
 from wordpiece_bert.errors import ConfigError
-
-if TYPE_CHECKING:
-    from wordpiece_bert.bert import Model
 
 SIZES: dict[str, Any] = {
     "vocab_size": 40,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import pickle
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tiny_models
 import wordpiece_bert as wb
 from small_tokenizer import tokenizer
 from wordpiece_bert import inspect, sentence, tasks
@@ -20,9 +19,6 @@ from wordpiece_bert._internal import notebook
 from wordpiece_bert._internal.answers import Answer, Answers, Results
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput
 from wordpiece_bert.training import vocab_contents
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WILD = "</td></table><script>alert('x')</script><img src=x onerror=alert(1)>&amp;\"'"
 #: A table shows at most a hundred rows; more than this is not bounded.
@@ -65,11 +61,6 @@ def table_of(value: Any) -> list[str]:
     assert set(page.tags) <= {"p", "table", "thead", "tbody", "tr", "th", "td"}
     assert not page.attributes
     return page.cells
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 def test_search_results_are_lists_that_show_themselves() -> None:

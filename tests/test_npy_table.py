@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import wordpiece_bert as wb
 from wordpiece_bert._internal.file_locks import HAS_LOCKS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 needs_locks = pytest.mark.skipif(not HAS_LOCKS, reason="this platform has no flock")
 VOCAB = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "a", "b", "c"]

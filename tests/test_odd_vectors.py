@@ -7,8 +7,9 @@ The grid calls each function with all pairs of values, and compares with the cal
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -30,9 +31,6 @@ from wordpiece_bert.sentence import (
     semantic_search,
     similarity,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 D = 4
 VECTORS = np.random.default_rng(5).integers(-3, 4, (3, D)).astype(np.float32)

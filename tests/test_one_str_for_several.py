@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,11 +30,7 @@ from wordpiece_bert.finetune.objectives import Columns
 from wordpiece_bert.finetune.questions import question_windows
 from wordpiece_bert.sentence import CrossEncoder, open_vectors, reciprocal_rank_fusion, write_vectors
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    Call = Callable[["Given"], object]
+Call = Callable[["Given"], object]
 
 
 class Given:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ import wordpiece_bert as wb
 from small_tokenizer import tokenizer
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training import WordCounts, extend_model, train_vocab
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("link", [os.link, os.symlink])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tiny_models
+from processes import printed
 from wordpiece_bert import Tokenizer, merge_parts, open_vectors, write_vectors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
@@ -28,11 +27,6 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 WORDS = ["a", "the", "cat", "dog", "sat", "on", "mat", "bread", "dough", "oven", "flour", "water", "repair", "bicycle"]
 FORMATS = ("npy", "parquet", "arrow", "arrows", "jsonl")
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)
@@ -352,29 +346,14 @@ def test_folders_are_refused_where_they_are_no_parts(models: Path) -> None:
 # A process that writes a part again and again, each attempt killed just before a change of the disk that chance chooses.
 KILLED = """
 import os, random, signal, sys
+from killed_runs import killed_at
 from wordpiece_bert.cli import main
-from wordpiece_bert._internal import atomic_file
 # A folder that the arguments may not write twice, or "".
 once, arguments = sys.argv[2], sys.argv[3:]
 chance = random.Random(int(sys.argv[1]))
 
 def attempt(kill_at):
-    child = os.fork()
-    if not child:
-        count = 0
-        def counted(function):
-            def call(*given, **named):
-                nonlocal count
-                count += 1
-                if count == kill_at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return function(*given, **named)
-            return call
-        for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "fdatasync", "link"):
-            setattr(os, name, counted(getattr(os, name)))
-        atomic_file._sync_data = os.fdatasync
-        os._exit(main(arguments))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return killed_at(kill_at, lambda: main(arguments))
 
 kills = 0
 for _ in range(8):
@@ -396,15 +375,9 @@ def test_parts_and_merges_that_are_killed_at_random_are_made_again(models: Path,
     names = write_tables([(30, 4), (9, 2)])
     ids = [] if kind == "npy" else ["--id-column", "id"]
     command = ["embed", *names, "--text-column", "text", *ids, "-m", str(models / "static"), "-q"]
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH")]))
 
     def killed(seed: int, *arguments: str, once: str = "") -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(seed), once, *arguments],
-            env=os.environ | {"PYTHONPATH": path}, check=False, capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-2000:]
-        return int(done.stdout.split()[-1])
+        return int(printed(KILLED, seed, once, *arguments)[-1])
 
     run(*command[:-1], "-o", f"one.{kind}")
     parts = [f"part{i}.{kind}" for i in range(3)]
@@ -413,7 +386,6 @@ def test_parts_and_merges_that_are_killed_at_random_are_made_again(models: Path,
     for seed in (0, 1) if kind == "vectors" else (7,):
         shutil.rmtree(merged, ignore_errors=True)
         kills += killed(seed, "merge", *parts, "-o", merged, "-q", once=merged if kind == "vectors" else "")
-        assert not [name for name in os.listdir() if name.startswith(".") and merged in name]
     if kind == "vectors":
         tables = [
             pyarrow.Table.from_batches(open_vectors(name).batches()) for name in ("one.vectors", "merged.vectors")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from small_tokenizer import tokenizer
 from wordpiece_bert import bert
 from wordpiece_bert._internal.peer_arguments import BATCH_ENCODING_ARGUMENTS, MODEL_CALL, MODEL_LOADING, MODEL_SAVING
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 #: Methods of both, by keyword; the others of transformers are only named.
 METHODS = [

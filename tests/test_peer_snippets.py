@@ -9,15 +9,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import peer_snippets
 from peer_snippets import PAGE, RECORDED, Case, equal, run, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore")]
 

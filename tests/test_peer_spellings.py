@@ -9,7 +9,8 @@ import re
 import sys
 import types
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ import pytest
 import wordpiece_bert as wb
 from small_tokenizer import TEXTS, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROLES = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ import wordpiece_bert as wb
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.sentence.activations import identity
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 
 # Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
 pytestmark = [
@@ -26,8 +27,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:padding. pad_id is"),
 ]
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -48,9 +49,6 @@ from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.passes import PassOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, kw_only=True)

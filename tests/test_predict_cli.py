@@ -9,8 +9,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from model_files import MODELS, with_tokenizer
 from wordpiece_bert import CrossEncoder, SentenceEncoder, tasks
 from wordpiece_bert.cli import main
 from wordpiece_bert.finetune import FrozenClassifier, Ridge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")

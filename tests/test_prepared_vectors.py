@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.search.prepared_vectors import CODE_BYTES, Block, code_rows, nearest_in_blocks
 from wordpiece_bert.sentence import PreparedVectors, quantize_embeddings, semantic_search
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METRICS = ["dot", "cosine", "euclidean", "manhattan"]
 SETS = _core.kernel_instruction_sets()

@@ -10,20 +10,18 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from killed_runs import finish_after_kills
 from pretraining_folders import tokenizer
 from pretraining_readers import megatron
+from processes import python
 from test_pretraining_build import content_of, corpus_of
 from test_pretraining_reference import DATA
 from wordpiece_bert.cli import main
 from wordpiece_bert.pretraining import Masking, PretrainingDataset, TokenStore, build_examples, build_token_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VOCAB = ["-v", str(DATA / "vocab.txt")]
 CORPUS = str(DATA / "corpus.txt")
@@ -221,7 +219,7 @@ def test_a_full_disk_leaves_no_output_that_looks_complete(name: str, tmp_path: P
     build_token_store(tokenizer(), path, tmp_path / "store")
     rows = ["-o", str(tmp_path / name), "--mask", "--max-predictions", "20"]
     arguments = ["pretrain-data", str(tmp_path / "store"), *rows, *VOCAB, "-q"]
-    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    done = python(program, *arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert name in done.stderr
@@ -249,11 +247,9 @@ def test_a_full_disk_is_an_error_and_the_same_command_goes_on(tmp_path: Path) ->
     )
     [path, *_] = corpus_of(tmp_path, 1)
     arguments = ["pretrain-data", str(path), "-o", str(tmp_path / "rows"), *VOCAB, "-q"]
-    done = subprocess.run(
-        [sys.executable, "-c", program, "20000", *arguments], capture_output=True, text=True, check=False
-    )
+    done = python(program, 20000, *arguments)
     assert done.returncode == 2
     assert "rows.tokens" in done.stderr
     assert "Traceback" not in done.stderr
-    assert subprocess.run([sys.executable, "-c", program, "0", *arguments], check=False).returncode == 0
+    assert python(program, 0, *arguments).returncode == 0
     PretrainingDataset(tmp_path / "rows").verify()

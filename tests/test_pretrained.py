@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,6 @@ from wordpiece_bert._internal.atomic_folder import AtomicFolder
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, VocabWarning
 from wordpiece_bert.tokenizer import pretrained
 from wordpiece_bert.tokenizer.pretrained import FolderSettings, load_folder, write_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "É", "e", "éa", "中", "[", "]", "cls", "x"]
 UNCASED = {"do_lower_case": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +15,9 @@ import wordpiece_bert as wb
 from small_tokenizer import TOKENS, tokenizer
 from wordpiece_bert.bert import BertConfig, BertForPreTraining
 from wordpiece_bert.bert.checkpoint import bert_shapes
+from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.pretraining import Masking, PairExample, collate, next_sentence_pairs
-
-if TYPE_CHECKING:
-    from wordpiece_bert.bert.heads.head_model import HeadModel
 
 TOK = tokenizer()
 MASK = TOKENS.index("[MASK]")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from pretraining_folders import tokenizer
 from test_pretraining_reference import DATA, TOKENS, cases
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining import TokenStore, build_token_store, merge_token_stores
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOK = tokenizer()
 NAMES = ("documents", "documents_empty", "sentences", "sentences_empty", "tokens")

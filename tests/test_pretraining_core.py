@@ -8,10 +8,11 @@ import shutil
 import tempfile
 import zlib
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +31,6 @@ from wordpiece_bert.pretraining.schema import RowSchema
 from wordpiece_bert.pretraining.sinks.array_folder import ArrayFolder
 from wordpiece_bert.pretraining.sinks.mds import MdsFolder
 from wordpiece_bert.pretraining.store_writer import StoreWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 TOK = tokenizer()
 ARRAYS = ("ids", "sentence_offsets", "document_offsets", "document_ids")

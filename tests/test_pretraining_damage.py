@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,9 +32,6 @@ from wordpiece_bert.pretraining import (
     merge_token_stores,
 )
 from wordpiece_bert.pretraining.store_writer import StoreWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 TOK = tokenizer()
 SHARDS: dict[str, Any] = {"shard_tokens": 600}

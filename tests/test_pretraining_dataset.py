@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +21,10 @@ from pretraining_folders import (
     vocabulary,
     write_examples,
 )
+from processes import printed
 from test_pretraining_reference import cases
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining import Masking, PretrainingDataset, epoch_order
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOK = tokenizer()
 VOCABULARY = vocabulary(TOK)
@@ -227,7 +224,7 @@ def test_torch_is_not_imported(folder: Folder) -> None:
         "import sys\nfrom wordpiece_bert.pretraining import PretrainingDataset\n"
         f"d = PretrainingDataset({str(folder.path)!r})\nd.collate(d.__getitems__([0]))\nassert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    printed(program)
 
 
 def test_wrong_arguments_name_the_value(folder: Folder, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,6 +18,7 @@ import wordpiece_bert as wb
 from killed_runs import finish_after_kills
 from pretraining_folders import LABELS, tokenizer, vocabulary
 from pretraining_readers import mds, tfrecords
+from processes import python
 from test_pretraining_build import content_of, corpus_of, encode
 from test_pretraining_reference import DATA, SPECIAL, TOKENS, cases, store
 from wordpiece_bert.errors import ConfigError, InputError
@@ -288,13 +288,7 @@ def test_a_damaged_arrow_file_is_not_continued(tmp_path: Path) -> None:
         writer.write_batch(batch)
         end = file.tell()
     path.write_bytes(path.read_bytes()[:end])
-    done = subprocess.run(
-        [sys.executable, "-c", CONTINUE_DAMAGED, str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
-    )
+    done = python(CONTINUE_DAMAGED, path)
     assert (done.returncode, done.stderr) == (0, "")
     assert 20 < int(done.stdout) <= 300
 

@@ -9,8 +9,9 @@ import random
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,6 @@ from wordpiece_bert.pretraining import (
     example_batches,
     store_batches,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pa = pytest.importorskip("pyarrow")
 

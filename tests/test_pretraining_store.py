@@ -6,7 +6,8 @@ import json
 import pickle
 import zlib
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from pretraining_readers import megatron
 from test_pretraining_reference import cases
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining import TokenStore, merge_token_stores
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHARDS = cases("store")["shards"]
 COUNTS = cases("store")["counts"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from wordpiece_bert.pretraining import (
     build_token_store,
 )
 from wordpiece_bert.pretraining.sinks import mds
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("torch", reason="torch is not installed")
 try:

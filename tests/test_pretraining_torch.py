@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from test_pretraining_reference import DATA
 from wordpiece_bert.bert import BertConfig
 from wordpiece_bert.finetune import PretrainingRows, PretrainingTrainer, TrainingArguments, new_model
 from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 data = pytest.importorskip("torch.utils.data")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from benchmarks import report
 from benchmarks.definitions import read_table
 from benchmarks.measure import Result, Row
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "published_speed.py"
 

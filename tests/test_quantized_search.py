@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from hypothesis import strategies as st
 from model_files import MODELS
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import quantize_embeddings, semantic_search
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LISTING = json.loads((MODELS / "rescore" / "reference.json").read_text(encoding="utf-8"))
 ARRAYS = np.load(MODELS / "rescore" / "reference.npz")

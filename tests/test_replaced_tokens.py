@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,6 @@ from wordpiece_bert.finetune.objectives import ElectraPair, new_pair
 from wordpiece_bert.finetune.objectives.replaced_tokens import PairProblem, generator_config, sampled
 from wordpiece_bert.finetune.passes import PassOptions
 from wordpiece_bert.pretraining import Masking, PretrainingDataset, build_examples, build_token_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIZES: dict[str, Any] = {
     "hidden_size": 16,

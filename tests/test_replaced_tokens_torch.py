@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.objectives import new_pair
 from wordpiece_bert.finetune.objectives.replaced_tokens import PairProblem, sampled
 from wordpiece_bert.finetune.passes import PassOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed: make test-torch")

@@ -7,19 +7,19 @@ import functools
 import hashlib
 import json
 import re
-import subprocess
-import sys
 import warnings
 from dataclasses import fields
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from kernel_paths import available, forced_path
 from model_files import MODELS
+from processes import printed
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.cli import main
@@ -29,10 +29,7 @@ from wordpiece_bert.sentence import semantic_search
 from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Vectors = npt.NDArray[np.float32]
+Vectors = npt.NDArray[np.float32]
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "explanation" / "reproducibility.md"
@@ -171,9 +168,7 @@ def test_minilm_has_the_same_bits_however_texts_are_encoded(dtype: str) -> None:
         "found = encoder.encode(json.load(sys.stdin), return_truncated=True)[0]\n"
         "print(hashlib.sha256(found.tobytes()).hexdigest())\n"
     )
-    command = [sys.executable, "-c", program, str(folder), dtype]
-    found = subprocess.run(command, input=json.dumps(TEXTS), capture_output=True, text=True, check=True).stdout
-    assert found.strip() == hashlib.sha256(expected.tobytes()).hexdigest()
+    assert printed(program, folder, dtype, input=json.dumps(TEXTS)) == [hashlib.sha256(expected.tobytes()).hexdigest()]
 
 
 # --- other CPUs

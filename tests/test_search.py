@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from wordpiece_bert.sentence import (
     semantic_search,
     similarity,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METRICS = ["cosine", "dot", "euclidean", "manhattan"]
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +18,6 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import CrossEncoder, SentenceEncoder, retrieve_and_rerank
 from wordpiece_bert.tokenizer.corpus.vector_files import read_vectors
-
-if TYPE_CHECKING:
-    from typing import Any
 
 TEXTS = ["to repair a bicycle", "bread dough in the oven", "", "the capital of Poland", "flour and  water"]
 QUERIES = ["how to bake bread", "a city in Poland"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,7 @@ from sentence_fixtures import FOLDERS, LISTING, LONG, REFERENCE, TEXTS, TOLERANC
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence import SentenceEncoder, TruncationWarning, quantize_embeddings
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wordpiece_bert.sentence.dense.parts import transformer_of
 
 # The folders hold one text that is longer than their 12 tokens; only the tests that are about it look at the warning.
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")

@@ -6,7 +6,8 @@ import json
 import shutil
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,7 @@ from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 from wordpiece_bert.sentence import SentenceEncoder
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wordpiece_bert.sentence.dense.parts import transformer_of
 
 # The folders hold one text that is longer than their 12 tokens; only the tests that are about it look at the warning.
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from model_files import MODELS, sentence_folder, write_safetensors
 from wordpiece_bert.sentence import SentenceEncoder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LISTING = json.loads((MODELS / "sentence_reference.json").read_text(encoding="utf-8"))
 REFERENCE = np.load(MODELS / "sentence_reference.npz")

@@ -6,7 +6,8 @@ import json
 import math
 import shutil
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from model_files import MODELS, with_tokenizer
 from wordpiece_bert import Tokenizer, tasks
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.tasks import Answer, Loaded
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pyarrow = pytest.importorskip("pyarrow")
 WORDS = st.lists(st.sampled_from(["the", "cat", "Runner", "unrelatedly", "é", "☃", "42!", "paris"]), max_size=5)

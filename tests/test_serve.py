@@ -29,7 +29,7 @@ from wordpiece_bert import CrossEncoder, SentenceEncoder
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.activations import identity
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.serve import ServerSettings, create_app, run
 from wordpiece_bert.serve.access_log import DelayedHandler
 from wordpiece_bert.serve.openapi import schema

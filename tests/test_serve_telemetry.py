@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from processes import printed
 from serve_client import Answer, ask
 from serve_fixtures import folders
 from server_process import start, stop
@@ -191,8 +192,7 @@ assert not [name for name in sys.modules if name.startswith("opentelemetry")]
 
 
 def test_nothing_is_imported_where_it_is_not_asked_for(folders: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", PROGRAM, str(folders / "sentences")], check=True, env=environment)
+    printed(PROGRAM, folders / "sentences")
 
 
 def test_without_the_packages(folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-import tiny_models
 from small_tokenizer import TEXTS, tokenizer
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.errors import InputError, WordPieceError
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from wordpiece_bert.sentence.dense.parts import body_of
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install '.[sklearn]'")
 
@@ -33,11 +30,6 @@ from wordpiece_bert.integrations.sklearn import SentenceEmbedder, WordPieceVecto
 GOOD = ["a wonderful film", "great actors", "a moving story", "brilliant", "the story is great", "wonderful actors"]
 BAD = ["a dull film", "boring actors", "a poor story", "silly", "the story is dull", "poor actors"]
 LABELS = [1] * len(GOOD) + [0] * len(BAD)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_sentences(tmp_path_factory.mktemp("models") / "sentences")
 
 
 @pytest.mark.parametrize("options", [{}, {"binary": True}, {"add_special_tokens": True}, {"max_length": 3}])

@@ -6,6 +6,8 @@ import os
 import random
 import shutil
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +16,6 @@ import wordpiece_bert as wb
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: pip install '.[spark]'")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import pickle
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +22,6 @@ from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.bert.engines.vocabulary_heads import NumpyVocabularyHead, RustVocabularyHead
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
 from wordpiece_bert.sentence import SentenceEncoder, SparseEncoder, SparseVectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = sorted(folder.name for folder in MODELS.glob("splade_*"))
 ROUTED = ("splade_idf_json", "splade_inference_free")
@@ -241,11 +238,7 @@ def test_a_masked_language_model_is_a_sparse_encoder(tmp_path: Path) -> None:
         SparseEncoder(MODELS / "bert_seqcls_single")
 
 
-def test_copies_and_pickles_give_the_same_vectors(encoder: SparseEncoder) -> None:
-    assert copy.copy(encoder) is copy.deepcopy(encoder) is encoder
-    data = pickle.dumps(encoder)
-    assert len(data) < 2000
-    assert pickle.loads(data).encode(TEXTS) == encoder.encode(TEXTS)
+def test_vectors_are_pickled_and_an_encoder_is_shown(encoder: SparseEncoder) -> None:
     vectors = encoder.encode(TEXTS)
     assert pickle.loads(pickle.dumps(vectors)) == vectors
     assert "SparseEncoder(136 tokens" in repr(encoder)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,6 @@ from hypothesis.extra import numpy as arrays
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import SparseVectors, pairwise_similarity, similarity
 from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_pairwise_similarity, sparse_similarity
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NUMBERS = st.sampled_from([0.0, 0.0, 0.0, 1.0, 0.25, 3.5, -2.0])
 MATRICES = st.tuples(st.integers(0, 9), st.integers(1, 40)).flatmap(

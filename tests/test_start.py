@@ -9,16 +9,13 @@ import json
 import subprocess
 import sys
 from inspect import cleandoc
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 import wordpiece_bert as wb
 from wordpiece_bert._internal.parameters import cleaned
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "new", "york", "##er"]
 START = f"""

@@ -10,7 +10,8 @@ import pickle
 import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from wordpiece_bert.sentence import (
     semantic_search,
 )
 from wordpiece_bert.sentence.dense.body import Call
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.serve import ServerSettings
@@ -41,9 +42,6 @@ from wordpiece_bert.serve.kinds.outputs import MakesVectors
 from wordpiece_bert.serve.kinds.served_model import USUAL
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = sorted(folder.name for folder in MODELS.glob("static_*"))
 MODEL2VEC = [name for name in FOLDERS if name.startswith("static_m2v")]

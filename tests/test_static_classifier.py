@@ -6,7 +6,8 @@ import json
 import shutil
 import time
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
 from wordpiece_bert.finetune import FrozenClassifier
 from wordpiece_bert.sentence import StaticClassifier, StaticEncoder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = MODELS / "static_m2v"
 TEXTS: list[str] = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))["texts"]

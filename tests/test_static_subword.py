@@ -6,7 +6,8 @@ import asyncio
 import json
 import pickle
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,6 @@ from wordpiece_bert.serve.kinds.served_model import USUAL
 from wordpiece_bert.serve.metrics import Metrics
 from wordpiece_bert.serve.models import Models
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("tokenizers")
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")

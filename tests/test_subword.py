@@ -7,7 +7,8 @@ import json
 import pickle
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerForma
 from wordpiece_bert.finetune.data import sequence_rows
 from wordpiece_bert.serve.pair_encoder import PairEncoder
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("tokenizers")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ from model_files import MODELS, copied
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer import shared_core, word_cache
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 tokenizers = pytest.importorskip("tokenizers")
 

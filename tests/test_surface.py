@@ -122,8 +122,6 @@ def test_the_reference_has_every_public_module() -> None:
     assert set(DOCUMENTED) <= set(modules)
     top_level = {name for name in modules if name.count(".") <= 1}
     assert top_level - set(DOCUMENTED) == set(IMPLEMENTATION)
-    for name in set(modules) - set(DOCUMENTED):
-        assert not importable(name) or hasattr(importlib.import_module(name), "__all__"), f"{name} has no __all__"
 
 
 def test_documents_and_examples_import_only_documented_modules() -> None:

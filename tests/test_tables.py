@@ -6,8 +6,8 @@ import csv
 import gzip
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,9 +19,6 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.data import read_columns
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: What CSV is made of, and a character of several bytes.
 CHARACTERS = 'ab",\n\r\t é'

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import warnings
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from wordpiece_bert import Tokenizer, tasks
 from wordpiece_bert.bert import BertForQuestionAnswering
 from wordpiece_bert.errors import InputError, TruncationWarning, VocabWarning
 from wordpiece_bert.tasks import FEATURE_CHOICES, Answer, Answers, Loaded
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REFERENCE = json.loads((MODELS / "pipeline_reference.json").read_text(encoding="utf-8"))
 FOLDERS = [

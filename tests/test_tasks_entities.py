@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,7 @@ from make_models import make_entities
 from model_files import MODELS
 from wordpiece_bert import tasks
 from wordpiece_bert.bert import BertForTokenClassification
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wordpiece_bert.tasks import Loaded
+from wordpiece_bert.tasks import Loaded
 
 STRATEGIES = ["simple", "first", "average", "max"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from wordpiece_bert.bert import BertForPreTraining, BertModel
 from wordpiece_bert.bert.checkpoint import find_weights, read_tensors
 from wordpiece_bert.bert.half_precision import BFLOAT16, to_bfloat16
 from wordpiece_bert.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAGIC = 0xDB4775248B80FB57
 DTYPES = {

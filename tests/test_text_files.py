@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-import tiny_models
 from wordpiece_bert import SentenceEncoder, open_vectors, write_vectors
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.vectors.passages import PASSAGE_TOKENS, best_passages
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 pytest.importorskip("pyarrow")
 
@@ -27,11 +24,6 @@ FILES = {
     "docs/deep/c.txt": "Flour and water.",
     "docs/empty.md": "",
 }
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)

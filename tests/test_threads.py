@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import wordpiece_bert as wb
+from processes import printed, python
 from small_tokenizer import TEXTS, fields, tokenizer
 from wordpiece_bert import _core
 
@@ -219,12 +219,7 @@ threads = len(os.listdir("/proc/self/task"))
 small.encode_batch(["the cat sat on the mat"] * 20_000{arguments})
 print(len(os.listdir("/proc/self/task")) - threads)
 """
-    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8", check=True
-    )
-    return int(done.stdout)
+    return int(*printed(code))
 
 
 @pytest.mark.skipif(not LINUX, reason="reads /proc")
@@ -251,7 +246,7 @@ def default_threads(code: str = "", **variables: str) -> subprocess.CompletedPro
     names = ("WORDPIECE_BERT_NUM_THREADS", "OMP_NUM_THREADS")
     environment = {name: value for name, value in os.environ.items() if name not in names} | variables
     code = f"import os\n{code}\nfrom wordpiece_bert import _core, set_num_threads\nprint(*_core.default_threads())"
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8")
+    return python(code, env=environment)
 
 
 @pytest.mark.skipif(not LINUX, reason="sets the affinity")

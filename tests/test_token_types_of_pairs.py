@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.serve import ServerSettings, create_app
 from wordpiece_bert.serve.model_loading import load_model
 from wordpiece_bert.tokenizer.subword import model_encodings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT, PAIR = "the city by night", "a dog in the park"
 WITHOUT = ["input_ids", "attention_mask"]

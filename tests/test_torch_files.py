@@ -10,7 +10,8 @@ import pickle
 import struct
 import time
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +22,6 @@ from model_files import MODELS, stored_dtypes
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.half_precision import to_bfloat16
 from wordpiece_bert.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAYLOAD = "HOSTILE PAYLOAD RAN"
 FOUR = np.arange(4, dtype="<f4").tobytes()

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +18,8 @@ from small_tokenizer import TEXTS, TOKENS, tokenizer
 from wordpiece_bert import CrossEncoder, SentenceEncoder, tasks
 from wordpiece_bert.bert import AutoModel
 from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, losses, model_for
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.table import TableBody
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed: make test-torch")

@@ -7,8 +7,9 @@ import json
 import random
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,9 +21,6 @@ import wordpiece_bert as wb
 from wordpiece_bert.bert import BertForMaskedLM
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning, VocabError
 from wordpiece_bert.training import NormalizerSettings, extend_embeddings, extend_model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DATA = Path(__file__).parent / "data" / "trainers"
 CASES = json.loads((DATA / "cases.json").read_text(encoding="utf-8"))

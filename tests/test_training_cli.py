@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import wordpiece_bert as wb
 from wordpiece_bert.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("pyarrow")
 

@@ -5,7 +5,9 @@ tests/test_peer_snippets.py and tests/test_against_sentence_transformers.py comp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +18,6 @@ from tiny_models import make_ranker, make_sentences
 from wordpiece_bert import CrossEncoder, SentenceEncoder, SparseEncoder, util
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.sentence import MultiVectors, SparseVectors, quantize_embeddings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def vectors(count: int, width: int = 6, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -244,11 +242,6 @@ PAIRS = [
     ("bake bread", "to bake in the oven"),
 ]
 MORE = ["a dull film", "the city", "bread and flour", "the chain of a bicycle", "a boring story"]
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> SentenceEncoder:
-    return SentenceEncoder(make_sentences(tmp_path_factory.mktemp("models") / "sentences"))
 
 
 def mined(encoder: SentenceEncoder, **options: Any) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +30,6 @@ from wordpiece_bert.bert import (
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.rotary import frequencies, rotate, rotation
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 # --- the engines, for other shapes
 

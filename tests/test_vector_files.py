@@ -7,8 +7,9 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,6 @@ from wordpiece_bert.sentence import MultiVectors, SparseVectors
 from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
 from wordpiece_bert.tokenizer.corpus.vector_files import read_stored, read_vectors
 from wordpiece_bert.tokenizer.corpus.vector_writers import vector_writer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -7,8 +7,9 @@ import hashlib
 import json
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,9 +35,6 @@ from wordpiece_bert.vectors import folder_update as writing
 from wordpiece_bert.vectors import part_collector as collecting
 from wordpiece_bert.vectors import part_files
 from wordpiece_bert.vectors.part_files import MappedPart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 duckdb = pytest.importorskip("duckdb")
 polars = pytest.importorskip("polars")

@@ -9,10 +9,10 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import tiny_models
 import vector_folders
+from processes import printed, python
 from vector_folders import Rows, contents, expected, layout, write
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import open_vectors, write_vectors
@@ -28,11 +29,6 @@ from wordpiece_bert.vectors import folder_update as writing
 from wordpiece_bert.vectors import part_collector as collecting
 from wordpiece_bert.vectors import part_files
 from wordpiece_bert.vectors.layout import read_listing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-TESTS = Path(__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -259,9 +255,7 @@ def test_two_writers_are_refused(tmp_path: Path) -> None:
     def embed_within(texts: list[str]) -> writing.Encoded:
         with pytest.raises(InputError, match="is being written by another process"):
             write(tmp_path / "v", {"d1": ("b", 1)})
-        search = os.pathsep.join([os.fspath(TESTS), os.environ.get("PYTHONPATH", "")])
-        environment = os.environ | {"PYTHONPATH": search}
-        run = subprocess.run([sys.executable, "-c", other], env=environment, capture_output=True, text=True)
+        run = python(other)
         assert run.returncode == 1
         assert "is being written by another process" in run.stderr
         raise KeyboardInterrupt
@@ -344,11 +338,9 @@ def test_an_interruption_before_the_first_vector_says_that_nothing_is_kept(tmp_p
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-import vector_folders
+from killed_runs import killed_at
 from vector_folders import contents, expected, write
-from wordpiece_bert.errors import InputError
 from wordpiece_bert.vectors import part_collector, part_files, folder_update
-from wordpiece_bert._internal import atomic_file
 
 part_collector.PART_ROWS, part_collector.GROUP_ROWS, part_files.GROUP_ROWS, folder_update.TEXTS = 8, 3, 3, 4
 home = Path(sys.argv[1])
@@ -356,34 +348,16 @@ old = {f"d{i}": (f"text {i}", i) for i in range(20)}
 new = {f"d{i}": (f"text {i}" if i % 5 else f"new {i}", i if i % 7 else None) for i in range(3, 30)}
 
 def run(folder, rows, *, kill_at=None, **options):
-    # Run in a child of this process, which is killed at a change; return its exit status and what it embedded.
+    # Return the exit status, and how many texts were embedded.
     reading, writing_end = os.pipe()
-    child = os.fork()
-    if not child:
-        count = 0
-        def counted(function):
-            def call(*arguments, **keywords):
-                nonlocal count
-                count += 1
-                if count == kill_at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return function(*arguments, **keywords)
-            return call
-        for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "fdatasync"):
-            setattr(os, name, counted(getattr(os, name)))
-        atomic_file._sync_data = os.fdatasync
-        status = 1
-        try:
-            embedded = write(folder, rows, **options)[1]
-            os.write(writing_end, f"{len(embedded)} {count}".encode())
-            status = 0
-        finally:
-            os._exit(status)
+    def child():
+        os.write(writing_end, str(len(write(folder, rows, **options)[1])).encode())
+        return 0
+    code = killed_at(kill_at, child)
     os.close(writing_end)
-    said = os.read(reading, 100).split()
+    said = os.read(reading, 100)
     os.close(reading)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return code, [int(part) for part in said]
+    return code, int(said or 0)
 
 def check(name, before, after, options):
     total = None
@@ -408,7 +382,7 @@ def check(name, before, after, options):
         replaced = [path.name for path in folder.glob("replaced-*.npy")]
         assert len(replaced) < 2
         assert names - {path.name for path in folder.glob("part-*.parquet")} in ({"vectors.json"}, {"vectors.json", *replaced}), names
-        again.append(said[0])
+        again.append(said)
         kill_at += 1
     print(name, kill_at - 1, again[0], again[-1], flush=True)
 
@@ -419,17 +393,7 @@ check("updated", old, new, {"prune": True})
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL, no fork")
 def test_a_run_that_is_killed_at_any_change_of_the_disk_is_continued(tmp_path: Path) -> None:
-    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": path},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    new, updated = (line.split() for line in done.stdout.splitlines())
+    new, updated = (line.split() for line in printed(KILLED, tmp_path))
     # Every change was met; a run after a kill at the first embeds everything, after one at the last nothing.
     assert (new[0], new[2:], updated[0], updated[2:]) == ("new", ["20", "0"], "updated", ["13", "0"])
     assert int(new[1]) > 12

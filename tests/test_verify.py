@@ -7,15 +7,15 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from command_line import desk, error_of
 from model_files import write_safetensors
-from tiny_models import make_all
 from wordpiece_bert import SentenceEncoder, Tokenizer, verify
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.cli import main, program
@@ -30,9 +30,6 @@ from wordpiece_bert.verify import (
     verify_tokenizer,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 ROOT = Path(__file__).parents[1]
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
 MIXED = ROOT / "tests" / "data" / "texts" / "mixed.txt"
@@ -46,11 +43,6 @@ KINDS = {
     "splade": "sparse encoder",
     "words": "model for masked words",
 }
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_all(tmp_path_factory.mktemp("models"))
 
 
 def change_weight(folder: Path, change: Callable[[str, Any], Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,6 @@ import strategies
 import wordpiece_bert as wb
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.training import vocab_contents
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VOCAB = [
     "[PAD]",

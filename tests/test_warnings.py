@@ -8,9 +8,10 @@ import contextlib
 import functools
 import inspect
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from small_tokenizer import with_file_settings
 from wordpiece_bert import tasks
 from wordpiece_bert.bert import BertForSequenceClassification
 from wordpiece_bert.sentence import StaticEncoder, distill_static, paraphrase_mining, retrieve_and_rerank
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PACKAGE = Path(wb.__file__).parent
 LONG = "the cat sat on the mat " * 40

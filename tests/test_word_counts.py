@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -21,9 +21,6 @@ import strategies
 import wordpiece_bert as wb
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training import NormalizerSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -7,7 +7,8 @@ import json
 import pickle
 import unicodedata
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,6 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TokenizerFormatError, WordPieceError
 from wordpiece_bert.pretraining import Masking
 from wordpiece_bert.tokenizer.subword import tokenizer_of, wordpiece
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDERS = ("japanese_wordpiece", "japanese_wordpiece_lower", "japanese_character")
 

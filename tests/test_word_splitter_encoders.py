@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,10 +18,6 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TokenizerFormatError
 from wordpiece_bert.sentence import M3Encoder
 from wordpiece_bert.sentence.encoder_loading import load_encoder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 TEXTS = ["吾輩は猫である。", "東京都に行った", "", "名前はまだ無い12"]
 #: The same, as the function of the tests splits them.

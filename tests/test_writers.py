@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
-import tiny_models
 import wordpiece_bert as wb
 from pretraining_folders import tokenizer as pretraining_tokenizer
 from wordpiece_bert import bert, inspect
@@ -25,20 +25,12 @@ from wordpiece_bert.pretraining import Masking, build_examples, build_token_stor
 from wordpiece_bert.sentence import M3Encoder
 from wordpiece_bert.training import WordCounts, train_vocab
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and links of Unix")
 
 TEXTS = ["bread in the oven", "a bicycle", "flour and bread", "to repair a wheel"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.make_all(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(autouse=True)

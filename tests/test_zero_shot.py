@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,7 @@ from hypothesis import strategies as st
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import tasks
 from wordpiece_bert.errors import CheckpointWarning, InputError, TruncationWarning
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from wordpiece_bert.tasks import Loaded
+from wordpiece_bert.tasks import Loaded
 
 TEXTS = ["the cat was in the house", "a dog", "she likes it, she said"]
 LABELS = ["house", "a good dog", "not the cat"]

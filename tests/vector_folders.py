@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 from wordpiece_bert.vectors.documents import Documents
 from wordpiece_bert.vectors.folder_update import Encoded, UpdatePlan, write_folder
 from wordpiece_bert.vectors.layout import DENSE, Layout
-from wordpiece_bert.vectors.vector_folder import open_vectors
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from wordpiece_bert.vectors.vector_folder import VectorFolder
+from wordpiece_bert.vectors.vector_folder import VectorFolder, open_vectors
 
 pyarrow = pytest.importorskip("pyarrow")
 WIDTH = 12

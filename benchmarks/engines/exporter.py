@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from model_worker import Model
+from model_worker import Model
 
 os.environ |= {"TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1", "HF_HUB_OFFLINE": "1"}
 

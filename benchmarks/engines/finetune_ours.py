@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import finetune_worker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Ours:

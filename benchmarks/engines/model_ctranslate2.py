@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import checkpoint
 import model_worker
 import numpy as np
+from model_worker import Model
 from padded import PaddedEngine
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from model_worker import Model
 
 
 class CTranslate2(PaddedEngine):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import model_worker
 from exporter import Exporter
-
-if TYPE_CHECKING:
-    from model_worker import Model
+from model_worker import Model
 
 
 class Export(Exporter):

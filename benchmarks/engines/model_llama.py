@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import checkpoint
 import model_worker
 import numpy as np
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from model_worker import Model
+from model_worker import Model
 
 #: BERT's layers -> llama.cpp's tensors.
 LAYER = {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import model_worker
 import numpy as np
+from model_worker import Model
 from padded import PaddedEngine
-
-if TYPE_CHECKING:
-    from model_worker import Model
 
 
 class OnnxRuntime(PaddedEngine):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import model_worker
 import numpy as np
+from model_worker import Model
 from padded import PaddedEngine, pooled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from model_worker import Model
 
 
 class OpenVino(PaddedEngine):

@@ -5,13 +5,9 @@ The settings of int8 are those with which sentence-transformers makes the Hub's 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import model_worker
 from exporter import Exporter
-
-if TYPE_CHECKING:
-    from model_worker import Model
+from model_worker import Model
 
 
 class Optimum(Exporter):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import model_worker
 import numpy as np
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from model_worker import Model
+from model_worker import Model
 
 
 class Ours:
@@ -46,7 +43,7 @@ class Ours:
     def _read(self, folder: Path, dtype: str, threads: int) -> None:
         from wordpiece_bert import SentenceEncoder
         from wordpiece_bert.bert import AutoModel
-        from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+        from wordpiece_bert.sentence.dense.parts import transformer_of
 
         self.encoder: Any = None
         if (folder / "tokenizer.json").exists():

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import model_worker
+from model_worker import Model
 from padded import PaddedEngine
-
-if TYPE_CHECKING:
-    from model_worker import Model
 
 
 class Torch(PaddedEngine):

@@ -8,15 +8,13 @@ Runs in the environment of ONNX Runtime. Inputs: input_ids and attention_mask, i
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import checkpoint
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GRAPHS = ("plain", "fused", "int8", "fused-int8", "exported", "exported-int8")
 

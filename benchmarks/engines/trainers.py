@@ -17,13 +17,11 @@ import resource
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from importlib.metadata import distribution
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 LEARNER = "tensorflow_text/tools/wordpiece_vocab/wordpiece_tokenizer_learner_lib.py"
 

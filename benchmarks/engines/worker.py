@@ -16,14 +16,12 @@ import os
 import sys
 import time
 import zlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 #: A column of an answer: all values one after another, and how many of them each row has.
 Column = tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]

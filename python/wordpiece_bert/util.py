@@ -33,6 +33,7 @@ from wordpiece_bert.sentence.quantization import quantize_embeddings as quantize
 from wordpiece_bert.sentence.sparse.sparse_vectors import (
     SparseVectors,
     as_sparse,
+    is_sparse,
     sparse_pairwise_similarity,
     sparse_similarity,
 )
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.search.semantic_search import SearchHit
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 __all__ = [
     "SimilarityFunction",
@@ -514,7 +515,7 @@ def normalize_embeddings(embeddings: Any) -> Any:
     >>> normalize_embeddings(np.array([[3, 4]], np.float32))
     array([[0.6, 0.8]], dtype=float32)
     """
-    if _is_sparse(embeddings):
+    if is_sparse(embeddings):
         sparse = as_sparse("embeddings", embeddings)
         rows = np.repeat(np.arange(len(sparse)), np.diff(sparse.indptr))
         lengths = np.sqrt(np.bincount(rows, sparse.values.astype(np.float64) ** 2, minlength=len(sparse)))
@@ -688,7 +689,7 @@ def paraphrase_mining_embeddings(
 
 @completed_by(paraphrase_mining_embeddings, ENCODING)
 def paraphrase_mining(
-    model: str | os.PathLike[str] | DenseEncoder,
+    model: str | os.PathLike[str] | SentenceEncoder,
     sentences: list[str],
     show_progress_bar: bool = False,
     batch_size: int = 32,
@@ -743,18 +744,14 @@ def paraphrase_mining(
 # --- what the functions above share
 
 
-def _is_sparse(vectors: object) -> bool:
-    return isinstance(vectors, SparseVectors) or hasattr(vectors, "tocsr")
-
-
 def _all_with_all(a: Any, b: Any, metric: str) -> npt.NDArray[np.float32]:
-    compare = sparse_similarity if _is_sparse(a) or _is_sparse(b) else metrics.similarity
+    compare = sparse_similarity if is_sparse(a) or is_sparse(b) else metrics.similarity
     found: npt.NDArray[np.float32] = as_given(compare(a, b, metric), a, b)
     return found
 
 
 def _pair_by_pair(a: Any, b: Any, metric: str) -> npt.NDArray[np.float32]:
-    compare = sparse_pairwise_similarity if _is_sparse(a) or _is_sparse(b) else metrics.pairwise_similarity
+    compare = sparse_pairwise_similarity if is_sparse(a) or is_sparse(b) else metrics.pairwise_similarity
     found: npt.NDArray[np.float32] = as_given(compare(a, b, metric), a, b)
     return found
 
@@ -780,7 +777,7 @@ def _batch(name: str, vectors: Any) -> Any:
     """Return vectors as a function of scores gets them, [n, d]: a tensor as it is, else an array."""
     if is_tensor(vectors):
         return vectors[None] if vectors.ndim == 1 else vectors
-    return as_sparse(name, vectors) if _is_sparse(vectors) else as_vectors(name, vectors)
+    return as_sparse(name, vectors) if is_sparse(vectors) else as_vectors(name, vectors)
 
 
 def _scores(function: ScoreFunction, a: Any, b: Any) -> npt.NDArray[np.float32]:

@@ -12,8 +12,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["equal_shapes", "pearson", "spearman"]
-
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     """Return Pearson's correlation of two columns of numbers; NaN if one is constant.

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["highest"]
-
 
 def highest(scores: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
     """Return the indices of the `count` highest scores [n], the highest first, of equal ones the lower index first.

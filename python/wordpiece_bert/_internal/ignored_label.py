@@ -1,6 +1,4 @@
 """The label that marks a place without a label."""
 
-__all__ = ["IGNORED"]
-
 #: Losses and metrics leave out the places with this label, as in torch.
 IGNORED = -100

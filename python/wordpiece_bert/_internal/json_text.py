@@ -6,8 +6,6 @@ import json
 import math
 from typing import Any
 
-__all__ = ["json_text"]
-
 
 def json_text(value: Any, **options: Any) -> str:
     """Return a value as JSON, with null in place of each number that is not finite.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     import numpy as numpy
 
-__all__ = ["in_full", "lazy_module", "lazy_names", "load_numpy", "numpy"]
-
 #: Held while a name is imported. A fork waits for it: in the child, nobody would release what the import system holds
 #: for a thread that imports in the parent, and the first import of the same module would wait without end.
 _importing = RLock()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["tell"]
-
 
 def tell(message: str, *arguments: object) -> None:
     """Log a message at the level INFO, as ``logging.Logger.info``.

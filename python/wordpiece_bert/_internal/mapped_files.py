@@ -14,8 +14,6 @@ import numpy as np
 
 from wordpiece_bert.errors import InputError
 
-__all__ = ["map_of", "require_size", "require_whole"]
-
 
 def map_of(array: Any) -> tuple[mmap.mmap, int, str] | None:
     """Return the map that the numbers of an array are in, the least size of its file, and the file's name for messages.

@@ -6,8 +6,6 @@ adds a row to docs/explanation/versions-of-vectors.md, and adds digests to tests
 
 from __future__ import annotations
 
-__all__ = ["IDS", "VECTORS", "versioned", "versions"]
-
 #: The version of the ids of texts.
 IDS = 1
 #: The version of vectors, by the dtype of the products.

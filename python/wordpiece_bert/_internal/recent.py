@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["Recent"]
-
 # What an entry takes beside its key and its value: objects, and their places in the table.
 _ENTRY_BYTES = 400
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["replaced_handlers", "telling", "uninterrupted"]
-
 #: What ends a program from outside and can be handled.
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 

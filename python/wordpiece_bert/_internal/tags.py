@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["OUTSIDE", "tag_of"]
-
 #: The label outside of entities.
 OUTSIDE = "O"
 

@@ -9,8 +9,6 @@ from wordpiece_bert.errors import InputError, MissingPackageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_tensor_type", "is_tensor", "to_torch"]
-
 
 def check_tensor_type(tensor_type: object) -> None:
     """Check a `return_tensors`; an `InputError` for anything but None, ``"np"`` and ``"pt"``."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.base_model import Model
 
-__all__ = ["AutoModel", "base_class", "load_any", "load_base", "read_config", "read_config_file"]
-
 
 class AutoModel:
     """Loads a folder as the class that its ``config.json`` names, head included.

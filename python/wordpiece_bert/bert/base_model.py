@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Model", "read"]
-
 
 @completed_by(LOADING)
 class Model:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["TEXTS", "calibration_rows", "check_texts", "random_rows"]
-
 #: Texts of many kinds and in many languages, written for this package.
 TEXTS = (
     "The bridge was closed for repairs, so the bus took the long way around the harbour.",

@@ -9,8 +9,6 @@ from __future__ import annotations
 import inspect
 from typing import NamedTuple
 
-__all__ = ["with_example"]
-
 _PACKAGE = "wordpiece_bert."
 _HEADING = "Examples\n--------\n"
 _SIZES = """\

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Ids
     from wordpiece_bert.bert.plan.parts import Plan
 
-__all__ = ["LARGEST_SIZE", "MOST_LAYERS", "MUST_BE", "SIZES", "BertConfig", "find_config", "refuse"]
-
 # The first of these that exists is read; bert_config.json is the name in Google's releases.
 _FILE_NAMES = ("config.json", "bert_config.json")
 

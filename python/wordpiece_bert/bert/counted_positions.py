@@ -13,8 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Ids
 
-__all__ = ["counted_positions", "packed_positions"]
-
 
 def counted_positions(input_ids: Ids | None, length: int, pad: int) -> Ids:
     """Return the positions of padded rows of ids, [B, S], or of `length` word vectors, pad + 1 and on, [1, S]."""

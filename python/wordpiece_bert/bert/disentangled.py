@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids, Mask, RelativeTerms
     from wordpiece_bert.bert.plan.parts import Attention
 
-__all__ = [
-    "convolution",
-    "convolution_as_dense",
-    "disentangled_attention",
-    "disentangled_scores",
-    "relative_rows",
-]
-
 
 def relative_rows(distance: npt.NDArray[np.int64], span: int, longest: int) -> npt.NDArray[np.int64]:
     """Return the row of the relative table, 0 to 2K − 1, for each distance query − key (equation 3).

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids, Mask, RelativeTerms
     from wordpiece_bert.bert.plan.parts import Attention
 
-__all__ = ["Row", "attention", "attention_backward", "convolution_backward", "convolution_of_dense", "convolve"]
-
 
 class Row(NamedTuple):
     """What the attention of one row reads. All of its S tokens may be attended to, except masked ones by others."""

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.base_model import Model
     from wordpiece_bert.bert.config import BertConfig
 
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "Training",
-    "class_modules",
-    "class_named",
-    "family_named",
-    "family_of",
-    "register",
-    "trainable",
-]
-
 _HIDDEN = ("hidden_dropout_prob",)
 _CLASSIFIER = ("classifier_dropout", *_HIDDEN)
 

@@ -38,25 +38,6 @@ if TYPE_CHECKING:
 
 _ONE, _HALF = np.float32(1.0), np.float32(0.5)
 
-__all__ = [
-    "STANDARDIZE",
-    "Normalized",
-    "activation_backward",
-    "attention",
-    "attention_backward",
-    "cross_entropy",
-    "linear_backward",
-    "lookup_backward",
-    "normalize_backward",
-    "scale_and_shift",
-    "scale_and_shift_backward",
-    "softmax_backward",
-    "standardize",
-    "standardize_backward",
-    "tanh_backward",
-]
-
-
 # --- dense layers and norms
 
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["BFLOAT16", "Widened", "is_half", "native", "to_bfloat16", "widen"]
-
 BFLOAT16 = np.dtype([("bfloat16", "<u2")])
 
 

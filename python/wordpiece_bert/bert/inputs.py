@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array, Ids, Mask
 
-__all__ = [
-    "Inputs",
-    "as_array",
-    "as_classes",
-    "check_ids",
-    "check_inputs",
-    "check_labels",
-    "check_rows",
-    "check_targets",
-]
-
 
 class Inputs(NamedTuple):
     """The inputs of one forward pass, complete and within range.
@@ -178,6 +167,22 @@ def as_classes(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
                 "each is 0.0 or 1.0, and with problem_type='regression' labels are any numbers"
             )
     return found.astype(np.int64) if found.dtype.kind in "fb" else found
+
+
+def check_positions(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
+    """Return the positions of answers in rows [B, S] as integers [B] clipped to 0 … S, of which S is ignored.
+
+    Raises
+    ------
+    InputError
+        There is not one integer for each row.
+    """
+    batch, length = shape
+    positions = as_array(name, value)
+    if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
+        raise InputError(f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}")
+    clipped: Ids = np.clip(positions.reshape(batch), 0, length)
+    return clipped
 
 
 def check_targets(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:

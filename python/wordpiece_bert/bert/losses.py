@@ -14,14 +14,6 @@ from wordpiece_bert._internal.ignored_label import IGNORED
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
 
-__all__ = [
-    "binary_cross_entropy",
-    "cross_entropy",
-    "log_softmax",
-    "mean_squared_error",
-    "soft_cross_entropy",
-]
-
 
 def log_softmax(x: Array) -> Array:
     """Return ln softmax(x) = x − ln Σ exp(x) over the last axis; the maximum is subtracted first, against overflow."""

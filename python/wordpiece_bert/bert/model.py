@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
-__all__ = ["BertModel"]
-
 
 class BertModel(Model):
     """The BERT encoder: token ids to a vector for each token.

@@ -13,18 +13,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.model import BertModel
 
-__all__ = [
-    "as_written",
-    "config_of",
-    "fused_names",
-    "layout_of",
-    "name_in_checkpoint",
-    "place_of",
-    "prefix_of",
-    "renamed_weights",
-    "weights_of",
-]
-
 
 def layout_of(kind: type[Model], config: BertConfig) -> Layout:
     """Return the names and shapes of the weights in a checkpoint of a class of models."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     Array: TypeAlias = npt.NDArray[np.float32]
     Mask: TypeAlias = npt.NDArray[np.bool_]
 
-__all__ = ["POOLINGS", "PoolingKind", "first_token", "have_kernels", "register"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PoolingKind:

@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.stored_tensor import Scratch
 
-__all__ = [
-    "GROUP",
-    "QUANTIZATION",
-    "Int8Weight",
-    "StoredInt8Weight",
-    "input_factors",
-    "joined_tensors",
-    "split_tensors",
-]
-
 #: How many numbers along K share a scale; the same as in the kernels.
 GROUP = 64
 

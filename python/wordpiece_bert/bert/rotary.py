@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float32]
     Ids = npt.NDArray[np.integer]
 
-__all__ = ["LayerPositions", "Rotary", "Rotation", "frequencies", "rotate", "rotation"]
-
 
 class Rotary(NamedTuple):
     """What the frequencies of rotary positions are computed from, as `frequencies` documents it."""

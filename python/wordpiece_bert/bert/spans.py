@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["allowed_spans"]
-
 
 def allowed_spans(context: npt.NDArray[np.bool_], longest: int) -> npt.NDArray[np.bool_]:
     """Return which spans, first token by last token, lie in the context and are short enough.

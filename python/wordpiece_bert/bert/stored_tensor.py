@@ -28,21 +28,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = [
-    "NumbersFile",
-    "Scratch",
-    "Source",
-    "Stored",
-    "StoredTensor",
-    "TransposedTensor",
-    "blocks",
-    "count_non_finite",
-    "equal",
-    "loaded",
-    "loaded_all",
-    "must_be_finite",
-]
-
 #: Most bytes that are converted, compared or checked at once.
 _BLOCK = 1 << 20
 

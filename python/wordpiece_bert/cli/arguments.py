@@ -17,7 +17,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.parameters import ENCODING, READING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from wordpiece_bert._internal.parameters import Parameters
     from wordpiece_bert._internal.progress import ReadingProgress
@@ -26,39 +26,6 @@ if TYPE_CHECKING:
 
     #: What ``ArgumentParser.add_subparsers`` returns.
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
-
-__all__ = [
-    "ALL",
-    "FILE_HELP",
-    "STDIN",
-    "VOCAB_HELP",
-    "add_download",
-    "add_dtype",
-    "add_files",
-    "add_output_control",
-    "add_prompts",
-    "add_threads",
-    "add_vocab",
-    "calibration_texts",
-    "check_cased",
-    "common_options",
-    "described",
-    "files_of",
-    "input_files",
-    "is_vocabulary",
-    "lines_of",
-    "load_tokenizer",
-    "loading_options",
-    "natural",
-    "natural_or_all",
-    "positive",
-    "positive_or_all",
-    "reading_arguments",
-    "reading_options",
-    "refuse",
-    "single_texts",
-    "with_threads",
-]
 
 FILE_HELP = "UTF-8 text file, also .gz or .zst; - or none is standard input"
 VOCAB_HELP = "vocab.txt, tokenizer.json, a folder, minilm, or org/name in the Hugging Face cache"
@@ -148,6 +115,44 @@ def add_vocab(parser: argparse.ArgumentParser, more: str, **options: Any) -> Non
     """Declare ``--model``, also called ``--vocab``, for a command that needs no more of a model than its tokenizer."""
     names = ("-m", "--model", "-v", "--vocab")
     parser.add_argument(*names, dest="vocab", metavar="VOCAB|MODEL", help=f"{VOCAB_HELP} ({more})", **options)
+    add_cased(parser)
+
+
+def add_cased(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--cased``."""
+    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
+
+
+def add_model(parser: argparse.ArgumentParser, what: str = "", default: str | None = "minilm") -> None:
+    """Declare ``--model``, `what` with a colon in its help text; without a default, ``minilm`` stands in later."""
+    help_text = f"{what}minilm, a folder, or org/name in the Hugging Face cache (default: minilm)"
+    parser.add_argument("-m", "--model", metavar="MODEL", default=default, help=help_text)
+
+
+def add_batch_size(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--batch-size``."""
+    parser.add_argument("--batch-size", type=positive, default=32, metavar="N", help="texts per pass (default: 32)")
+
+
+def add_masking(group: argparse._ArgumentGroup) -> None:
+    """Declare which tokens are chosen to be masked."""
+    units = group.add_mutually_exclusive_group()
+    units.add_argument("--whole-words", action="store_true", help="choose all pieces of a word together")
+    units.add_argument("--spans", action="store_true", help="choose runs of whole words")
+    group.add_argument(
+        "--mask-probability", type=share, default=0.15, metavar="P", help="share of tokens chosen (0.15)"
+    )
+
+
+def add_running(
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int | None], *, threads: bool = True
+) -> None:
+    """Declare how a command runs that loads a model or a tokenizer, and the function that runs it."""
+    if threads:
+        add_threads(parser)
+    add_download(parser)
+    add_output_control(parser)
+    parser.set_defaults(run=run)
 
 
 def reading_arguments(twice: str | None = None) -> argparse.ArgumentParser:

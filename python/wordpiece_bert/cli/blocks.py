@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.cli.embed_ids import TextsWithIds
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
-__all__ = ["encode_blocks"]
-
 
 def encode_blocks(
     texts: TextReader | TextsWithIds,

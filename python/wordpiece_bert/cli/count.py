@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.training import WordCounts
 
-__all__ = ["add_parser", "count_files", "counting_arguments", "normalizer_options"]
-
 FORMATS = ("parquet", "arrow", "tsv")
 
 

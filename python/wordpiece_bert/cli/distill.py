@@ -11,8 +11,6 @@ from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary
 from wordpiece_bert.errors import InputError
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
@@ -23,13 +21,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         description="Make a static model from an encoder: a vector for each token of its vocabulary, and nothing else. "
         "The folder is one of model2vec; 'embed', model2vec and sentence-transformers load it.",
     )
-    parser.add_argument(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        default="minilm",
-        help="the encoder: minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
-    )
+    arguments.add_model(parser, "the encoder: ")
     parser.add_argument(
         "-o", "--output", required=True, type=Path, metavar="FOLDER", help="the folder, which appears when complete"
     )
@@ -58,10 +50,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="the vector of a token: the mean of those of [CLS], the token and [SEP], the first, the last, or the "
         "model's pooler (default: mean)",
     )
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def run(options: argparse.Namespace) -> None:

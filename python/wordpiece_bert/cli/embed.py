@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
     from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
-__all__ = ["add_parser", "block_texts", "embed_texts", "prompt_text"]
-
 # Texts go to the encoder in groups of this many batches: enough for sorting by length to pay off. Progress is shown
 # after each pass of the model within them.
 BATCHES_PER_GROUP = 16
@@ -69,16 +67,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="the format of the output (default: that of its suffix; jsonl for standard output; arrows is Arrow's "
         "stream, which needs no end)",
     )
-    parser.add_argument(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        help="minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
-    )
+    arguments.add_model(parser, default=None)
     parser.add_argument("--normalize", action="store_true", help="scale each vector to length 1 (minilm's have it)")
-    parser.add_argument(
-        "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
-    )
+    arguments.add_batch_size(parser)
     parser.add_argument(
         "--outputs",
         choices=("dense", "sparse", "colbert"),
@@ -94,11 +85,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     arguments.add_prompts(parser, "each text")
     arguments.add_dtype(parser, of_folders=True)
     add_part(parser)
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
+    arguments.add_running(parser, run)
     add_folder_options(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -296,7 +284,7 @@ def embed_texts(
     """
     from wordpiece_bert._internal.recent import Recent
     from wordpiece_bert.bert import functional
-    from wordpiece_bert.sentence.dense.dense_encoder import body_of
+    from wordpiece_bert.sentence.dense.parts import body_of
     from wordpiece_bert.sentence.dense.recent_rows import RECENT_BYTES, recent_vectors
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.dense.table import TableBody

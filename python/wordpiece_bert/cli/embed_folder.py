@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.vectors.layout import Layout
     from wordpiece_bert.vectors.write_call import WrittenVectors
 
-__all__ = ["add_folder_options", "is_folder", "run_folder"]
-
 #: The suffix of the name of a folder of vectors.
 SUFFIX = ".vectors"
 #: The most tokens of a chunk of a file, if the command does not say.

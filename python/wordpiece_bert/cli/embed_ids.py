@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.corpus.text_reader import StrPath
 
-__all__ = ["TextsWithIds", "texts_with_ids"]
-
 
 class TextsWithIds:
     """Reads texts and ids of tables. What it yields and counts is as of a `TextReader`.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from wordpiece_bert.cli.messages import counted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence import SentenceEncoder, SparseEncoder
-from wordpiece_bert.sentence.dense.dense_encoder import body_of
 from wordpiece_bert.sentence.dense.encoder_fingerprint import fingerprint_of
+from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.folders.kinds import MULTI_VECTOR, SPARSE, Kind
 from wordpiece_bert.sentence.m3.one_output import OneOutput
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence import MultiVectors, SparseVectors
     from wordpiece_bert.sentence.encoder_loading import Encoder
-
-__all__ = ["Output", "check_normalize", "output_of"]
 
 
 class Output(Protocol):

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.tokenizer.tokenizer_base import Item
 
-__all__ = ["add_parser"]
-
 TEXTS_PER_PRINTED_BLOCK = 1024
 # The rows printed at a time have about this many tokens at most.
 PRINTED_BLOCK_TOKENS = 1 << 20
@@ -48,7 +46,6 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="write to this .npy, .arrow, .parquet or .jsonl file; it appears once it is complete; - prints JSON lines",
     )
     arguments.add_vocab(parser, "default: minilm", default="minilm")
-    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
 
     rows = parser.add_argument_group("rows")
     rows.add_argument("--tokens", action="store_true", help="add the tokens (only when printing)")
@@ -78,10 +75,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "(default: ids)",
     )
     add_part(parser)
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def run(options: argparse.Namespace) -> None:

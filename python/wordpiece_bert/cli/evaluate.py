@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.evaluation.evaluator import BaseEvaluator
 
-__all__ = ["add_parser"]
-
 _TASKS = ("similarity", "classification", "retrieval")
 _SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 
@@ -77,10 +75,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-o", "--output", type=Path, metavar="FOLDER", help="add a line to the CSV file of the results in this folder"
     )
     arguments.add_dtype(parser)
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def run(options: argparse.Namespace) -> None:

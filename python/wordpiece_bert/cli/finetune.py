@@ -13,8 +13,6 @@ from wordpiece_bert.finetune.objectives import objectives_for
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_parser"]
-
 _SETTINGS = ["epochs", "batch_size", "learning_rate", "warmup", "weight_decay", "freeze", "seed"]
 _EVALUATING = ["save_steps", "eval_steps", "best", "metric", "patience"]
 _WARMUP = 0.1
@@ -30,13 +28,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         description="Fine-tune a model on labelled texts in a CSV, TSV, JSON-lines or Parquet file. The output is a "
         "folder that this package, transformers and (for similar) sentence-transformers load.",
     )
-    parser.add_argument(
-        "-m",
-        "--model",
-        metavar="MODEL",
-        default="minilm",
-        help="the model to train: minilm, a folder, or org/name in the Hugging Face cache (default: minilm)",
-    )
+    arguments.add_model(parser, "the model to train: ")
     parser.add_argument(
         "--task",
         choices=tasks,
@@ -88,10 +80,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="C",
         help="the larger, the closer the head follows the labels (default: 1)",
     )
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
+    arguments.add_running(parser, run, threads=False)
     # None where an option is not given, so that one which does not apply can be refused.
-    parser.set_defaults(run=run, **dict.fromkeys(_SETTINGS))
+    parser.set_defaults(**dict.fromkeys(_SETTINGS))
 
 
 def run(options: argparse.Namespace) -> None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.objectives import TableObjective
 
-__all__ = ["run"]
-
 
 def run(options: argparse.Namespace) -> None:
     """Train, or fit a head on frozen vectors."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.folders.sparse import Route
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
@@ -37,9 +35,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="a file, a folder, minilm, or org/name in the Hugging Face cache; without it, only versions and threads",
     )
     add_model_option(parser, "VOCAB|MODEL")
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run, threads=False)
 
 
 def run(options: argparse.Namespace) -> None:

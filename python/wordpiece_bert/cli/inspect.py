@@ -11,8 +11,6 @@ from wordpiece_bert.cli import arguments
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
@@ -53,9 +51,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="N",
         help="cut at this many tokens (default: the model's limit)",
     )
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run, threads=False)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.task_loading import Loaded
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["run"]
-
 
 def run(options: argparse.Namespace) -> None:
     """Write the page and report what it shows."""

@@ -12,8 +12,6 @@ from wordpiece_bert.cli.messages import counted, print_summary
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""

@@ -11,19 +11,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "PROGRAM",
-    "closest",
-    "closest_file",
-    "counted",
-    "print_error",
-    "print_summary",
-    "print_verbose",
-    "print_warning",
-    "warn_skipped",
-    "warn_truncated",
-]
-
 PROGRAM = "wordpiece-bert"
 # A warning lists this many truncated or skipped texts, and counts the rest.
 LOCATIONS_SHOWN = 5

@@ -14,8 +14,6 @@ from wordpiece_bert.cli.messages import closest, counted, print_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Parser", "add_model_option"]
-
 #: The options that only ``--help-all`` shows, in every command that has them.
 RARE = frozenset(
     """

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.corpus.part_records import PartRecord
 
-__all__ = ["add_part", "files_of_part", "finish_part", "is_complete", "part_of", "record_of_part"]
-
 
 def part_of(value: str) -> tuple[int, int]:
     """Convert an argument such as ``0/8`` to two numbers."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
 
-__all__ = ["add_parser"]
-
 # Texts go to the model in groups of this many batches: enough for sorting by length to pay off.
 BATCHES_PER_GROUP = 16
 
@@ -77,14 +75,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="N",
         help="read texts that are too long in windows that share N tokens (default: truncate them)",
     )
-    parser.add_argument(
-        "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
-    )
+    arguments.add_batch_size(parser)
     arguments.add_dtype(parser)
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def run(options: argparse.Namespace) -> None:

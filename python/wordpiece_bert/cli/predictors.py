@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
     from wordpiece_bert.tasks import Loaded
 
-__all__ = ["JsonLines", "Predictor", "predictor_of"]
-
 #: Rows of JSON, and which texts were truncated.
 Predictions = tuple[list[dict[str, Any]], "npt.NDArray[np.bool_]"]
 

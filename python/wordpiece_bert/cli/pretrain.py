@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining import Masking, PretrainingDataset
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["add_parser"]
-
 _SIZES = {
     "hidden_size": (128, "length of a token's vector"),
     "layers": (2, "layers of the encoder"),
@@ -42,7 +40,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument("data", metavar="DATA", help="the folder of examples")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the model")
     parser.add_argument("-v", "--vocab", required=True, help=f"{arguments.VOCAB_HELP}, with which DATA was made")
-    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
+    arguments.add_cased(parser)
     parser.add_argument(
         "--objective",
         choices=objectives,
@@ -52,17 +50,9 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         + " (default: masked-tokens)",
     )
     _add_model(parser.add_argument_group("model"))
-    masking = parser.add_argument_group("masking, unless DATA is masked")
-    units = masking.add_mutually_exclusive_group()
-    units.add_argument("--whole-words", action="store_true", help="choose all pieces of a word together")
-    units.add_argument("--spans", action="store_true", help="choose runs of whole words")
-    masking.add_argument(
-        "--mask-probability", type=arguments.share, default=0.15, metavar="P", help="share of tokens chosen (0.15)"
-    )
+    arguments.add_masking(parser.add_argument_group("masking, unless DATA is masked"))
     _add_training(parser.add_argument_group("training"))
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run, threads=False)
 
 
 def _add_model(group: argparse._ArgumentGroup) -> None:

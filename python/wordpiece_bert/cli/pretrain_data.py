@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining import ExamplesReport, TokenStore
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
@@ -60,16 +58,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "Without --output, only the store is made",
     )
     arguments.add_vocab(parser, "default: minilm", default="minilm")
-    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
     _add_reading(parser.add_argument_group("documents"))
     _add_rows(parser.add_argument_group("rows"))
     _add_masking(parser.add_argument_group("masking"))
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the report as .svg, .png or .pdf")
     parser.add_argument("--megatron", metavar="PREFIX", help="also write the store as PREFIX.bin and PREFIX.idx")
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def _add_reading(group: argparse._ArgumentGroup) -> None:
@@ -116,12 +110,7 @@ def _add_rows(group: argparse._ArgumentGroup) -> None:
 
 def _add_masking(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mask", action="store_true", help="mask now, once for each pass (default: when reading)")
-    units = group.add_mutually_exclusive_group()
-    units.add_argument("--whole-words", action="store_true", help="choose all pieces of a word together")
-    units.add_argument("--spans", action="store_true", help="choose runs of whole words")
-    group.add_argument(
-        "--mask-probability", type=arguments.share, default=0.15, metavar="P", help="share of tokens chosen (0.15)"
-    )
+    arguments.add_masking(group)
     group.add_argument("--max-predictions", type=arguments.positive, metavar="N", help="most tokens chosen in a row")
 
 

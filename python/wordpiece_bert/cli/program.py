@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-__all__ = ["main"]
-
 # Each subcommand, in the module of its name, with its line in the list. Only the given command's module is imported.
 COMMANDS = {
     "embed": "text files to vectors",

@@ -14,8 +14,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""
@@ -27,7 +25,6 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     arguments.add_files(parser)
     arguments.add_vocab(parser, "may be repeated", action="append", required=True)
-    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
     parser.add_argument(
         "--min-count",
         type=arguments.positive,
@@ -36,10 +33,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="a token counts as used if it occurs at least N times (default: 1)",
     )
     parser.add_argument("--plot", type=Path, metavar="PICTURE", help="plot the reports to a .svg, .png or .pdf file")
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def run(options: argparse.Namespace) -> None:

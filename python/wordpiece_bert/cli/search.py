@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shutil
 import sys
 import time
 from bisect import bisect_right
@@ -23,6 +22,7 @@ from wordpiece_bert.cli.search_folder import (
     check_no_folder_options,
     folder_search,
     folder_table,
+    hit_table,
 )
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
     from wordpiece_bert.tokenizer.corpus.vector_files import StoredVectors
-
-__all__ = ["add_parser"]
 
 #: So many queries of a file are answered at once, which costs about as much as answering one.
 QUERIES_PER_CALL = 64
@@ -108,15 +106,11 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="N",
         help="how many texts --rerank ranks, or --mode hybrid joins, for each query (default: 100)",
     )
-    parser.add_argument(
-        "--batch-size", type=arguments.positive, default=32, metavar="N", help="texts per pass (default: 32)"
-    )
+    arguments.add_batch_size(parser)
     arguments.add_dtype(parser, of_folders=True)
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
+    arguments.add_running(parser, run)
     add_folder_options(parser)
-    parser.set_defaults(run=run, normalize=False)
+    parser.set_defaults(normalize=False)
 
 
 class _Collection(NamedTuple):
@@ -443,17 +437,9 @@ def _answer(
         if options.json:
             print(json_text({"query": query, "hits": hits}, ensure_ascii=False))
         else:
-            print(_table(query, hits))
+            print(hit_table(query, hits, "location", _text))
     sys.stdout.flush()
 
 
-def _table(query: str, hits: list[dict[str, Any]]) -> str:
-    """Return the hits of a query as lines: score, location and text."""
-    lines = [" ".join(query.split())]
-    locations = max((len(hit["location"]) for hit in hits), default=0)
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    for hit in hits:
-        text = hit.get("passage", hit["text"])
-        line = f"{hit['score']:9.4f}  {hit['location']:{locations}}  {' '.join(text.split())}"
-        lines.append(line if len(line) <= width else line[: width - 1] + "…")
-    return "\n".join([*lines, ""])
+def _text(hit: dict[str, Any]) -> str:
+    return " ".join(hit.get("passage", hit["text"]).split())

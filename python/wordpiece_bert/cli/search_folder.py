@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-__all__ = ["add_folder_options", "add_passages", "check_no_folder_options", "folder_search", "folder_table"]
-
 
 def add_folder_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a search in a folder of vectors."""
@@ -104,17 +102,21 @@ def add_passages(
 
 def folder_table(query: str, hits: list[dict[str, Any]], column: str) -> str:
     """Return the hits of a query as lines: score, id and fields; of a long text, in a column, the part that fits."""
+
+    def fields(hit: dict[str, Any]) -> str:
+        left_out = {"id", "score", "retrieval_score", *([column] if "passage" in hit else [])}
+        shown = {name: value for name, value in hit.items() if name not in left_out and value is not None}
+        return "  ".join(f"{name}={' '.join(str(value).split())}" for name, value in shown.items())
+
+    return hit_table(query, hits, "id", fields)
+
+
+def hit_table(query: str, hits: list[dict[str, Any]], place: str, shown: Callable[[dict[str, Any]], str]) -> str:
+    """Return the hits of a query as lines: score, the field that says where it is, and what is shown of it."""
     lines = [" ".join(query.split())]
-    ids = max((len(str(hit["id"])) for hit in hits), default=0)
+    widest = max((len(str(hit[place])) for hit in hits), default=0)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     for hit in hits:
-        if "passage" in hit:  # instead of the entire text
-            hit = {name: value for name, value in hit.items() if name != column}
-        fields = [
-            f"{name}={' '.join(str(value).split())}"
-            for name, value in hit.items()
-            if name not in ("id", "score", "retrieval_score") and value is not None
-        ]
-        line = f"{hit['score']:9.4f}  {hit['id']!s:{ids}}  {'  '.join(fields)}".rstrip()
+        line = f"{hit['score']:9.4f}  {hit[place]!s:{widest}}  {shown(hit)}".rstrip()
         lines.append(line if len(line) <= width else line[: width - 1] + "…")
     return "\n".join([*lines, ""])

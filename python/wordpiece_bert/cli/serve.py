@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-__all__ = ["add_parser"]
-
 # The environment variable with keys, separated by white space or commas.
 KEYS = "WORDPIECE_BERT_API_KEYS"
 
@@ -103,10 +101,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     arguments.add_prompts(parser, "each text of a request that names no prompt")
     arguments.add_dtype(parser)
     _add_limits(parser)
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run)
+    arguments.add_running(parser, run)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:

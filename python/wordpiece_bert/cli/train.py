@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training import Vocab, WordCounts
 
-__all__ = ["add_parser"]
-
 
 def add_parser(commands: arguments.Commands, summary: str) -> None:
     """Declare the subcommand."""

@@ -21,8 +21,6 @@ from wordpiece_bert.training.parameters import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["declare"]
-
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``train`` to its parser."""

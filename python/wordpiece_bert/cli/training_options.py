@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable
 
-__all__ = ["SETTINGS", "add_settings", "add_training_run", "refuse_choice_of_best", "settings_of"]
-
 
 class _Option(NamedTuple):
     #: Its name in `TrainingArguments`, where it is described.

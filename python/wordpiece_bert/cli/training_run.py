@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune import TrainOutput
     from wordpiece_bert.finetune.loop import TrainingLoop
 
-__all__ = ["arguments_of", "best_of", "final_evaluation", "print_training", "resumes"]
-
 
 def checkpoints_of(options: argparse.Namespace) -> Path:
     """Return the folder of the checkpoints."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.verify import Difference, ModelReport, TokenizerReport
 
-__all__ = ["add_parser"]
-
 _REFERENCES = ("sentence-transformers", "transformers", "model2vec", "onnx", "ours")
 _MEASURES = ("lowest_cosine", "median_cosine", "rank_correlation", "top_10", "difference", "flips")
 #: The characters of a text that are shown on each side of a difference.
@@ -47,7 +45,7 @@ def _add_tokenizer(kinds: arguments.Commands) -> None:
     parser.add_argument("model", metavar="VOCAB|MODEL", help=arguments.VOCAB_HELP)
     add_model_option(parser, "VOCAB|MODEL")
     arguments.add_files(parser)
-    parser.add_argument("--cased", action="store_true", help="with a vocab.txt: keep upper case and accents")
+    arguments.add_cased(parser)
     parser.add_argument(
         "--max-length",
         type=arguments.positive,
@@ -60,10 +58,7 @@ def _add_tokenizer(kinds: arguments.Commands) -> None:
         metavar="N",
         help="the tokens that a window shares with the one before (default: a quarter of --max-length)",
     )
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run_tokenizer)
+    arguments.add_running(parser, run_tokenizer)
 
 
 def _add_model(kinds: arguments.Commands) -> None:
@@ -100,10 +95,7 @@ def _add_model(kinds: arguments.Commands) -> None:
         metavar="NAME=NUMBER",
         help=f"another limit; NAME is one of {', '.join(_MEASURES)}; may be repeated",
     )
-    arguments.add_threads(parser)
-    arguments.add_download(parser)
-    arguments.add_output_control(parser)
-    parser.set_defaults(run=run_model)
+    arguments.add_running(parser, run_model)
 
 
 def _limit(value: str) -> tuple[str, float]:

@@ -15,8 +15,6 @@ from wordpiece_bert.cli.training_options import SETTINGS
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["PYTHON", "in_words_of"]
-
 # What the library calls an argument, or an argument with a value -> the option of commands, where the name differs.
 _OPTIONS = {option.setting: f"--{name.replace('_', '-')}" for name, option in SETTINGS.items()} | {
     "field": "--jsonl-field",

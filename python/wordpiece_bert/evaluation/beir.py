@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["Judged", "read_beir"]
-
 #: The endings of tables that are read.
 _SUFFIXES = (".jsonl", ".ndjson", ".parquet", ".tsv", ".csv", ".tsv.gz", ".csv.gz", ".tsv.zst", ".csv.zst")
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["checked_names", "distinct", "encoded", "pair_scores"]
-
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or the main one's; an empty list leaves them to the model."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
-__all__ = ["EVALUATING", "BaseEvaluator", "Measured", "SequentialEvaluator"]
-
 #: What most evaluators are given besides their data.
 EVALUATING = Parameters(
     """

@@ -7,21 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Decision",
-    "accuracy_at",
-    "average_precision",
-    "best_accuracy",
-    "best_f1",
-    "discounted_gain",
-    "map_at",
-    "matthews",
-    "mrr_at",
-    "ndcg_at",
-    "precision_at",
-    "recall_at",
-]
-
 Flags = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.floating[Any]]
 Floats = npt.NDArray[np.float64]

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["BinaryClassificationEvaluator", "EmbeddingSimilarityEvaluator", "TripletEvaluator"]
-
 
 @completed_by(EVALUATING)
 class EmbeddingSimilarityEvaluator(BaseEvaluator):

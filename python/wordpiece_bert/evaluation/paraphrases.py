@@ -17,8 +17,6 @@ from wordpiece_bert.sentence.parameters import CHUNKS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["ParaphraseMiningEvaluator"]
-
 
 @completed_by(EVALUATING, CHUNKS, paraphrase_mining_embeddings)
 class ParaphraseMiningEvaluator(BaseEvaluator):

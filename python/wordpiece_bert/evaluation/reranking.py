@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["RerankingEvaluator"]
-
 
 @completed_by(EVALUATING)
 class RerankingEvaluator(BaseEvaluator):

@@ -15,7 +15,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import measures
 from wordpiece_bert.evaluation.encoding import encoded
 from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured, at_least_one
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.metrics import METRICS, checked_scores
 from wordpiece_bert.sentence.nearest_rows import best_of_scores, merged, nearest
 from wordpiece_bert.sentence.parts import threads_of
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.nearest_rows import Found
 
     ScoreFunction = Callable[[Any, Any], Any]
-
-__all__ = ["InformationRetrievalEvaluator"]
 
 #: The most scores that are in memory at once, where all documents have one: 16 MB, or the scores of one query.
 _SCORES = 1 << 22
@@ -209,7 +207,7 @@ class InformationRetrievalEvaluator(BaseEvaluator):
     def _nearest(self, model: Any, name: str, asked: Any, vectors: Any, most: int) -> Found:
         """Return the rows and scores of the vectors nearest to each query."""
         function = model.similarity if self.score_functions is None else self.score_functions[name]
-        if self.score_functions is None and isinstance(model, DenseEncoder):
+        if self.score_functions is None and isinstance(model, SentenceEncoder):
             return nearest(asked, vectors, name, min(most, len(vectors)), threads_of(model))
         step = max(1, _SCORES // len(vectors))
         parts = []

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["SCHEDULES", "TrainingArguments"]
-
 #: The schedules of the learning rate.
 SCHEDULES = ("linear", "cosine", "constant", "constant_with_warmup")
 _OPTIMIZERS = ("adamw", "adam_weight_decay")

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.arguments import TrainingArguments
 
-__all__ = [
-    "Dataset",
-    "batches_of_epoch",
-    "check_rows",
-    "fingerprint",
-    "label_column",
-    "pad_collate",
-    "row_blocks",
-    "rows_of",
-]
-
 #: The columns of labels in rows of texts; of several the first counts, as in sentence-transformers.
 _LABELS = ("label", "labels", "score", "scores")
 #: Batches whose rows are sorted by length together.

@@ -29,18 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
 
-__all__ = [
-    "Checkpoint",
-    "folders",
-    "is_complete",
-    "newest",
-    "read",
-    "refuse_existing",
-    "remove_all",
-    "remove_old",
-    "write",
-]
-
 _STATE, _TENSORS = "trainer_state.json", "training.safetensors"
 _FORMAT, _VERSION = "wordpiece-bert training", 1
 _NAME = re.compile(r"^checkpoint-(\d+)$")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     #: Step and value of each entry that has the value.
     Points = list[tuple[float, float]]
 
-__all__ = ["draw_curve", "save_curve"]
-
 WIDTH, LEFT, RIGHT, HEIGHT, TOP, GAP = 720.0, 64.0, 24.0, 240.0, 64.0, 64.0
 #: Colours that are told apart by the colour-blind (Okabe and Ito 2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

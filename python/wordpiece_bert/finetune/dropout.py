@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["Dropout", "GivenDropout", "KeyedDropout"]
-
 _U64 = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["EncoderPass"]
-
 
 class EncoderPass:
     """One forward pass over a batch, and its backward pass.

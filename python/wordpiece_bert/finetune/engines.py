@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["Encoded", "NumpyTraining", "RustTraining", "TrainingEngine", "engine_of"]
-
 
 class Encoded(Protocol):
     """A forward pass of the encoder, whose backward pass can be run once."""

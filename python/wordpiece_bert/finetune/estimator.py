@@ -15,8 +15,6 @@ from wordpiece_bert.finetune.labels import class_labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Estimator", "agreement"]
-
 
 class Estimator:
     """Gives a class ``get_params`` and ``set_params``, with which `sklearn.base.clone` and searches work.

@@ -29,9 +29,8 @@ from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge, prob
 from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels, warn_alike
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence import SentenceEncoder
 from wordpiece_bert.sentence.dense.encoder_fingerprint import default_prompt, fingerprint_of
-from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
 if TYPE_CHECKING:
@@ -40,13 +39,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
     Texts = Iterable[str | tuple[str, str] | Mapping[str, str]] | ArrowArray | ArrowStream
-
-__all__ = ["FrozenClassifier", "cached_vectors", "read_settings"]
 
 #: The files of a saved classifier, beside the files of its encoder.
 SETTINGS, WEIGHTS = "frozen_head.json", "frozen_head.safetensors"
@@ -106,7 +102,7 @@ class FrozenClassifier(Estimator):
     takes_pairs: bool
 
     def __init__(
-        self, encoder: DenseEncoder | str | os.PathLike[str], head: LogisticRegression | Ridge | None = None
+        self, encoder: SentenceEncoder | str | os.PathLike[str], head: LogisticRegression | Ridge | None = None
     ) -> None:
         if head is not None and not isinstance(head, LogisticRegression | Ridge):
             raise InputError(f"head must be a LogisticRegression or a Ridge, not {type(head).__name__}")

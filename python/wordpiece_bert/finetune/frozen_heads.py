@@ -18,8 +18,6 @@ from wordpiece_bert.finetune.labels import class_labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["LogisticRegression", "Ridge", "probabilities"]
-
 #: The largest entry of the gradient, divided by C times the total weight of the rows, at which the solver stops.
 _TOLERANCE = 1e-9
 _MOST_STEPS = 200

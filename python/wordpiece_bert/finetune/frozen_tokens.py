@@ -19,8 +19,6 @@ from wordpiece_bert.finetune.parameters import FITTING
 if TYPE_CHECKING:
     from wordpiece_bert.bert.base_model import Model
 
-__all__ = ["fit_token_head"]
-
 
 @completed_by(FITTING)
 def fit_token_head(

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["Computed", "ValueAndGrad", "compute", "value_and_grad"]
-
 #: The inputs of a model's call, in its order.
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds", "task_type_ids")
 

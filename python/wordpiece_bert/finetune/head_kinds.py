@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.ignored_label import IGNORED
-from wordpiece_bert.bert.families.deberta_v2 import DebertaV2ForSequenceClassification
 from wordpiece_bert.bert.families.electra import ElectraForPreTraining
 from wordpiece_bert.bert.heads.bert import MASKED_LM, BertForNextSentencePrediction, BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import (
@@ -22,12 +21,7 @@ from wordpiece_bert.bert.inputs import as_array
 from wordpiece_bert.bert.losses import cross_entropy
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.heads import HeadLoss, HeadTraining, first_column
-from wordpiece_bert.finetune.sequence_heads import (
-    choice_head,
-    deberta_sequence_head,
-    next_sentence_head,
-    sequence_head,
-)
+from wordpiece_bert.finetune.sequence_heads import choice_head, next_sentence_head, sequence_head
 from wordpiece_bert.finetune.token_heads import (
     DiscriminatorTraining,
     MaskedLMTraining,
@@ -44,8 +38,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.finetune.heads import Back, Head, HeadInputs
     from wordpiece_bert.finetune.network import Network
-
-__all__ = ["head_of"]
 
 
 def head_of(model_class: type[Model], network: Network) -> Head:
@@ -106,7 +98,6 @@ _HEADS: dict[type[Model], Callable[[Any, Network], Head]] = {
     MaskedLM: lambda kind, network: MaskedLMTraining(network, masked_lm_names(kind, network.config)),
     BertForPreTraining: lambda _, network: _PreTrainingHead(network),
     BertForNextSentencePrediction: lambda _, network: next_sentence_head(network),
-    DebertaV2ForSequenceClassification: deberta_sequence_head,
     SequenceClassification: sequence_head,
     MultipleChoice: choice_head,
     TokenClassification: lambda kind, network: TokenHead(network, score_layers(kind, network.config)),

@@ -18,8 +18,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
 
-__all__ = ["binary_cross_entropy", "cross_entropy", "mean_squared_error", "soft_cross_entropy"]
-
 
 def cross_entropy(logits: Array, labels: Ids, name: str, ignored: int = IGNORED) -> tuple[float, Array]:
     """Mean of −ln p[label] over the n labels that are not ignored: dlogits = (p − onehot)/n.

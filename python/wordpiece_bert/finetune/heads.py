@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["Back", "Head", "HeadInputs", "HeadLoss", "HeadTraining", "ScoreHead", "Scoring", "first_column"]
-
-
 #: From the gradient of what a head's classifier reads to the gradient of what the head reads.
 Back = Callable[["Array"], "Array"]
 

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     #: A function from a value to what is wrong with it as a label; None if nothing is.
     Problem = Callable[[Any], str | None]
 
-__all__ = [
-    "check_row",
-    "class_labels",
-    "class_name",
-    "class_problem",
-    "class_problem_among",
-    "number_labels",
-    "number_problem",
-    "sorted_names",
-    "tags_problem",
-    "warn_alike",
-]
-
 _SEVERAL = (
     "a row has one label; for several labels a row, train a model of problem_type='multi_label_classification' on rows "
     "of 0 and 1, and of one-hot rows pass the number of the class, argmax(axis=1)"

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.batches import Dataset
     from wordpiece_bert.finetune.losses import Loss
 
-__all__ = ["check_sentence_rows", "columns_of", "warn_of_one_label"]
-
 
 def columns_of(rows: Sequence[Any], first: int = 0, names: Sequence[str] | None = None) -> dict[str, list[Any]]:
     """Return the columns of rows of texts.

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.problem import TrainingProblem
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["TrainingLoop"]
-
 #: What is trained: a model, two of them, or a sentence encoder.
 Trained = TypeVar("Trained")
 

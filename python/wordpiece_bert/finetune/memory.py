@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.plan.parts import Residual
     from wordpiece_bert.finetune.arguments import TrainingArguments
 
-__all__ = ["available_memory", "check_memory", "needed_memory", "row_sizes"]
-
 #: Batches of the first epoch that are looked at.
 _BATCHES = 50
 _PROC, _CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.bert.plan.parts import Plan
 
-__all__ = ["Gradients", "Network", "Parameters", "affine", "dropout_rate"]
-
 #: Arrays by the names of a checkpoint, as `Model.named_parameters` has them.
 Parameters = dict[str, "Array"]
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = [
-    "AdamW",
-    "FusedAdamW",
-    "clip_factor",
-    "clip_grad_norm_",
-    "decayed",
-    "gradient_norm",
-]
-
 
 def decayed(name: str) -> bool:
     """Whether weight decay applies to a parameter: not to biases and norms, as in transformers' Trainer.

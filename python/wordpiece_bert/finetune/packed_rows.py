@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.dropout import Dropout
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["PackedRows"]
-
 #: The fewest queries of a layer with a window whose scores are computed at once.
 _QUERIES = 64
 

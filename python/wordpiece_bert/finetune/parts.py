@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
 
-__all__ = ["frozen_logits", "frozen_scores"]
-
 
 def frozen_scores(
     classifier: FrozenClassifier, texts: list[Any], batch_size: int

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from wordpiece_bert.finetune.dropout import Dropout
 
-__all__ = ["PassOptions"]
-
 
 class PassOptions(NamedTuple):
     """The options of a forward pass and its backward pass."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining.dataset import PretrainingDataset
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["PretrainingRows", "PretrainingTrainer", "held_out_rows"]
-
 
 class PretrainingRows:
     """Some rows of a `PretrainingDataset`, for a trainer.

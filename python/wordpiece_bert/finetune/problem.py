@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.network import Parameters
     from wordpiece_bert.finetune.passes import PassOptions
 
-__all__ = ["Collate", "HeadFactory", "ModelProblem", "TrainingProblem"]
-
 #: What is trained: a model, two of them, or a sentence encoder.
 Trained = TypeVar("Trained")
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["RustEncoderPass", "new_workspace"]
-
 
 def new_workspace(network: Network, instruction_set: str | None, dtype: str) -> _core.EncoderTraining:
     """Return the buffers of a pass over a model.

@@ -10,13 +10,6 @@ from wordpiece_bert._internal.parameters import completed_by
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "get_constant_schedule",
-    "get_constant_schedule_with_warmup",
-    "get_cosine_schedule_with_warmup",
-    "get_linear_schedule_with_warmup",
-]
-
 
 def get_constant_schedule() -> Callable[[int], float]:
     """Return the schedule whose factor is always 1.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.finetune.tokens import Tokens
 
-__all__ = ["CosineSum", "ScoreSum", "ScoreSums", "input_gradients"]
-
 
 class ScoreSum:
     """The sum, over the rows of a batch, of chosen scores of a model's head.

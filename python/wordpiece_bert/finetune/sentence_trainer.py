@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
-__all__ = ["SentenceTrainer"]
-
 
 class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
     """Trains a sentence encoder with a loss over columns of texts.

@@ -16,7 +16,7 @@ from wordpiece_bert.finetune.batches import label_column
 from wordpiece_bert.finetune.learnable import check_sentence_rows, columns_of
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.sentence.folders.modules import Normalize
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.finetune.passes import PassOptions
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
-
-__all__ = ["LOSS_PREFIX", "SentenceProblem", "pool_rows", "pool_rows_backward"]
 
 #: The prefix of the names of a loss's own parameters, among the encoder's.
 LOSS_PREFIX = "loss."

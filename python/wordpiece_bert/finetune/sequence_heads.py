@@ -6,6 +6,7 @@ Comments denote shapes by the letters of `wordpiece_bert.bert.functional`; M are
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,9 @@ import numpy as np
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.bert import functional, gradients
 from wordpiece_bert.bert.heads.bert import NEXT_SENTENCE
-from wordpiece_bert.bert.heads.kinds import MultipleChoice, ScoreLayers, SequenceClassification, problem_type
-from wordpiece_bert.bert.heads.parts import score_layers
-from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
+from wordpiece_bert.bert.heads.kinds import MultipleChoice, ScoreLayers, SequenceClassification
+from wordpiece_bert.bert.heads.parts import score_layers, targets_of
+from wordpiece_bert.bert.inputs import as_array, check_labels
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.head_losses import (
     binary_cross_entropy,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.finetune.heads import Back, HeadInputs
     from wordpiece_bert.finetune.network import Network
-
-__all__ = ["SequenceHead", "choice_head", "deberta_sequence_head", "next_sentence_head", "sequence_head"]
 
 #: From logits and the labels of a call to the loss and its gradient with respect to the logits.
 Loss = Callable[["Array", Any], "tuple[float, Array]"]
@@ -146,39 +145,21 @@ def choice_head(model_class: type[MultipleChoice], network: Network) -> Sequence
     return SequenceHead(network, score_layers(model_class, network.config), loss)
 
 
-def _sequence_loss(network: Network) -> Loss:
-    def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
-        problem = problem_type(network.config, labels)
-        if problem == "regression":
-            return mean_squared_error(logits, check_targets("labels", labels, logits.shape))
-        if problem == "multi_label_classification":
-            return binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
-        numbers = as_classes("labels", labels)
-        classes = check_labels("labels", numbers, logits.shape[:1], logits.shape[1], IGNORED)
-        return cross_entropy(logits, classes, "labels")
-
-    return loss
+#: By the problem that labels are, as the classes of models name it.
+_LOSSES: dict[str, Loss] = {
+    "regression": mean_squared_error,
+    "multi_label_classification": binary_cross_entropy,
+    "single_label_classification": partial(cross_entropy, name="labels"),
+    "probabilities": soft_cross_entropy,
+    "labels_or_none": partial(cross_entropy, name="labels"),
+}
 
 
 def sequence_head(model_class: type[SequenceClassification], network: Network) -> SequenceHead:
     """Return the head for labels of sequences, with the loss of the problem type."""
-    return SequenceHead(network, score_layers(model_class, network.config), _sequence_loss(network))
-
-
-def deberta_sequence_head(model_class: type[SequenceClassification], network: Network) -> SequenceHead:
-    """Return DeBERTa's head, whose losses without a problem type are of their own, as its class documents them."""
-    usual = _sequence_loss(network)
 
     def loss(logits: Array, labels: npt.ArrayLike) -> tuple[float, Array]:
-        given = as_array("labels", labels)
-        if network.config.problem_type is not None or network.config.num_labels == 1:
-            return usual(logits, given)
-        if given.ndim > 1 and given.shape[1:] != (1,):
-            return soft_cross_entropy(logits, check_targets("labels", given, logits.shape))
-        given = as_classes("labels", given)
-        if np.issubdtype(given.dtype, np.integer):
-            given = np.where(given < 0, IGNORED, given)
-        classes = check_labels("labels", given, logits.shape[:1], logits.shape[1], IGNORED)
-        return cross_entropy(logits, classes, "labels")
+        problem, targets = targets_of(model_class, network.config, labels, logits.shape)
+        return _LOSSES[problem](logits, targets)
 
     return SequenceHead(network, score_layers(model_class, network.config), loss)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.heads.head_model import HeadModel
 
-__all__ = ["model_for"]
-
 ProblemType = Literal["regression", "single_label_classification", "multi_label_classification"]
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordpiece_bert._internal.ignored_label import IGNORED
-from wordpiece_bert.bert import functional, gradients
-from wordpiece_bert.bert.families.electra import DETECTOR_DENSE, DETECTOR_SCORES
-from wordpiece_bert.bert.inputs import as_array, check_labels, check_targets
+from wordpiece_bert.bert.families.electra import ElectraForPreTraining
+from wordpiece_bert.bert.heads.kinds import ScoreLayers
+from wordpiece_bert.bert.heads.parts import score_layers
+from wordpiece_bert.bert.inputs import as_array, check_labels, check_positions, check_targets
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.head_losses import binary_cross_entropy, cross_entropy
 from wordpiece_bert.finetune.heads import HeadLoss, HeadTraining, ScoreHead
@@ -25,11 +26,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array, Ids, Mask
-    from wordpiece_bert.bert.heads.kinds import MaskedLMNames, ScoreLayers
+    from wordpiece_bert.bert.heads.kinds import MaskedLMNames
     from wordpiece_bert.finetune.heads import Back, HeadInputs
     from wordpiece_bert.finetune.network import Network
-
-__all__ = ["DiscriminatorTraining", "MaskedLMTraining", "QuestionAnsweringHead", "TokenHead"]
 
 
 class _LabelledTokens(HeadTraining):
@@ -51,14 +50,15 @@ class _LabelledTokens(HeadTraining):
         return (_labelled(labels),)
 
 
-class MaskedLMTraining(_LabelledTokens):
+class MaskedLMTraining(_LabelledTokens, ScoreHead):
     """logits = decoder(LN(activation(dense(x)))), or decoder(x), only at the labelled positions."""
 
     scores_vocabulary = True
 
     def __init__(self, network: Network, names: MaskedLMNames) -> None:
-        super().__init__(network)
-        self._names = names
+        activation = names.activation or network.config.head_activation
+        super().__init__(network, ScoreLayers(names.decoder, names.dense, activation, names.norm))
+        self._bias = names.bias
 
     def _labels(self, value: npt.ArrayLike, shape: tuple[int, ...]) -> Ids:
         return check_labels("labels", value, shape, self._network.config.vocab_size, IGNORED)
@@ -78,14 +78,12 @@ class MaskedLMTraining(_LabelledTokens):
     def scores(self, given: HeadInputs, chosen: npt.NDArray[np.intp]) -> tuple[Array, Back]:
         """Compute the scores of the chosen tokens, [n, V], as `Scoring.scores`."""
         x, parameters, gradient = given.x, given.parameters, given.gradient
-        names = self._names
-        t, back_to_tokens = x[chosen], None  # [n, H]
-        if names.dense is not None and names.norm is not None:
-            t, back_to_tokens = self._transformed(given, names.dense, names.norm, t)
-        decoder = f"{names.decoder}.weight"
+        t, back_to_tokens = self._hidden(given, x[chosen])  # [n, H], or E where the word table is narrower
+        name = self._layers.classifier
+        decoder = f"{name}.weight"
         if decoder not in parameters:  # it is the word table
             decoder = self._network.name("embeddings.word_embeddings.weight")
-        decoder_bias = f"{names.decoder}.bias" if f"{names.decoder}.bias" in parameters else names.bias
+        decoder_bias = f"{name}.bias" if f"{name}.bias" in parameters else self._bias
         bias = parameters.get(decoder_bias)
 
         def back(dlogits: Array) -> Array:
@@ -94,22 +92,10 @@ class MaskedLMTraining(_LabelledTokens):
             if bias is not None:
                 gradient.add(decoder_bias, db)
             dx = np.zeros_like(x)
-            dx[chosen] = dt if back_to_tokens is None else back_to_tokens(dt)
+            dx[chosen] = back_to_tokens(dt)
             return dx
 
         return given.engine.linear(t, parameters[decoder], bias), back
-
-    def _transformed(self, given: HeadInputs, dense: str, norm: str, x: Array) -> tuple[Array, Back]:
-        """LN(activation(dense(x))), [n, H] -> [n, H or E]; and its backward pass."""
-        activation = self._names.activation or self._network.config.head_activation
-        z = self.linear(given, dense, x)
-        t, kept = self.norm(given, norm, functional.ACTIVATIONS[activation](z))
-
-        def back(dt: Array) -> Array:
-            dz = gradients.activation_backward(self.norm_backward(given, norm, dt, kept), z, activation)
-            return self.linear_backward(given, dense, dz, x)
-
-        return t, back
 
     def see(self, given: HeadInputs, chosen: npt.NDArray[np.intp], logits: Array) -> None:
         """Take note of the scores [n, V] of the tokens `chosen` [n] of M; they are overwritten afterwards."""
@@ -190,31 +176,22 @@ class QuestionAnsweringHead(_TokensHead):
         scores = tokens.padded(flat)  # [B, S, 2]
         loss, parts = 0.0, []
         for index, name in enumerate(self.label_names):
-            part, dpart = self._position_loss(np.ascontiguousarray(scores[..., index]), given.labels[name], name)
+            positions = check_positions(name, given.labels[name], tokens.shape)
+            answer = np.ascontiguousarray(scores[..., index])
+            part, dpart = cross_entropy(answer, positions, name, ignored=tokens.shape[1])
             loss += part / 2
             parts.append(dpart * np.float32(0.5))
         dscores = np.stack(parts, axis=-1)[tokens.rows, tokens.columns]  # [M, 2]
         return HeadLoss(loss, back(dscores))
 
-    @staticmethod
-    def _position_loss(logits: Array, value: npt.ArrayLike, name: str) -> tuple[float, Array]:
-        """Cross entropy over the places; positions are clipped to 0 … S, of which S is ignored."""
-        batch, length = logits.shape
-        positions = as_array(name, value)
-        if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
-            raise InputError(
-                f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}"
-            )
-        return cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), name, ignored=length)
 
-
-class DiscriminatorTraining(HeadTraining):
+class DiscriminatorTraining(ScoreHead):
     """ELECTRA's discriminator: binary cross entropy over the visible tokens, times a weight."""
 
     label_names = ("labels",)
 
     def __init__(self, network: Network, weight: float = 1.0) -> None:
-        super().__init__(network)
+        super().__init__(network, score_layers(ElectraForPreTraining, network.config))
         self._weight = weight
 
     def read(self, mask: Mask, labels: Mapping[str, npt.ArrayLike]) -> Mask:
@@ -231,15 +208,11 @@ class DiscriminatorTraining(HeadTraining):
         """Compute the loss and the gradients."""
         x, tokens = given.x, given.tokens
         targets = check_targets("labels", given.labels["labels"], tokens.shape)[tokens.rows, tokens.columns]  # [M]
-        name = self._network.config.hidden_act
-        z = self.linear(given, DETECTOR_DENSE, x)  # [M, H]
-        t = functional.ACTIVATIONS[name](z)
-        logits = self.linear(given, DETECTOR_SCORES, t)  # [M, 1]
+        t, back = self._hidden(given, x)  # [M, H]
+        logits = self.linear(given, self._layers.classifier, t)  # [M, 1]
         loss, dlogits = given.weighed(*binary_cross_entropy(logits[:, 0], targets))
         dlogits *= np.float32(self._weight)
-        dt = self.linear_backward(given, DETECTOR_SCORES, dlogits[:, None], t)
-        dz = gradients.activation_backward(dt, z, name)
-        dx = self.linear_backward(given, DETECTOR_DENSE, dz, x)
+        dx = back(self.linear_backward(given, self._layers.classifier, dlogits[:, None], t))
         return HeadLoss(self._weight * loss, dx)
 
 

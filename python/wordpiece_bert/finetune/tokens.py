@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids, Mask
     from wordpiece_bert.bert.inputs import Inputs
 
-__all__ = ["Tokens", "lay_out"]
-
 
 class Tokens(NamedTuple):
     """M tokens of B rows: in each row the visible ones first, then masked ones that a head reads.

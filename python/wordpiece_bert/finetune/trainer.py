@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.problem import Collate, HeadFactory, TrainingProblem
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["EvalPrediction", "Trainer"]
-
 
 @dataclass(frozen=True, eq=False)
 class EvalPrediction:

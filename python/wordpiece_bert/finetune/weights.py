@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.finetune.network import Network
 
-__all__ = ["EncoderWeights"]
-
 
 class EncoderWeights:
     """The weights of an encoder in one pass, as a plan's interpreter reads them.

@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.sentence.folders.modules import Normalize
 from wordpiece_bert.sentence.parts import prompt_of
 

@@ -10,7 +10,7 @@ from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.dense_encoder import transformer_of
+from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.folders.kinds import CROSS, MULTI_VECTOR, SENTENCE, kind_of, makes_sentence_vectors
 from wordpiece_bert.sentence.folders.modules import read_folder

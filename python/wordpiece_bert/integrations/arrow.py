@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
     from wordpiece_bert.tokenizer.option_types import Strategy
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
@@ -96,7 +95,7 @@ def encode(
 def embed(
     data: Data,
     column: str,
-    model: DenseEncoder | str | os.PathLike[str] = "minilm",
+    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
     *,
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
@@ -221,7 +220,7 @@ def encode_texts(
 @completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
 def embed_texts(
     texts: pyarrow.Array | pyarrow.ChunkedArray,
-    model: DenseEncoder | str | os.PathLike[str] = "minilm",
+    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
     *,
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,

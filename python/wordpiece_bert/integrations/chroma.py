@@ -19,7 +19,7 @@ from wordpiece_bert.integrations.named_models import (
     import_package,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.parts import source_of
 from wordpiece_bert.sentence.source import lasting_name
 
@@ -48,7 +48,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: DenseEncoder | str | os.PathLike[str] | None = None,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         dtype: str | None = None,
@@ -57,7 +57,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         self.model = given_model(model, model_name)
         self._options = checked_options(self.model, dtype, encoder_options)
         self._encoder = encoder_of(self.model, encoder_options=self._options)
-        self._name = "" if isinstance(self.model, DenseEncoder) else lasting_name(self.model)
+        self._name = "" if isinstance(self.model, SentenceEncoder) else lasting_name(self.model)
 
     def __call__(self, input: list[str]) -> list[npt.NDArray[np.float32]]:  # noqa: A002 - Chroma's name
         """Return the vectors of documents.
@@ -100,7 +100,7 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
         InputError
             The encoder comes from no folder, so that Chroma could not make it again.
         """
-        if isinstance(self.model, DenseEncoder):
+        if isinstance(self.model, SentenceEncoder):
             source = source_of(self.model)
             if source is None:
                 raise InputError("the encoder comes from no folder, which Chroma stores: save it, and pass the folder")

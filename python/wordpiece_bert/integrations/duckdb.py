@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
     from wordpiece_bert.tokenizer.option_types import Strategy
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
@@ -32,7 +31,7 @@ def register(
     connection: Any,
     *,
     tokenizer: Tokenizer | str | os.PathLike[str] | None = None,
-    model: DenseEncoder | str | os.PathLike[str] | None = None,
+    model: SentenceEncoder | str | os.PathLike[str] | None = None,
     max_length: int | None = None,
     truncation: bool | Strategy | None = None,
     add_special_tokens: bool = True,

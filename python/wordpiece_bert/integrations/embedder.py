@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-
-__all__ = ["TextEmbedder"]
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 
 @completed_by(GIVEN, NAMED)
@@ -27,7 +25,7 @@ class TextEmbedder:
 
     def __init__(
         self,
-        model: DenseEncoder | str | os.PathLike[str] | None = None,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         dtype: str | None = None,

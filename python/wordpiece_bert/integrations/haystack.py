@@ -25,7 +25,6 @@ from wordpiece_bert.integrations.named_models import (
     stored_model,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.source import lasting_name
 
@@ -43,14 +42,17 @@ __all__ = ["WordPieceDocumentEmbedder", "WordPieceTextEmbedder"]
 class _Embedder:
     """What both components share: the model, what surrounds each text, and how a pipeline is saved."""
 
-    model: DenseEncoder | str | os.PathLike[str]
+    model: SentenceEncoder | str | os.PathLike[str]
     #: The name that means the same in another folder, and the digests with which a saved pipeline was made.
     _name: str = ""
     contents: dict[str, str] | None = None
     _encoder: SentenceEncoder | None = None
 
     def _take(
-        self, model: DenseEncoder | str | os.PathLike[str], dtype: str | None, encoder_options: Mapping[str, Any] | None
+        self,
+        model: SentenceEncoder | str | os.PathLike[str],
+        dtype: str | None,
+        encoder_options: Mapping[str, Any] | None,
     ) -> None:
         self.encoder_options = checked_options(model, dtype, encoder_options)
         self.model = model
@@ -83,7 +85,7 @@ class _Embedder:
         InputError
             The model is an object; only a name can be saved.
         """
-        if isinstance(self.model, DenseEncoder):
+        if isinstance(self.model, SentenceEncoder):
             raise InputError("only a component with the name of a model can be saved, not one with an encoder")
         options = {name: value for name, value in vars(self).items() if name in ("encoder_options", *self._saved)}
         contents = stored_model(self._name, self.encoder_options)[1] if self.contents is None else self.contents
@@ -124,7 +126,7 @@ class WordPieceTextEmbedder(_Embedder):
 
     def __init__(
         self,
-        model: DenseEncoder | str | os.PathLike[str] | None = None,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         dtype: str | None = None,
@@ -200,7 +202,7 @@ class WordPieceDocumentEmbedder(_Embedder):
 
     def __init__(
         self,
-        model: DenseEncoder | str | os.PathLike[str] | None = None,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         dtype: str | None = None,

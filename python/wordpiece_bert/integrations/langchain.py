@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 __all__ = ["WordPieceEmbeddings"]
 
@@ -29,7 +29,7 @@ class WordPieceEmbeddings(Embeddings):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: DenseEncoder | str | os.PathLike[str] | None = None,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         dtype: str | None = None,

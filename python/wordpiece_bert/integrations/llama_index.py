@@ -21,7 +21,7 @@ from wordpiece_bert.integrations.named_models import (
     import_package,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.source import lasting_name
 
 _loading = import_package("llama_index.core.embeddings.loading", "llama-index")
@@ -57,7 +57,7 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: DenseEncoder | str | os.PathLike[str] | None = None,
+        model: SentenceEncoder | str | os.PathLike[str] | None = None,
         *,
         model_name: str | os.PathLike[str] | None = None,
         model_contents: dict[str, str] | None = None,
@@ -78,7 +78,7 @@ class WordPieceEmbedding(BaseEmbedding):  # type: ignore[misc]
         options = checked_options(given, dtype, encoder_options)
         encoder = encoder_of(given, encoder_options=options)
         name = _UNNAMED
-        if not isinstance(given, DenseEncoder):
+        if not isinstance(given, SentenceEncoder):
             name = lasting_name(given)
             contents = contents_of(encoder)
             check_contents(name, contents, contents if model_contents is None else model_contents)

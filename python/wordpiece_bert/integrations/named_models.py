@@ -27,19 +27,6 @@ from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-
-__all__ = [
-    "check_contents",
-    "checked_options",
-    "contents_of",
-    "encoder_of",
-    "given_model",
-    "import_package",
-    "stored_model",
-    "tokenizer_of",
-]
-
 _tokenizers, _encoders = KeptModels(), KeptModels()
 
 
@@ -73,8 +60,8 @@ def import_package(module: str, extra: str) -> Any:
 
 
 def given_model(
-    model: DenseEncoder | str | os.PathLike[str] | None, model_name: str | os.PathLike[str] | None
-) -> DenseEncoder | str | os.PathLike[str]:
+    model: SentenceEncoder | str | os.PathLike[str] | None, model_name: str | os.PathLike[str] | None
+) -> SentenceEncoder | str | os.PathLike[str]:
     """Return the model that a class for a framework was given by one of two names, or ``"minilm"``.
 
     Raises
@@ -137,7 +124,7 @@ def checked_options(
 
 @completed_by(NAMED)
 def encoder_of(
-    model: DenseEncoder | str | os.PathLike[str],
+    model: SentenceEncoder | str | os.PathLike[str],
     threads: int | None = None,
     *,
     dtype: str | None = None,
@@ -173,7 +160,7 @@ def encoder_of(
     return found
 
 
-def contents_of(encoder: DenseEncoder) -> dict[str, str]:
+def contents_of(encoder: SentenceEncoder) -> dict[str, str]:
     """Return what another program stores of an encoder: the digests of its contents, and the versions of its vectors.
 
     Parameters

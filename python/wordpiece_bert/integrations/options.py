@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["COLUMNS", "GIVEN", "NAMED", "EmbeddingOptions", "EncodingOptions"]
-
 #: What turns a column of texts into ids or vectors.
 COLUMNS = Parameters(
     """

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
     from wordpiece_bert.tokenizer.option_types import Strategy
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
@@ -112,7 +111,7 @@ class WordPieceNamespace:
     @completed_by(COLUMNS, NAMED, SentenceEncoder.encode)
     def embed(
         self,
-        model: DenseEncoder | str | os.PathLike[str] = "minilm",
+        model: SentenceEncoder | str | os.PathLike[str] = "minilm",
         *,
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
     from wordpiece_bert.sentence.dense.windows import Combination
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
@@ -251,7 +250,7 @@ class SentenceEmbedder(_TextTransformer):
 
     def __init__(
         self,
-        model: DenseEncoder | str | os.PathLike[str] = "minilm",
+        model: SentenceEncoder | str | os.PathLike[str] = "minilm",
         *,
         prompt_name: str | None = None,
         normalize_embeddings: bool = False,

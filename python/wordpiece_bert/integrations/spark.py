@@ -21,7 +21,7 @@ from wordpiece_bert.integrations import arrow
 from wordpiece_bert.integrations.named_models import checked_options, encoder_of, import_package
 from wordpiece_bert.integrations.options import COLUMNS, NAMED, EmbeddingOptions, EncodingOptions
 from wordpiece_bert.pretraining.batches import example_batches
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder, with_threads
+from wordpiece_bert.sentence.dense.parts import with_threads
 from wordpiece_bert.sentence.dense.recent_rows import RECENT_BYTES, recent_vectors
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.parts import source_of
@@ -102,7 +102,7 @@ def encode(
 def embed(
     frame: DataFrame,
     column: str,
-    model: DenseEncoder | str | os.PathLike[str] = "minilm",
+    model: SentenceEncoder | str | os.PathLike[str] = "minilm",
     *,
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
@@ -141,8 +141,8 @@ def embed(
     """
     _check_frame(frame, [column], arrow.EMBEDDED)
     loading = checked_options(model, dtype, encoder_options, threads=1)  # Spark runs one task per core
-    sent: DenseEncoder | str
-    if isinstance(model, DenseEncoder):
+    sent: SentenceEncoder | str
+    if isinstance(model, SentenceEncoder):
         source = source_of(model)
         if source is None:
             raise InputError(
@@ -254,7 +254,7 @@ def _encode_batches(
 def _embed_batches(
     batches: Iterable[Any],
     column: str,
-    model: DenseEncoder | str,
+    model: SentenceEncoder | str,
     loading: dict[str, Any],
     options: EmbeddingOptions,
 ) -> Iterator[Any]:

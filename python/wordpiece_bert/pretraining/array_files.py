@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.safe_json import JsonObject
 
-__all__ = ["ArrayFiles", "array_file", "remove_parts"]
-
 
 class ArrayFiles:
     """Writes arrays to the files ``<prefix>.<name>.npy``, which appear when all are complete. A context manager.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining.parameters import OnError, SentenceRule
     from wordpiece_bert.pretraining.schema import RowSchema
 
-__all__ = ["BatchArguments", "ExampleBatches", "StoreBatches", "example_batches", "store_batches"]
-
 # Documents of a record batch of tokens.
 _DOCUMENTS = 4096
 

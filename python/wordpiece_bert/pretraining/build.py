@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining.parameters import DocumentRule, OnError, SentenceRule, StoredIds
     from wordpiece_bert.tokenizer.corpus.text_reader import StrPath
 
-__all__ = ["build_token_store", "fingerprint_of"]
-
 
 def fingerprint_of(tokenizer: Tokenizer) -> str:
     """Return the SHA-256 of all that determines the ids of a text: vocabulary, added tokens, normalizer and so on."""

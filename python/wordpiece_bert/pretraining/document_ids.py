@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["column_ids", "ids_of_column"]
-
 
 def ids_of_column(values: Any, where: str, first_row: int = 0) -> npt.NDArray[np.uint64]:
     """Return the document ids in an Arrow array: integers as they are, negative ones as 2⁶⁴ less; strings hashed.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining.row_options import RowOptions
     from wordpiece_bert.pretraining.store import TokenStore
 
-__all__ = ["ExampleRun"]
-
 
 class ExampleRun:
     """Writes examples, and resumes where a run that was killed has left them.

@@ -24,8 +24,6 @@ from wordpiece_bert.tokenizer.parameters import READING
 if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["build_examples"]
-
 
 @completed_by(ROWS, RUN, READING)
 @taking(RowArguments, ROW_DEFAULTS)

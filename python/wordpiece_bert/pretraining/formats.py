@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.pretraining.sinks.row_sink import RowSink
 
-__all__ = ["FORMATS", "RowFormat", "format_of", "register"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RowFormat:

@@ -22,22 +22,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.safe_json import JsonObject
 
-__all__ = [
-    "INDEX",
-    "JOURNAL",
-    "MAX_INDEX_BYTES",
-    "check_file",
-    "checksum",
-    "ids_dtype",
-    "is_intact",
-    "open_array",
-    "path_of",
-    "read_index",
-    "release_pages",
-    "verify_file",
-    "whole",
-]
-
 INDEX = "index.json"
 JOURNAL = "journal.jsonl"
 VERSION = 1

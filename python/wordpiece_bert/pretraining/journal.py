@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.safe_json import JsonObject
 
-__all__ = ["Journal", "compare_headers"]
-
 
 class Journal:
     """A file whose first line is the identity of a call, and each other line a part of its output that is complete.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["MaskedTokens", "Masking", "Seed", "checked_seed", "seed_of"]
-
 #: A seed, or a generator whose state each use advances.
 Seed = int | np.random.Generator
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["PairExample", "collate", "next_sentence_pairs"]
-
 # [CLS] A [SEP] B [SEP]
 _SPECIAL_TOKENS = 3
 

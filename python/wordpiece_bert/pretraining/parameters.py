@@ -9,24 +9,6 @@ from typing import Literal, TypeAlias, get_args
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = [
-    "DOCUMENTS",
-    "ERRORS",
-    "ID_TYPES",
-    "OBJECTIVES",
-    "PAIR_LABELS",
-    "ROWS",
-    "RUN",
-    "SENTENCES",
-    "SHARD_TOKENS",
-    "STORING",
-    "DocumentRule",
-    "Objective",
-    "OnError",
-    "SentenceRule",
-    "StoredIds",
-]
-
 Objective: TypeAlias = Literal["nsp", "sop", "full-sentences", "doc-sentences", "blocks", "text"]
 DocumentRule: TypeAlias = Literal["blank-line", "line", "file"]
 SentenceRule: TypeAlias = Literal["lines", "split"]

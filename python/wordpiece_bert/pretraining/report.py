@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-__all__ = ["ExamplesReport", "Share"]
-
 #: Shares further from what was asked for than this many standard errors are reported as such.
 _STANDARD_ERRORS = 5
 

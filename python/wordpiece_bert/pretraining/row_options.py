@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.pretraining.store import StoreShard
 
-__all__ = ["ROW_DEFAULTS", "RowArguments", "RowOptions"]
-
 
 class RowArguments(TypedDict, total=False):
     """The arguments of `build_examples` that decide what rows are made."""

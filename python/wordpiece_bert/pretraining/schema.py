@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
 
-__all__ = ["RowSchema"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RowSchema:

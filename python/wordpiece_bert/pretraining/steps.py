@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining.row_options import RowOptions
     from wordpiece_bert.pretraining.store import TokenStore
 
-__all__ = ["Step", "steps_of"]
-
 # Tokens of rows after which the mapped pages of a shard are released: 64 MB of 16-bit ids.
 _RELEASED_AT_ONCE = 1 << 25
 

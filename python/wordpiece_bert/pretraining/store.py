@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.safe_json import JsonObject
 
-__all__ = ["ARRAYS", "COUNTS", "TOKENS_FORMAT", "StoreShard", "TokenStore", "files_of", "merge_token_stores"]
-
 TOKENS_FORMAT = "wordpiece-bert tokens"
 #: The counts of a store, in the order of its index.
 COUNTS = ("documents", "documents_empty", "sentences", "sentences_empty", "tokens", "skipped", "bytes")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.safe_json import JsonObject
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["StoreWriter"]
-
 
 class StoreWriter:
     """Writes what a builder makes of texts to the folder of a token store. A context manager.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining.parameters import OnError
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["StoringOptions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StoringOptions:

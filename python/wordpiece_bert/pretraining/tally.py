@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.pretraining.row_options import RowOptions
 
-__all__ = ["Tally"]
-
 
 class Tally:
     """What rows consist of.

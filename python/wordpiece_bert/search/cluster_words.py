@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["cluster_words"]
-
 #: From the first to the last letter or digit; words of SentencePiece have the punctuation that follows them.
 _WORD = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 

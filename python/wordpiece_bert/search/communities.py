@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["community_detection"]
-
 #: The most scores that are in memory at once, 4 MB of float32: they stay in the processor's cache.
 _BLOCK = 1 << 20
 

@@ -32,15 +32,13 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.search.negative_choice import Choice
     from wordpiece_bert.search.training_pairs import TrainingPairs
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-
-__all__ = ["mine_hard_negatives"]
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 
 @completed_by(ENCODING)
 def mine_hard_negatives(
     dataset: Any,
-    model: DenseEncoder | str | os.PathLike[str],
+    model: SentenceEncoder | str | os.PathLike[str],
     anchor_column_name: str | None = None,
     positive_column_name: str | None = None,
     corpus: list[str] | None = None,

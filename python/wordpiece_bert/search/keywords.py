@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["BM25Index", "KeywordHit", "fused_rows", "reciprocal_rank_fusion"]
-
 #: So many texts are tokenized at once.
 _TEXTS = 1 << 14
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.int64]
 
-__all__ = ["Candidates", "Choice", "Limits", "checked_limits", "how_chosen"]
-
 
 @dataclass(frozen=True)
 class Candidates:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["check_reranker", "scores_of_pairs"]
-
 #: So many pairs of a query and a candidate are scored in one call of the cross encoder: enough to sort them by length.
 _PAIRS = 4096
 

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
     #: Pairs of items as one number each, first · n + second, and their scores.
     Pairs = tuple[npt.NDArray[np.int64], Array]
-
-__all__ = ["mined_pairs", "paraphrase_mining", "paraphrase_mining_embeddings"]
 
 #: The most scores that are in memory at once (for one vector at least all its scores), 8 MB of float32.
 _BLOCK = 1 << 21
@@ -186,7 +184,7 @@ def _without_nan(scores: Array, top: int, left: int) -> Array:
 
 @completed_by(paraphrase_mining_embeddings, ENCODING)
 def paraphrase_mining(
-    encoder: str | os.PathLike[str] | DenseEncoder,
+    encoder: str | os.PathLike[str] | SentenceEncoder,
     sentences: Iterable[str],
     *,
     batch_size: int = 32,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.nearest_rows import Found
 
-__all__ = ["CODE_BYTES", "Block", "PreparedVectors", "code_rows", "nearest_in_blocks", "nearest_prepared"]
-
 #: The bytes of a row of codes beside its codes.
 CODE_BYTES = 12
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.nearest_rows import Found
 
-__all__ = ["quantized_search", "restored"]
-
 
 def quantized_search(
     queries: Array,

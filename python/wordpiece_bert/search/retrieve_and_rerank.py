@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.sentence.nearest_rows import Found
 
-__all__ = ["retrieve_and_rerank"]
-
 #: The most scores of sparse or many vectors that are in memory at once (for one query at least all its scores).
 _SCORES = 1 << 22
 

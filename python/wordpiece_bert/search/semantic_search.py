@@ -20,7 +20,7 @@ from wordpiece_bert.sentence.dense.encoder_fingerprint import check_fingerprint,
 from wordpiece_bert.sentence.metrics import check_metric
 from wordpiece_bert.sentence.nearest_rows import best_of_scores, nearest
 from wordpiece_bert.sentence.quantization import check_precision
-from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, as_sparse, sparse_similarity
+from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, as_sparse, is_sparse, sparse_similarity
 from wordpiece_bert.tokenizer.corpus.vector_files import read_stored
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import TextsDigest
 
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.nearest_rows import Found
-
-__all__ = ["SearchHit", "semantic_search"]
 
 
 class SearchHit(TypedDict):
@@ -59,7 +57,7 @@ def semantic_search(
     rescore_multiplier: int = 2,
     ranges: npt.ArrayLike | None = None,
     threads: int | None = None,
-    encoder: DenseEncoder | None = None,
+    encoder: SentenceEncoder | None = None,
     texts: Iterable[str] | None = None,
     allow_stale: bool = False,
 ) -> list[list[SearchHit]]:
@@ -145,7 +143,7 @@ def semantic_search(
         raise InputError(
             "encoder, texts and allow_stale are for the fingerprint of a file; corpus_embeddings is an array"
         )
-    if corpus_precision is None and (_is_sparse(query_embeddings) or _is_sparse(corpus_embeddings)):
+    if corpus_precision is None and (is_sparse(query_embeddings) or is_sparse(corpus_embeddings)):
         return _hits(_sparse_search(query_embeddings, corpus_embeddings, metric, top_k))
     queries = as_float32("query_embeddings", as_vectors("query_embeddings", query_embeddings))
     if isinstance(corpus_embeddings, PreparedVectors):
@@ -184,7 +182,7 @@ def _hits(found: Found) -> list[list[SearchHit]]:
 
 def _read(
     file: str | os.PathLike[str],
-    encoder: DenseEncoder | None,
+    encoder: SentenceEncoder | None,
     texts: Iterable[str] | None,
     *,
     scale_counts: bool,
@@ -213,10 +211,6 @@ def _read(
         warn=lambda message: warn(message, VectorsWarning),
     )
     return stored.vectors
-
-
-def _is_sparse(vectors: object) -> bool:
-    return isinstance(vectors, SparseVectors) or hasattr(vectors, "tocsr")
 
 
 def _sparse_search(queries: object, corpus: object, metric: str, top_k: int) -> Found:

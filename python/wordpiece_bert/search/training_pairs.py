@@ -12,8 +12,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LAYOUTS", "Mined", "TrainingPairs", "read_pairs", "rows_in_layout"]
-
 
 @dataclass(frozen=True)
 class TrainingPairs:

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from wordpiece_bert.bert.functional import Array, gelu, relu, sigmoid, tanh
 
-__all__ = ["TORCH_ACTIVATIONS", "ActivationFn", "identity"]
-
 ActivationFn = Callable[[Array], Array]
 
 

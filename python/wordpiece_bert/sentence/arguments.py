@@ -15,20 +15,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
 
-__all__ = [
-    "ROLE_PROMPTS",
-    "OutputValue",
-    "Texts",
-    "Vectors",
-    "as_given",
-    "check_pool",
-    "check_tensors",
-    "one_of",
-    "prompt_text",
-    "role_prompt_name",
-    "tensors",
-]
-
 OutputValue = Literal["sentence_embedding", "token_embeddings"] | None
 Vectors = npt.NDArray[Any]
 #: An iterable of texts, or a column of them.

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["CrossEncoder"]
-
 
 class ModuleModel:
     """A Transformer, a pooling and modules that end in scores, with the calls of a model for sequence classification.

@@ -17,8 +17,6 @@ from wordpiece_bert.sentence.arguments import ROLE_PROMPTS, role_prompt_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["encode_for", "encode_in_thread"]
-
 Encode = TypeVar("Encode", bound="Callable[..., Any]")
 Encoder = TypeVar("Encoder")
 Arguments = ParamSpec("Arguments")

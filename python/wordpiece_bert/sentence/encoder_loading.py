@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Encoder: TypeAlias = SentenceEncoder | SparseEncoder | MultiVectorEncoder
 
-__all__ = ["encoder_class", "load_encoder"]
-
 
 def encoder_class(folder: Path) -> type[Encoder]:
     """Return the class that loads the encoder of dense, sparse or many vectors of a folder.

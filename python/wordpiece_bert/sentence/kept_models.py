@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["KeptModels"]
-
 #: The most models of each kind that are kept; a process seldom uses more than one.
 _KEPT = 4
 

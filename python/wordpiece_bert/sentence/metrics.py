@@ -15,17 +15,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "METRICS",
-    "check_metric",
-    "checked_scores",
-    "least_score",
-    "normalized",
-    "pairwise_similarity",
-    "similarity",
-    "similarity_limit",
-]
-
 #: Cosine of the angle, dot product, negative Euclidean distance, negative sum of absolute differences.
 METRICS = ("cosine", "dot", "euclidean", "manhattan")
 

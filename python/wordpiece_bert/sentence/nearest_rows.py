@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["Found", "best_of_scores", "by_groups", "check_queries", "check_widths", "counted", "merged", "nearest"]
-
 #: Rows, int64 [n, k], and scores, float64 [n, k], the nearest first.
 Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = ["CHUNKS", "ENCODING", "SETTINGS"]
-
 #: What is given when an encoder is made, besides how its model is loaded (`wordpiece_bert.bert.parameters.LOADING`).
 SETTINGS = Parameters(
     """

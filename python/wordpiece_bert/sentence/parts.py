@@ -13,18 +13,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_base import Encoder
     from wordpiece_bert.sentence.source import Source
 
-__all__ = [
-    "config_of",
-    "late_vectors",
-    "logits_of",
-    "model_of",
-    "prompt_of",
-    "scores_of",
-    "settings_of",
-    "source_of",
-    "threads_of",
-]
-
 
 def source_of(encoder: Encoder) -> Source | None:
     """Return where an encoder was loaded from; None for one that was made in memory."""

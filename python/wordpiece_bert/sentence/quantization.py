@@ -13,8 +13,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["PRECISIONS", "check_precision", "quantize_embeddings"]
-
 PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
 
 

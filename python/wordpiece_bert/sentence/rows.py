@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["check_token_types", "model_tokenizer", "passes", "rows_of", "with_lowercase"]
-
 
 def model_tokenizer(folder: Path, *, lowercase: bool, word_splitter: WordSplitter | None = None) -> AnyTokenizer:
     """Load the tokenizer of a model, for texts in lower case if the folder says so.

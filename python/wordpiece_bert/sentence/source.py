@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.folders.content_files import FileState
 
-__all__ = ["Source", "lasting_name", "load"]
-
-
 _pickled = KeptModels()
 
 

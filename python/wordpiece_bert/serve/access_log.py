@@ -13,8 +13,6 @@ import time
 from collections import deque
 from typing import TextIO
 
-__all__ = ["DelayedHandler", "LineFormatter"]
-
 
 class DelayedHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """Formats and writes records to standard error a moment later, in a thread of its own, and errors at once.

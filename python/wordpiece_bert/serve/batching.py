@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.settings import ServerSettings
     from wordpiece_bert.serve.telemetry import Telemetry
 
-__all__ = ["Batcher", "Part"]
-
 #: A result for each row: an array or a list.
 Results: TypeAlias = Any
 

@@ -23,8 +23,6 @@ import uvicorn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DrainingServer"]
-
 # Seconds after which a connection is idle: its client may be between two requests.
 _IDLE = 1.0
 # Seconds in which a connection that has begun is made, and the loop accepts it.

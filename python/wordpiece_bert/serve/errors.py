@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["COHERE", "JINA", "OPENAI", "TEI", "VLLM", "Dialect", "RequestError"]
-
 
 class RequestError(Exception):
     """A request is refused.

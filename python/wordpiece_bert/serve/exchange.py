@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
 
-__all__ = ["Endpoint", "logger"]
-
 #: One line for each request: method, path, status, milliseconds and the request's id.
 logger = logging.getLogger("wordpiece_bert.serve")
 

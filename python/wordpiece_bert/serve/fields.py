@@ -13,32 +13,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = [
-    "TEXTS_ONLY",
-    "Choice",
-    "Choices",
-    "Documents",
-    "Field",
-    "Flag",
-    "Form",
-    "Ignored",
-    "Kind",
-    "Nested",
-    "Refused",
-    "Sequences",
-    "Strings",
-    "Text",
-    "Texts",
-    "TokenIds",
-    "TokenRows",
-    "Truncate",
-    "Whole",
-    "kind_of",
-    "listed",
-    "object_schema",
-    "wrong",
-]
-
 #: Why images and the like are refused.
 TEXTS_ONLY = "the models take texts"
 # What Jina's objects may have in place of a text.

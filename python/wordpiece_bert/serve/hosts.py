@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["LOCAL", "is_loopback", "named_by"]
-
 #: The name that is accepted wherever names are checked, and alone on an address of this machine.
 LOCAL = "localhost"
 

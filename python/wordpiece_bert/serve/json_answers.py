@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["encoded"]
-
 # NaN is not a number in JSON, and the client could not read it.
 _text = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 

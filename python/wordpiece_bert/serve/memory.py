@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from wordpiece_bert.serve.errors import RequestError
 
-__all__ = ["Held", "Memory"]
-
 
 class Memory:
     """How many bytes the bodies and answers of all requests have, and how many they may have.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.telemetry import Telemetry
 
-__all__ = ["CONTENT_TYPE", "Counter", "Gauge", "Histogram", "Labels", "Metrics"]
-
 #: The media type of the format.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

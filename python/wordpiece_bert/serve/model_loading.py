@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.models import AnyModel
 
-__all__ = ["KINDS", "load_model"]
-
 #: The kinds of models by the name of the option `kind`.
 KINDS = ("embedding", "sparse", "multi-vector", "m3", "sequence-classifier", "token-classifier", "fill-mask")
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["AnyModel", "Models"]
-
 #: What a server takes as a model.
 AnyModel: TypeAlias = (
     "SentenceEncoder | SparseEncoder | MultiVectorEncoder | M3Encoder | CrossEncoder | Loaded | FrozenClassifier "

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Operation, Page, Route
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["REFUSALS", "schema", "schema_text"]
-
 #: What a request may be refused with, by the status of HTTP.
 REFUSALS = {
     "400": "The request is wrong",

@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.models import Models
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = [
-    "Asked",
-    "Example",
-    "Operation",
-    "Page",
-    "Route",
-    "Service",
-    "chosen",
-    "first_model",
-    "first_of",
-    "first_ranker",
-]
-
 
 @dataclass
 class Service:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Ids = npt.NDArray[np.uint32]
 
-__all__ = ["PairEncoder", "PairRow", "PairRows"]
-
 
 class PairRow:
     """A row for the model, with the names of an encoding."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["limited"]
-
 # Bytes that the path and the headers of a request may have in all.
 _HEADER_BYTES = 1 << 16
 

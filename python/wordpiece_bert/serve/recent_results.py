@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["RecentResults"]
-
 
 class RecentResults:
     """The results of one model that were asked for last, by the ids or texts of a row and the key of its batch.

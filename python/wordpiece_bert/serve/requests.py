@@ -12,8 +12,6 @@ import numpy as np
 
 from wordpiece_bert.serve.errors import RequestError
 
-__all__ = ["parse_object", "unpacked"]
-
 # Strings, lists and objects that a body may have: at least so many, and for each text some, since documents may be
 # objects with fields of their own. Each takes about 100 bytes.
 _VALUES = 1 << 16

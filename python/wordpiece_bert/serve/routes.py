@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.errors import Dialect
     from wordpiece_bert.serve.operations import Asked, Service
 
-__all__ = ["DESCRIBED", "METRICS", "ROUTES", "dialect_of"]
-
 
 def _metrics(service: Service, _: Asked) -> str:
     return service.metrics.text()

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.models import AnyModel
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["run"]
-
 # Seconds that an idle connection is kept.
 _KEEP_ALIVE = 75
 

@@ -12,8 +12,6 @@ from wordpiece_bert._internal.checks import checked_choice, checked_flag, checke
 from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 
-__all__ = ["LIMITS", "ServerSettings"]
-
 # A name, or what stands for several.
 _HOST = re.compile(r"\*|(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 

@@ -18,8 +18,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["RequestSpan", "Telemetry", "exported"]
-
 _NAME = "wordpiece_bert.serve"
 _INSTALL = "OpenTelemetry is not installed: pip install 'wordpiece-bert[otel]'"
 # The metrics of the server by their names here, with their names and units there. Counts and times of requests are

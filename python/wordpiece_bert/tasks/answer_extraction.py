@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.task_loading import Source
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["question_answering"]
-
 # Constants of the pipeline in transformers 4.
 _MAX_LENGTH = 384
 _LARGEST_OVERLAP = 128

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.heads.head_model import LogitsModel
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["encode", "infer"]
-
 
 def encode(
     tokenizer: AnyTokenizer, texts: Sequence[Any], max_length: int, *, is_split_into_words: bool = False

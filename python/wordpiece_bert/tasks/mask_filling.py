@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["fill_mask", "target_id", "token_logits"]
-
 #: The most scores of masks that are in memory at once, 32 MB of float32, or the scores of one mask.
 _MOST_SCORES = 1 << 23
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-__all__ = ["Entity", "FilledMask", "Label"]
-
 
 class Label(TypedDict):
     """A label of a text, from `classify`."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
-__all__ = ["score_sentences"]
-
 
 class _Options(TypedDict, total=False):
     """The options of `score_sentences` in its overloads."""

@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = [
-    "Loaded",
-    "Source",
-    "frozen_classifier",
-    "has_frozen_head",
-    "load",
-    "loaded",
-    "longest_row",
-    "static_classifier",
-    "with_head",
-]
-
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.task_loading import Source
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
 
-__all__ = ["FUNCTIONS", "classify", "default_function"]
-
 #: A text or a pair of texts.
 OneText: TypeAlias = "str | tuple[str, str] | Mapping[str, str]"
 FunctionName = Literal["sigmoid", "softmax", "none"]

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["ner"]
-
 Strategy = Literal["none", "simple", "first", "average", "max"]
 
 _STRATEGIES = ("none", "simple", "first", "average", "max")

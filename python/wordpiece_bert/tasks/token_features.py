@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.task_loading import Source
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
 
-__all__ = ["FEATURE_CHOICES", "feature_extraction"]
-
 Choice = Literal[
     "embeddings",
     "second_to_last_hidden",

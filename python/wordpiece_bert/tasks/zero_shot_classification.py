@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["zero_shot"]
-
 _TEMPLATE = "This example is {}."
 
 

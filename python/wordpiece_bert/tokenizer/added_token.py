@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from wordpiece_bert._internal.checks import checked_flag
 from wordpiece_bert.errors import InputError
 
-__all__ = ["AddedToken"]
-
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 

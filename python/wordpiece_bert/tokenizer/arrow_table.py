@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["ArrowArray", "ArrowStream", "ArrowTable"]
-
 
 class ArrowArray(Protocol):
     """An object that exports one contiguous column, such as a pyarrow Array."""

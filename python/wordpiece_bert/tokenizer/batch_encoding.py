@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
 
-__all__ = ["BatchEncoding", "CharSpan", "TokenSpan"]
-
 # The type of the values of a `BatchEncoding`: arrays, unless a call asks for lists or tensors.
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # the default makes BatchEncoding alone a type, too

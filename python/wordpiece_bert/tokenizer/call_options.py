@@ -25,17 +25,6 @@ if TYPE_CHECKING:
         TruncationSettings,
     )
 
-__all__ = [
-    "LONGEST_ROW",
-    "OFFSET_UNITS",
-    "PADDINGS",
-    "SIDES",
-    "STRATEGIES",
-    "resolve",
-    "without_unknown_maximum",
-]
-
-
 SIDES: tuple[Side, ...] = ("right", "left")
 STRATEGIES: tuple[Strategy, ...] = ("longest_first", "only_first", "only_second")
 PADDINGS: tuple[Literal["longest", "max_length"], ...] = ("longest", "max_length")

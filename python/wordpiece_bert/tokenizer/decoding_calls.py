@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 else:
     ragged_batch = lazy_module("wordpiece_bert.tokenizer.ragged_batch")
 
-__all__ = ["DecodingCalls"]
-
 
 class DecodingCalls(TokenizerBase):
     """The methods that convert ids and tokens to text."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     #: A function from texts to their numbers of tokens, without special tokens.
     Count: TypeAlias = Callable[[list[str]], Sequence[int] | npt.NDArray[np.int64]]
 
-__all__ = ["Borders", "Count", "Place", "Units", "divided", "first_tokens", "token_counts", "units_of"]
-
 
 def units_of(borders: Borders) -> Units:
     """Return the smallest parts that tokens can be divided into: tokens, or those that share a character.

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 else:
     ragged_batch = lazy_module("wordpiece_bert.tokenizer.ragged_batch")
 
-__all__ = ["EncodingCalls", "warn_many_windows"]
-
-
 # A text with more windows than this is reported.
 _MANY_WINDOWS = 10_000
 

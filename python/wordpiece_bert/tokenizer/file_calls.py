@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.tokenizer_base import StrPath
 
-__all__ = ["FileCalls"]
-
 
 class FileCalls(VocabularyCalls):
     """The methods that encode the texts of files."""

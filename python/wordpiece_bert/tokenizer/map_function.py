@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.option_types import CallOptions
     from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase
 
-__all__ = ["MapFunction"]
-
 
 @dataclass(frozen=True)
 class MapFunction:

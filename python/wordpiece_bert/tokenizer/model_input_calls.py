@@ -36,8 +36,6 @@ else:
     map_function = lazy_module("wordpiece_bert.tokenizer.map_function")
     named_arrays = lazy_module("wordpiece_bert.tokenizer.named_arrays")
 
-__all__ = ["ModelInputCalls"]
-
 
 class _InputOptions(EncodeOptions, total=False):
     """The options of a call by keyword, besides the type of its result."""

@@ -10,8 +10,6 @@ from wordpiece_bert.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["IdBounds", "require_rows"]
-
 
 class IdBounds(NamedTuple):
     """The largest ids of a tokenizer, each with its token."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert._core import Encoding
 
-__all__ = ["named_arrays"]
-
 
 def named_arrays(
     rows: _core.Rows,

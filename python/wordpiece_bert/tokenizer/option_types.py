@@ -7,16 +7,6 @@ from typing import Literal, NamedTuple, TypedDict
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.tokenizer.parameters import ENCODING
 
-__all__ = [
-    "DEFAULTS",
-    "CallOptions",
-    "Defaults",
-    "EncodeOptions",
-    "NamedOptions",
-    "PaddingSettings",
-    "TruncationSettings",
-]
-
 Side = Literal["left", "right"]
 Strategy = Literal["longest_first", "only_first", "only_second"]
 OffsetUnit = Literal["char", "byte", "utf16"]

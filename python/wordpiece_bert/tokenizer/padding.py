@@ -17,8 +17,6 @@ from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding
 if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.option_types import PaddingSettings
 
-__all__ = ["Encoded", "pad_inputs"]
-
 #: One encoded text, encoded texts by name, or a list of encoded texts.
 Encoded = Union["Mapping[str, Any]", "Sequence[Mapping[str, Any]]"]
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = ["CALLING", "ENCODING", "NORMALIZING", "PIECES", "READING", "SPLITTING"]
-
 #: How texts are encoded, in the words of all encoding methods.
 ENCODING = Parameters(
     """

@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase
     from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
 
-__all__ = [
-    "AnyTokenizer",
-    "input_names",
-    "marked_special_ids",
-    "of_core",
-    "plain_core",
-    "resolved_options",
-    "with_core",
-]
-
-
 AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
 
 

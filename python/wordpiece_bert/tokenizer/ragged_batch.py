@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow
 
-__all__ = ["RaggedBatch"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RaggedBatch:

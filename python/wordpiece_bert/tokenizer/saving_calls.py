@@ -26,9 +26,6 @@ else:
     atomic_folder = lazy_module("wordpiece_bert._internal.atomic_folder")
     word_splitter = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
-__all__ = ["SavingCalls", "restored"]
-
-
 AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
 
 

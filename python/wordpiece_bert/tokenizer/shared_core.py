@@ -14,8 +14,6 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SharedCore", "Truncation", "blocks"]
-
 #: Texts that are tokenized at once, and their characters, each of which takes up to 500 bytes meanwhile. Between two
 #: such blocks Ctrl-C is obeyed.
 _BLOCK = 1024

@@ -40,17 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = [
-    "AnyEncoding",
-    "AnyTokenizer",
-    "SubwordEncoding",
-    "SubwordTokenizer",
-    "is_subword",
-    "model_encodings",
-    "tokenizer_of",
-    "wordpiece",
-]
-
 #: The tokenizer of an encoder, a ranker or a task, and what it makes of a text. Both kinds have the calls that these
 #: make; what needs more takes a `Tokenizer`, which `wordpiece` asks for.
 AnyTokenizer: TypeAlias = "Tokenizer | SubwordTokenizer"

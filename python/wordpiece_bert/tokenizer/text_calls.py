@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.tokenizer_base import Batch
 
-__all__ = ["TextCalls", "TextPart"]
-
 
 class TextPart(NamedTuple):
     """A part of a text, and its place.

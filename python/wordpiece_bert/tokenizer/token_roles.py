@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TokenRoles"]
-
 
 class TokenRoles:
     """The special tokens by their roles, for a class that finds the token of a role and its id."""

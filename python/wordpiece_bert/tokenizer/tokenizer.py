@@ -45,8 +45,6 @@ else:
     hub = lazy_module("wordpiece_bert.hub")
     word_splitters = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
-__all__ = ["Tokenizer"]
-
 # What to do where texts are normalized so that tokens of a vocab.txt are in none, as arguments and in a folder.
 _OPTIONS = {
     "lowercase": "use lowercase=False if the model is cased",

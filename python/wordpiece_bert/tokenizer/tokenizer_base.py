@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 else:
     word_splitter = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
-__all__ = ["Batch", "Ids", "Item", "StrPath", "Text", "TokenizerBase", "requested", "word_core"]
-
-
 StrPath = str | os.PathLike[str]
 #: A text, or with ``is_split_into_words=True`` the words of one.
 Text = Union[str, "Sequence[str]", "npt.NDArray[Any]"]

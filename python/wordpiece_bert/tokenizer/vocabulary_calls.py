@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 else:
     added_token = lazy_module("wordpiece_bert.tokenizer.added_token")
 
-__all__ = ["VocabularyCalls"]
-
 
 class VocabularyCalls(TokenizerBase):
     """The methods and attributes for the vocabulary."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert import _core
 
-__all__ = ["missing_specials", "unreachable_tokens"]
-
 # An uncased model's vocabulary may have a few odd tokens with capital letters; in a cased model's, a third have them.
 _SHARE = 100
 

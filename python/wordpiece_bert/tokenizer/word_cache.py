@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.shared_core import SharedCore
 
-__all__ = ["WordCache"]
-
 #: The most words that are kept, and the longest in characters: some 20 MB.
 _MOST_WORDS = 1 << 16
 _LONGEST_WORD = 32

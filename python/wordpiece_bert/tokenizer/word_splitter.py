@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.option_types import PaddingSettings, TruncationSettings
     from wordpiece_bert.tokenizer.pretrained import WordRules
 
-
-__all__ = ["WordCore", "WordEncoding", "WordSplitter", "check_splitter"]
-
 #: What finds the words of a text: their surface forms, in order.
 WordSplitter = Callable[[str], list[str]]
 

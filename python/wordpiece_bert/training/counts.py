@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.arrow_table import ArrowArray, ArrowStream
     from wordpiece_bert.training.options import BadBytes, NormalizerOptions, NormalizerSettings, Progress
 
-__all__ = ["WordCounts", "restored"]
-
 StrPath = str | os.PathLike[str]
 #: An iterable of texts, or an Arrow column.
 Texts = Union["Iterable[str]", "ArrowArray", "ArrowStream"]

@@ -18,8 +18,6 @@ from wordpiece_bert.training.options import NormalizerSettings, differences, rea
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["CountsInfo", "read", "write"]
-
 SCHEMA = "word-counts/1"
 PREFIX = "wordpiece_bert."
 # The largest count: they have 64 bits.

@@ -24,16 +24,6 @@ from wordpiece_bert.training.parameters import (
     UNUSED,
 )
 
-__all__ = [
-    "COUNT_DEFAULTS",
-    "TRAIN_DEFAULTS",
-    "AsCounted",
-    "CountOptions",
-    "NormalizerOptions",
-    "NormalizerSettings",
-    "TrainOptions",
-]
-
 #: Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
 Progress = Callable[[str, int, int | None], object]
 

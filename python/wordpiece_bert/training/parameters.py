@@ -6,19 +6,6 @@ from typing import Any, Literal
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = [
-    "ALGORITHMS",
-    "AS_COUNTED",
-    "COUNTING",
-    "DEFAULT_SIZE",
-    "MERGING",
-    "SPECIAL_TOKENS",
-    "TOP_DOWN",
-    "TRAINING",
-    "UNUSED",
-    "Algorithm",
-]
-
 Algorithm = Literal["bpe", "top_down", "likelihood"]
 ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "top_down", "likelihood")
 

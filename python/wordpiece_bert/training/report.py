@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training.counts import Texts
 
-__all__ = ["VocabReport", "vocab_report"]
-
 # Texts are passed to the core in groups of this many.
 _TEXTS_PER_GROUP = 4096
 # The maximum row length of most BERT models.

@@ -39,8 +39,6 @@ from wordpiece_bert.training.vocab import Vocab
 if TYPE_CHECKING:
     from wordpiece_bert import _core
 
-__all__ = ["train_vocab"]
-
 # A note lists this many characters, and counts the rest.
 _CHARS_SHOWN = 20
 

@@ -17,8 +17,6 @@ from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.training.options import AsCounted, NormalizerSettings
 from wordpiece_bert.training.parameters import AS_COUNTED, Algorithm
 
-__all__ = ["Vocab"]
-
 StrPath = str | os.PathLike[str]
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 from wordpiece_bert._internal.notebook import fields_html
 
-__all__ = ["VocabContents", "vocab_contents"]
-
 _UNUSED = re.compile(r"\[unused\d+\]")
 _LETTERS = frozenset({"Lu", "Ll", "Lt", "Lo"})
 

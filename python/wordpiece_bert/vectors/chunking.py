@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.dividing import Borders, Count, Units
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["Chunking", "check_room", "spans_of", "token_borders"]
-
 # The end of a sentence: marks that end one, with what closes a quotation or bracket, before white space; the marks of
 # Chinese and Japanese also without; and an empty line.
 _SENTENCE_END = re.compile(r"""(?:(?<![.!?…])[.!?…]++["'”’“‘»)\]]*+(?=\s)|[。！？]++[”’」』）]*|\n\s*\n)\s*""")

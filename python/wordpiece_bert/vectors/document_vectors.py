@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-__all__ = ["contents_of", "embedding", "folder_digests", "layout_of", "room_of"]
-
 # The files of a model that decide about its vectors, by suffix.
 _CONTENTS = (".json", ".safetensors", ".bin", ".pt", ".h5", ".txt", ".model", ".index", ".msgpack")
 

@@ -17,8 +17,6 @@ from wordpiece_bert.vectors.text_files import TextFiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Documents"]
-
 #: The most rows that are read at once, when texts are among their columns.
 _ROWS = 1 << 12
 

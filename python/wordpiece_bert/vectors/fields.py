@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.vectors.part_files import MappedPart
 
-__all__ = ["Fields"]
-
 #: The most bytes of columns that are kept after they were read.
 _KEPT = 1 << 28
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.nearest_rows import Found
     from wordpiece_bert.vectors.layout import Layout
 
-__all__ = ["Group", "check_queries_fit", "nearest_bits", "nearest_in_groups", "nearest_int8", "nearest_scored"]
-
 # So many 8-bit numbers are converted to float32 at once, which then are in the cache of a core: 1 MB.
 _CONVERTED = 1 << 18
 _MANY_QUERIES = 4

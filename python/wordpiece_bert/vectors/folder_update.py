@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.vectors.documents import Documents
     from wordpiece_bert.vectors.known_rows import Comparison
 
-__all__ = ["Encoded", "UpdatePlan", "write_folder"]
-
 #: The most texts that are encoded at once; for the first ranges of 8-bit numbers exactly so many.
 TEXTS = 1 << 10
 TEXTS_FOR_RANGES = 1 << 12

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Ranges = npt.NDArray[np.float32]
 
-__all__ = ["Form", "form_of", "ranges_of"]
-
 # Ranges of single dimensions need so many vectors; with fewer all dimensions have one range, of the greatest number.
 _LEAST_FOR_RANGES = 256
 

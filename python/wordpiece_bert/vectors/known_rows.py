@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.vectors.layout import Layout
     from wordpiece_bert.vectors.part_files import MappedPart
 
-__all__ = ["Comparison", "Known", "compare", "text_hashes"]
-
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 

@@ -29,38 +29,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = [
-    "BINARY",
-    "CHUNK",
-    "CODES",
-    "COUNT",
-    "DENSE",
-    "END",
-    "HASH",
-    "INT8",
-    "LISTING",
-    "MULTI_VECTOR",
-    "PRECISIONS",
-    "RECORD_KEY",
-    "RESERVED",
-    "SPARSE",
-    "START",
-    "UNFINISHED",
-    "VECTOR",
-    "Layout",
-    "Listing",
-    "Part",
-    "Replaced",
-    "is_replaced_name",
-    "parse_record",
-    "part_name",
-    "part_number",
-    "read_listing",
-    "record_of",
-    "write_listing",
-    "write_replaced",
-]
-
 #: The list of parts, and the folder of those that are not in it yet.
 LISTING = "vectors.json"
 UNFINISHED = ".unfinished"

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.vectors.layout import Listing, Part
 
-__all__ = ["joined_listing", "merge_parts"]
-
 
 def merge_parts(
     parts: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.vectors.layout import Layout
 
-__all__ = ["PART_BYTES", "PART_ROWS", "Collector", "is_small"]
-
 #: A part ends once it has so many rows, or bytes: what an update of a row writes again.
 PART_ROWS = 1 << 16
 PART_BYTES = 1 << 28

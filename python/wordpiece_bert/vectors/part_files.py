@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.vectors.layout import Part
 
-__all__ = ["GROUP_BYTES", "GROUP_ROWS", "MappedPart", "PartWriter", "opened_part"]
-
 #: The most rows of a row group, and its most bytes. pyarrow divides a group of more than 20,000 rows into pages.
 GROUP_ROWS = 1 << 14
 GROUP_BYTES = 1 << 26

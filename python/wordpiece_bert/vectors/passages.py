@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-__all__ = ["PASSAGE_TOKENS", "best_passages"]
-
 #: The most tokens of a passage: sentences that fit into some lines.
 PASSAGE_TOKENS = 64
 # The most passages of a text of which the best is chosen, for models that read texts of any length.

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.encoder_loading import encoder_class
 from wordpiece_bert.sentence.parts import settings_of, source_of
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import os
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
-
-__all__ = ["LOADING", "load_again", "loading_of"]
 
 #: The arguments of encoders, and the attribute `max_seq_length`, that decide about vectors and queries.
 LOADING = (
@@ -38,7 +36,7 @@ def loading_of(encoder: Encoder) -> dict[str, Any]:
         found.pop("calibrate", None)
     if not isinstance(found.get("word_splitter"), str):
         found.pop("word_splitter", None)  # an object of the user's, who gives it again
-    if isinstance(encoder, DenseEncoder) and encoder.max_seq_length != settings_of(encoder).max_seq_length:
+    if isinstance(encoder, SentenceEncoder) and encoder.max_seq_length != settings_of(encoder).max_seq_length:
         found["max_seq_length"] = encoder.max_seq_length
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
@@ -74,6 +72,6 @@ def load_again(
     # A model of another kind, which the caller refuses, has other arguments.
     known = inspect.signature(cls).parameters
     encoder: Encoder = cls(name, **{argument: value for argument, value in options.items() if argument in known})
-    if length is not None and isinstance(encoder, DenseEncoder):
+    if length is not None and isinstance(encoder, SentenceEncoder):
         encoder.max_seq_length = length
     return encoder

@@ -18,8 +18,6 @@ from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["PATH", "SUFFIX", "TEXT", "TextFiles", "files_below"]
-
 #: The columns of the paths and the texts.
 PATH, TEXT = "path", "text"
 #: The suffix of the name of a folder of vectors, which has no documents.

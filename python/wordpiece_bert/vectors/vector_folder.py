@@ -18,8 +18,7 @@ from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.search.pair_scores import check_reranker, scores_of_pairs
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
-from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.sentence.nearest_rows import Found
     from wordpiece_bert.vectors.layout import Listing
-
-__all__ = ["MODES", "VectorFolder", "open_vectors"]
 
 #: How `VectorFolder.search` finds candidates.
 MODES = ("vectors", "bm25", "hybrid")
@@ -199,7 +196,7 @@ class VectorFolder:
         """Check that an encoder is the model of the vectors."""
         if isinstance(encoder, str | os.PathLike):
             encoder = load_again(encoder, self._layout.loading_of(encoder))
-        elif isinstance(encoder, DenseEncoder):
+        elif isinstance(encoder, SentenceEncoder):
             encoder = sentence_encoder(encoder)
         own = self._layout.fingerprint
         # The vectors of documents have another prompt than queries, and their lengths do not count for cosines.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_loading import Encoder
     from wordpiece_bert.vectors.layout import Layout
 
-__all__ = ["WrittenVectors", "write_vectors"]
-
 
 class WrittenVectors(NamedTuple):
     """What `write_vectors` did.

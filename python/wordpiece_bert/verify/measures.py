@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["AT_MOST", "LIMITS", "MEASURES", "holds", "of_labels", "of_scores", "of_vectors"]
-
 #: What is measured, and what it means; a measure that a kind of model does not have is left out.
 MEASURES = {
     "lowest_cosine": "lowest cosine",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.corpus.text_reader import Errors, Fields, StrPath
     from wordpiece_bert.verify.subjects import Subject
 
-__all__ = ["Measure", "ModelReport", "verify_model"]
-
 
 @dataclass(frozen=True)
 class Measure:

@@ -26,21 +26,6 @@ if TYPE_CHECKING:
     #: The padded inputs of a model -> its hidden states [B, S, H], or its logits.
     Network: TypeAlias = Callable[[ModelInputs], Array]
 
-__all__ = [
-    "MODEL2VEC",
-    "ONNX",
-    "OURS",
-    "PEERS",
-    "SENTENCE_TRANSFORMERS",
-    "TRANSFORMERS",
-    "Network",
-    "is_installed",
-    "network",
-    "onnx_file",
-    "peer",
-    "require",
-]
-
 SENTENCE_TRANSFORMERS, TRANSFORMERS = "sentence-transformers", "transformers"
 MODEL2VEC, ONNX, OURS = "model2vec", "onnx", "ours"
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.verify.references import Network
 
-__all__ = ["Subject", "subject_of"]
-
 #: The texts that go through a model at once.
 _BATCH = 32
 #: Queries that a ranker ranks the other texts for, where the file has texts and no pairs.

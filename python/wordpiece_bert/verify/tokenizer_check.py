@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.tokenizer.corpus.text_reader import Errors, Fields, StrPath
 
-__all__ = ["Difference", "TokenizerReport", "verify_tokenizer"]
-
 #: Texts are compared in groups of at most so many, and of about so many tokens: theirs take 200 bytes for each.
 _TEXTS, _TOKENS = 1024, 1 << 19
 #: The tokens of a window, unless the model takes fewer or the call says otherwise.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["Columns", "load_peer", "padded_windows", "peer_rows", "peer_windows"]
-
 #: An array for each field, with an entry for each token of all rows; ``lengths`` and ``texts`` have one for each row:
 #: its tokens, and the index of its text.
 Columns = dict[str, "npt.NDArray[Any]"]

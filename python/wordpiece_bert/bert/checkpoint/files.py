@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-__all__ = ["find_weights", "non_finite", "open_tensors", "read_tensors"]
-
 # The first of these that exists is read.
 _FILE_NAMES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     #: For each part of a name that stands for several weights, what stands in its place in the names of these.
     Fused = Mapping[str, tuple[str, ...]]
 
-__all__ = ["Place", "joined", "place", "split"]
-
 
 class Place(NamedTuple):
     """Where a checkpoint has a weight."""

@@ -19,8 +19,6 @@ from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import BFLOAT16
 from wordpiece_bert.errors import CheckpointError
 
-__all__ = ["STORAGES", "Storage", "View", "read_pickle"]
-
 #: Longest pickle, in bytes. A state dict of a thousand tensors has about 100 kB.
 _LONGEST = 16_000_000
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.stored_tensor import NumbersFile
 
-__all__ = ["AnyArray", "safetensors_chunks", "stored_safetensors", "write_safetensors"]
-
 AnyArray = npt.NDArray[np.generic]
 
 #: Longest header that the format allows, in bytes.

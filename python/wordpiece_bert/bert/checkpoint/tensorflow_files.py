@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.stored_tensor import NumbersFile
 
-__all__ = ["tensorflow_tensors"]
-
 _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48
 _TRAILER = 5  # bytes after each block: its kind, and a checksum

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
     from wordpiece_bert.bert.stored_tensor import NumbersFile, Source
 
-__all__ = ["torch_tensors"]
-
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["torch_file"]
-
 #: The folder in the archive, for which torch takes the name of the file.
 _FOLDER = "archive"
 

@@ -13,8 +13,6 @@ from wordpiece_bert.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AUTO", "DTYPES", "EngineInfo", "choose_dtype", "describe_engine"]
-
 #: The dtype that stands for the fastest one.
 AUTO = "auto"
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.quantized import Int8Weight
 
-__all__ = ["CsrArrays", "Dense", "Encoder", "Engine", "HeadLayers", "PackedWeight", "VocabularyHead"]
-
 #: The rows of a sparse matrix: indptr int64 [B + 1], indices int32 and values float32 [numbers].
 CsrArrays = tuple["npt.NDArray[np.int64]", "npt.NDArray[np.int32]", "npt.NDArray[np.float32]"]
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines.packing import Observations
     from wordpiece_bert.bert.functional import Array, Ids
 
-__all__ = ["LayerInputs"]
-
 
 @completed_by(PREPARING)
 class LayerInputs:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.plan.parts import Attention, Convolution
     from wordpiece_bert.bert.rotary import Rotary, Rotation
 
-__all__ = ["NumpyDense", "NumpyEncoder", "NumpyEngine", "added_scores", "layer_heads"]
-
 
 class NumpyEncoder:
     """The weights of one model and the forward pass over them, in NumPy."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     #: and the greatest magnitude.
     Observations = Mapping[str, tuple[int, npt.NDArray[np.float64], npt.NDArray[np.float32]]]
 
-__all__ = ["DensePacker", "packed_layer", "quantized_table"]
-
 
 class DensePacker:
     """Packs dense layers by name, and remembers which weights are packed.

@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.quantized import Int8Weight
 
-
-__all__ = ["PackedRustDense", "RustDense", "RustEncoder", "RustEngine"]
-
 # Rows that NumPy pools at once, where a pooling has no kernel.
 _POOLED_ROWS = 64
 

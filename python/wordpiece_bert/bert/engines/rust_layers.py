@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.plan.parts import Plan, Relative
     from wordpiece_bert.bert.rotary import Rotary
 
-__all__ = ["KernelWeights", "LayerPacker", "RowColumns", "build_kernels", "layer_stages", "part_of", "row_columns"]
-
 
 @dataclass(frozen=True)
 class KernelWeights:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     #: Numbers as the kernels accept them, and the name of their dtype; int8 with scales and columns.
     Stored = tuple[npt.NDArray[np.generic] | tuple[npt.NDArray[np.int8], Array, Array], str]
 
-__all__ = ["PackedLayerWeight", "stored", "stored_dense"]
-
 #: The dtypes of weights that are stored in another one than they came in, by the dtype of the products.
 _DTYPES = {"bfloat16": BFLOAT16, "int8": np.dtype(np.int8)}
 

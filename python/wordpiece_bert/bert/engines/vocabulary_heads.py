@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines.engine_interface import CsrArrays, HeadLayers
     from wordpiece_bert.bert.functional import Array, Ids
 
-__all__ = ["NumpyVocabularyHead", "RustVocabularyHead", "greatest_values"]
-
 #: The most logits that are in memory at once in NumPy, 32 MB of float32.
 _MOST_LOGITS = 1 << 23
 

@@ -24,7 +24,6 @@ from wordpiece_bert.bert.heads.kinds import (
     TokenClassification,
 )
 from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
-from wordpiece_bert.bert.losses import cross_entropy, soft_cross_entropy
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import attention, layer_name, mlp, norm_last, tables
 from wordpiece_bert.bert.plan.parts import Convolution, Dense, Embeddings, Norm, Plan, Relative, Residual, Table
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.checkpoint import Layout
-    from wordpiece_bert.bert.functional import Array
 
 __all__ = [
     "DebertaV2Config",
@@ -353,17 +351,19 @@ class DebertaV2ForSequenceClassification(SequenceClassification):
     _base_model_class = DebertaV2Model
     _hidden = ("pooler.dense", "pooler_hidden_act")
 
-    def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
-        if self.config.problem_type is not None or self.config.num_labels == 1:
-            return super()._loss(logits, labels, attention_mask)
+    @classmethod
+    def _targets(
+        cls, config: BertConfig, labels: npt.ArrayLike, shape: tuple[int, ...]
+    ) -> tuple[str, npt.NDArray[Any]]:
+        if config.problem_type is not None or config.num_labels == 1:
+            return super()._targets(config, labels, shape)
         given = as_array("labels", labels)
         if given.ndim > 1 and given.shape[1:] != (1,):
-            return soft_cross_entropy(logits, check_targets("labels", given, logits.shape))
+            return "probabilities", check_targets("labels", given, shape)
         given = as_classes("labels", given)
         if np.issubdtype(given.dtype, np.integer):
             given = np.where(given < 0, IGNORED, given)
-        checked = check_labels("labels", given, logits.shape[:1], logits.shape[1], IGNORED)
-        return np.float32(0.0) if (checked == IGNORED).all() else cross_entropy(logits, checked)
+        return "labels_or_none", check_labels("labels", given, shape[:1], shape[1], IGNORED)
 
 
 class DebertaV2ForMultipleChoice(MultipleChoice):

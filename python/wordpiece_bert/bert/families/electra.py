@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
 from wordpiece_bert.bert.config import SIZES, BertConfig
-from wordpiece_bert.bert.functional import ACTIVATIONS
-from wordpiece_bert.bert.heads.head_model import HeadWeights, LabelledModel
+from wordpiece_bert.bert.heads.head_model import LabelledModel
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
     QuestionAnswering,
+    ScoreModel,
     SequenceClassification,
     TokenClassification,
 )
@@ -42,8 +41,6 @@ __all__ = [
     "ElectraForTokenClassification",
     "ElectraModel",
 ]
-
-DETECTOR_DENSE, DETECTOR_SCORES = "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +85,7 @@ class ElectraModel(BertModel):
     _pretraining_heads = ("discriminator_predictions.", "generator_predictions.", "generator_lm_head.")
 
 
-class ElectraForPreTraining(LabelledModel):
+class ElectraForPreTraining(ScoreModel, LabelledModel):
     """ELECTRA's discriminator: logits [B, S], above 0 where a token was replaced.
 
     labels: 1 for a replaced token, else 0, [B, S]; binary cross entropy over the visible tokens.
@@ -109,16 +106,9 @@ class ElectraForPreTraining(LabelledModel):
 
     _base_model_class = ElectraModel
 
-    @classmethod
-    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        del config
-        return dense_shapes(DETECTOR_DENSE, "hidden_size", "hidden_size") | dense_shapes(
-            DETECTOR_SCORES, "hidden_size", 1
-        )
-
-    def _set_up_head(self, weights: HeadWeights) -> None:
-        self._dense = weights.dense(DETECTOR_DENSE)
-        self._prediction = weights.dense(DETECTOR_SCORES)
+    _classifier = "discriminator_predictions.dense_prediction"
+    _hidden = ("discriminator_predictions.dense", "hidden_act")
+    _score_count = 1
 
     def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
         """Run the head only, over an output of the encoder -> [B, S].
@@ -146,9 +136,7 @@ class ElectraForPreTraining(LabelledModel):
         >>> model.logits(output).shape
         (1, 4)
         """
-        del attention_mask
-        t = ACTIVATIONS[self.config.hidden_act](self._dense(output.last_hidden_state))  # [B, S, H]
-        return self._prediction(t)[..., 0]
+        return super().logits(output, attention_mask)[..., 0]
 
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
         targets = check_targets("labels", labels, logits.shape)

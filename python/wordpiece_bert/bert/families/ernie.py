@@ -7,10 +7,12 @@ Models without the table (`use_task_id` false) compute what BERT does.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from wordpiece_bert._internal.parameters import Parameters, completed_by
+from wordpiece_bert._internal.parameters import Parameters, changed_parameters, completed_by
 from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
 from wordpiece_bert.bert.heads.bert import (
     BertForMaskedLM,
@@ -21,7 +23,6 @@ from wordpiece_bert.bert.heads.bert import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
-from wordpiece_bert.bert.heads.head_model import HeadModel, LabelledModel
 from wordpiece_bert.bert.inputs import as_array, check_inputs
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parameters import INPUTS
@@ -29,9 +30,11 @@ from wordpiece_bert.bert.plan.building import bert_plan, embeddings
 from wordpiece_bert.bert.plan.parts import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-    from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, PreTrainingOutput, QuestionAnsweringOutput
+    from wordpiece_bert.bert.outputs import BertOutput
     from wordpiece_bert.bert.plan.parts import Plan
 
 __all__ = [
@@ -46,7 +49,7 @@ __all__ = [
     "ErnieModel",
 ]
 
-AnyHead = TypeVar("AnyHead", bound=HeadModel)
+Output = TypeVar("Output")
 
 _TASKS = Parameters(
     """
@@ -161,143 +164,75 @@ class _EncoderWithTasks:
         return self._encoder(*inputs, task_type_ids=tasks, **options)
 
 
-def _with_tasks(model: AnyHead, task_type_ids: npt.ArrayLike | None) -> AnyHead:
-    """Return a model whose encoder gets the tasks of a call; threads share the model, so it is left as it is."""
-    if task_type_ids is None:
-        return model
-    called = object.__new__(type(model))
-    encoder: Any = _EncoderWithTasks(cast("ErnieModel", model.base_model), task_type_ids)
-    called.__dict__.update(model.__dict__, base_model=encoder)
-    return called
+def _with_tasks(call: Callable[..., Output]) -> Callable[..., Output]:
+    """Return the call of a head of BERT that also takes the tasks of the tokens."""
+
+    @functools.wraps(call)
+    def with_tasks(model: Any, *inputs: Any, task_type_ids: npt.ArrayLike | None = None, **options: Any) -> Output:
+        if task_type_ids is None:
+            return call(model, *inputs, **options)
+        called = object.__new__(type(model))  # threads share the model, so it is left as it is
+        called.__dict__ |= model.__dict__ | {"base_model": _EncoderWithTasks(model.base_model, task_type_ids)}
+        return call(called, *inputs, **options)
+
+    signature = inspect.signature(call)
+    parameters = [*signature.parameters.values()]
+    first = next(place for place, one in enumerate(parameters) if one.kind is one.KEYWORD_ONLY)
+    tasks = inspect.signature(ErnieModel.__call__).parameters["task_type_ids"]
+    with_tasks.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*parameters[:first], tasks, *parameters[first:]]
+    )
+    if call.__doc__:  # None with python -OO
+        option = parameters[first].name
+        entry = f"{_TASKS.get('task_type_ids')}\n{Parameters.of(call).get(option)}"
+        with_tasks.__doc__ = changed_parameters(call.__doc__, {option: entry})
+    return with_tasks
 
 
-class _Labelled(LabelledModel):
-    """A head of BERT whose call also takes the tasks of the tokens."""
-
-    _base_model_class = ErnieModel
-
-    @completed_by(_TASKS, LabelledModel.__call__, INPUTS)
-    def __call__(
-        self,
-        input_ids: npt.ArrayLike | None = None,
-        attention_mask: npt.ArrayLike | None = None,
-        token_type_ids: npt.ArrayLike | None = None,
-        position_ids: npt.ArrayLike | None = None,
-        inputs_embeds: npt.ArrayLike | None = None,
-        labels: npt.ArrayLike | None = None,
-        *,
-        task_type_ids: npt.ArrayLike | None = None,
-        output_hidden_states: bool = False,
-        output_attentions: bool = False,
-    ) -> HeadOutput:
-        """Run encoder and head, as BERT's class, with the tasks of the tokens."""
-        return super(_Labelled, _with_tasks(self, task_type_ids)).__call__(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            inputs_embeds,
-            labels=labels,
-            output_hidden_states=output_hidden_states,
-            output_attentions=output_attentions,
-        )
-
-
-class ErnieForMaskedLM(_Labelled, BertForMaskedLM):
+class ErnieForMaskedLM(BertForMaskedLM):
     """ERNIE that predicts masked tokens: logits [B, S, V]."""
 
+    _base_model_class = ErnieModel
+    __call__ = _with_tasks(BertForMaskedLM.__call__)
 
-class ErnieForMultipleChoice(_Labelled, BertForMultipleChoice):
+
+class ErnieForMultipleChoice(BertForMultipleChoice):
     """ERNIE that picks one of C choices: logits [B, C] for inputs [B, C, S]."""
 
+    _base_model_class = ErnieModel
+    __call__ = _with_tasks(BertForMultipleChoice.__call__)
 
-class ErnieForNextSentencePrediction(_Labelled, BertForNextSentencePrediction):
+
+class ErnieForNextSentencePrediction(BertForNextSentencePrediction):
     """ERNIE that predicts whether the second text follows the first: logits [B, 2]."""
+
+    _base_model_class = ErnieModel
+    __call__ = _with_tasks(BertForNextSentencePrediction.__call__)
 
 
 class ErnieForPreTraining(BertForPreTraining):
     """ERNIE with the heads of `ErnieForMaskedLM` and `ErnieForNextSentencePrediction`."""
 
     _base_model_class = ErnieModel
-
-    @completed_by(_TASKS, BertForPreTraining.__call__, INPUTS)
-    def __call__(
-        self,
-        input_ids: npt.ArrayLike | None = None,
-        attention_mask: npt.ArrayLike | None = None,
-        token_type_ids: npt.ArrayLike | None = None,
-        position_ids: npt.ArrayLike | None = None,
-        inputs_embeds: npt.ArrayLike | None = None,
-        labels: npt.ArrayLike | None = None,
-        next_sentence_label: npt.ArrayLike | None = None,
-        *,
-        task_type_ids: npt.ArrayLike | None = None,
-        output_hidden_states: bool = False,
-        output_attentions: bool = False,
-    ) -> PreTrainingOutput:
-        """Run encoder and head, as BERT's class, with the tasks of the tokens.
-
-        Returns
-        -------
-        PreTrainingOutput
-            The logits of both heads, and with labels the loss.
-        """
-        return super(ErnieForPreTraining, _with_tasks(self, task_type_ids)).__call__(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            inputs_embeds,
-            labels=labels,
-            next_sentence_label=next_sentence_label,
-            output_hidden_states=output_hidden_states,
-            output_attentions=output_attentions,
-        )
+    __call__ = _with_tasks(BertForPreTraining.__call__)
 
 
 class ErnieForQuestionAnswering(BertForQuestionAnswering):
     """ERNIE that finds the answer to a question in a text: start_logits and end_logits [B, S]."""
 
     _base_model_class = ErnieModel
-
-    @completed_by(_TASKS, BertForQuestionAnswering.__call__, INPUTS)
-    def __call__(
-        self,
-        input_ids: npt.ArrayLike | None = None,
-        attention_mask: npt.ArrayLike | None = None,
-        token_type_ids: npt.ArrayLike | None = None,
-        position_ids: npt.ArrayLike | None = None,
-        inputs_embeds: npt.ArrayLike | None = None,
-        start_positions: npt.ArrayLike | None = None,
-        end_positions: npt.ArrayLike | None = None,
-        *,
-        task_type_ids: npt.ArrayLike | None = None,
-        output_hidden_states: bool = False,
-        output_attentions: bool = False,
-    ) -> QuestionAnsweringOutput:
-        """Run encoder and head, as BERT's class, with the tasks of the tokens.
-
-        Returns
-        -------
-        QuestionAnsweringOutput
-            The logits of the first and the last token, [B, S] each, and with positions the loss.
-        """
-        return super(ErnieForQuestionAnswering, _with_tasks(self, task_type_ids)).__call__(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            position_ids,
-            inputs_embeds,
-            start_positions=start_positions,
-            end_positions=end_positions,
-            output_hidden_states=output_hidden_states,
-            output_attentions=output_attentions,
-        )
+    __call__ = _with_tasks(BertForQuestionAnswering.__call__)
 
 
-class ErnieForSequenceClassification(_Labelled, BertForSequenceClassification):
+class ErnieForSequenceClassification(BertForSequenceClassification):
     """ERNIE that classifies texts or pairs: logits [B, labels]."""
 
+    _base_model_class = ErnieModel
+    __call__ = _with_tasks(BertForSequenceClassification.__call__)
 
-class ErnieForTokenClassification(_Labelled, BertForTokenClassification):
+
+class ErnieForTokenClassification(BertForTokenClassification):
     """ERNIE that labels tokens: logits [B, S, labels]."""
+
+    _base_model_class = ErnieModel
+    __call__ = _with_tasks(BertForTokenClassification.__call__)

@@ -11,37 +11,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.config import SIZES, BertConfig, refuse
 from wordpiece_bert.bert.families.rotated_config import RotatedConfig
-from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm, pool
-from wordpiece_bert.bert.heads.head_model import HeadModel
+from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMNames,
     MultipleChoice,
     QuestionAnswering,
     ScoreLayers,
+    ScoreModel,
     SequenceClassification,
     TokenClassification,
 )
 from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.plan.building import attention, gated_mlp, norm_first, tables
 from wordpiece_bert.bert.plan.parts import Embeddings, Norm, Plan
-from wordpiece_bert.bert.poolings import first_token
 from wordpiece_bert.bert.rotary import Rotary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy.typing as npt
-
-    from wordpiece_bert.bert.functional import Array
-    from wordpiece_bert.bert.heads.head_model import HeadWeights
-    from wordpiece_bert.bert.outputs import BertOutput
 
 __all__ = [
     "ModernBertConfig",
@@ -280,51 +271,38 @@ class ModernBertModel(BertModel):
     }
 
 
-def _norm(name: str, config: ModernBertConfig) -> dict[str, Shape]:
-    """Return the names and shapes of a layer norm's weights."""
-    shapes = norm_shapes(name)
-    return shapes if config.norm_bias else {f"{name}.weight": shapes[f"{name}.weight"]}
-
-
 # --- heads
 
 
-def _hidden_shapes(config: BertConfig) -> dict[str, Shape]:
-    """Return the names and shapes of the layers that all heads begin with."""
+def _with_biases(shapes: Mapping[str, Shape], config: BertConfig) -> dict[str, Shape]:
+    """Return the names and shapes of a head's weights without the biases that the configuration leaves out."""
     assert isinstance(config, ModernBertConfig)
-    return dense_shapes("head.dense", "hidden_size", "hidden_size", bias=config.classifier_bias) | _norm(
-        "head.norm", config
-    )
+    has = {
+        "head.dense.bias": config.classifier_bias,
+        "head.norm.bias": config.norm_bias,
+        "decoder.bias": config.decoder_bias,
+    }
+    return {name: shape for name, shape in shapes.items() if has.get(name, True)}
 
 
-class _HeadModel(HeadModel):
+class _HeadModel(ScoreModel):
     """A model whose head begins with h(x) = LN(activation(dense(x)))."""
 
     _base_model_class = ModernBertModel
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        return _hidden_shapes(config) | super()._head_shapes(config)
-
-    def _set_up_head(self, weights: HeadWeights) -> None:
-        super()._set_up_head(weights)
-        self._dense, self._norm = weights.dense("head.dense"), weights.norm("head.norm")
+        return _with_biases(super()._head_shapes(config), config)
 
     @classmethod
     def _score_layers(cls, config: BertConfig) -> ScoreLayers:
-        """Return the layers of the head, for training."""
         assert isinstance(config, ModernBertConfig)
-        return ScoreLayers("classifier", "head.dense", config.head_activation, "head.norm", cls._pooling(config))
+        return ScoreLayers("classifier", "head.dense", config.head_activation, "head.norm", cls._pooling_of(config))
 
     @classmethod
-    def _pooling(cls, config: ModernBertConfig) -> str:
+    def _pooling_of(cls, config: ModernBertConfig) -> str:
         """Return what a head for sequences reads, as `ScoreLayers.pooling`."""
         return "first" if config.classifier_pooling == "cls" else "mean"
-
-    def _hidden_layer(self, x: Array) -> Array:
-        """h(x), [..., H] -> [..., H]."""
-        activation = ACTIVATIONS[self.config.head_activation]
-        return layer_norm(activation(self._dense(x)), *self._norm, eps=self.config.layer_norm_eps)
 
 
 class ModernBertForMaskedLM(MaskedLM):
@@ -335,9 +313,8 @@ class ModernBertForMaskedLM(MaskedLM):
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        assert isinstance(config, ModernBertConfig)
-        decoder = dense_shapes("decoder", "hidden_size", "vocab_size", bias=config.decoder_bias)
-        return _hidden_shapes(config) | decoder
+        hidden = dense_shapes("head.dense", "hidden_size", "hidden_size") | norm_shapes("head.norm")
+        return _with_biases(hidden | dense_shapes("decoder", "hidden_size", "vocab_size"), config)
 
     @classmethod
     def _tied(cls) -> dict[str, str]:
@@ -350,66 +327,13 @@ class ModernBertForSequenceClassification(_HeadModel, SequenceClassification):
     With ``classifier_pooling`` ``"cls"`` it reads position 0, also of rows that are padded on the left.
     """
 
-    def _pool(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
-        assert isinstance(self.config, ModernBertConfig)
-        x = output.last_hidden_state
-        if self.config.classifier_pooling == "cls":
-            return self._hidden_layer(first_token(x))
-        return self._hidden_layer(_pooled(x, attention_mask, "mean"))
-
 
 class ModernBertForTokenClassification(_HeadModel, TokenClassification):
     """ModernBERT that labels tokens: logits [B, S, labels]."""
 
-    @completed_by(TokenClassification.logits)
-    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
-        """Run the head only, over an output of the encoder.
-
-        Returns
-        -------
-        Array
-            Scores of the labels, [B, S, labels].
-
-        Examples
-        --------
-        >>> from wordpiece_bert.bert import ModernBertConfig, ModernBertForTokenClassification
-        >>> config = ModernBertConfig(
-        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
-        ... )
-        >>> model = ModernBertForTokenClassification.from_config(config)
-        >>> model.logits(model.base_model([[2, 17, 25, 3]])).shape
-        (1, 4, 2)
-        """
-        del attention_mask
-        return self._scores(self._hidden_layer(output.last_hidden_state))
-
 
 class ModernBertForQuestionAnswering(_HeadModel, QuestionAnswering):
     """ModernBERT that answers questions: start_logits and end_logits [B, S]."""
-
-    _classifier = "classifier"
-
-    @completed_by(QuestionAnswering.logits)
-    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
-        """Run the head only, over an output of the encoder.
-
-        Returns
-        -------
-        Array
-            Scores of each position as start and as end, [B, S, 2].
-
-        Examples
-        --------
-        >>> from wordpiece_bert.bert import ModernBertConfig, ModernBertForQuestionAnswering
-        >>> config = ModernBertConfig(
-        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
-        ... )
-        >>> model = ModernBertForQuestionAnswering.from_config(config)
-        >>> model.logits(model.base_model([[2, 17, 3, 25, 26, 3]])).shape
-        (1, 6, 2)
-        """
-        del attention_mask
-        return self._scores(self._hidden_layer(output.last_hidden_state))
 
 
 class ModernBertForMultipleChoice(_HeadModel, MultipleChoice):
@@ -419,15 +343,5 @@ class ModernBertForMultipleChoice(_HeadModel, MultipleChoice):
     """
 
     @classmethod
-    def _pooling(cls, config: ModernBertConfig) -> str:
+    def _pooling_of(cls, config: ModernBertConfig) -> str:
         return config.classifier_pooling
-
-    def _pool(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
-        assert isinstance(self.config, ModernBertConfig)
-        return self._hidden_layer(_pooled(output.last_hidden_state, attention_mask, self.config.classifier_pooling))
-
-
-def _pooled(x: Array, attention_mask: npt.ArrayLike | None, mode: str) -> Array:
-    """Pool the tokens of each row: [B, S, H] -> [B, H]."""
-    mask = np.ones(x.shape[:2], np.bool_) if attention_mask is None else np.asarray(attention_mask) != 0  # [B, S]
-    return pool(x, mask, mode)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, npt.NDArray[np.generic]]
 
-__all__ = ["ROTARY_MUST_BE", "RotaryConfig", "RotaryModel", "split_rows"]
-
 # BERT's names of weights, as the engines use them, and the names of the modules, which `transformers` reads and which
 # parameters and saved folders have here.
 _NAMES = {

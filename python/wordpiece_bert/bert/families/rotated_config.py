@@ -8,8 +8,6 @@ import numpy as np
 
 from wordpiece_bert.bert.config import LARGEST_SIZE, BertConfig, refuse
 
-__all__ = ["RotatedConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RotatedConfig(BertConfig):

@@ -13,7 +13,7 @@ import numpy as np
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes
-from wordpiece_bert.bert.heads.head_model import HeadModel, HeadWeights, LabelledModel, pooler_output
+from wordpiece_bert.bert.heads.head_model import HeadModel, HeadWeights, pooler_output
 from wordpiece_bert.bert.heads.kinds import (
     MaskedLM,
     MaskedLMHead,
@@ -21,11 +21,12 @@ from wordpiece_bert.bert.heads.kinds import (
     MultipleChoice,
     QuestionAnswering,
     SequenceClassification,
+    SequenceModel,
     TokenClassification,
 )
 from wordpiece_bert.bert.inputs import check_labels
 from wordpiece_bert.bert.losses import cross_entropy
-from wordpiece_bert.bert.outputs import BertOutput, PreTrainingOutput
+from wordpiece_bert.bert.outputs import PreTrainingOutput
 from wordpiece_bert.bert.parameters import INPUTS
 
 if TYPE_CHECKING:
@@ -75,51 +76,26 @@ class BertForMaskedLM(MaskedLM):
     _names = MASKED_LM
 
 
-class BertForNextSentencePrediction(LabelledModel):
+class BertForNextSentencePrediction(SequenceModel):
     """BERT that predicts whether the second text follows the first: logits [B, 2] over the pooler.
 
     Class 0 means that it follows, class 1 that it is random. labels: integers [B]; cross entropy.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig, BertForNextSentencePrediction
+    >>> config = BertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
+    >>> model = BertForNextSentencePrediction.from_config(config)
+    >>> output = model.base_model([[2, 17, 3, 25, 3]], token_type_ids=[[0, 0, 0, 1, 1]])
+    >>> model.logits(output).shape
+    (1, 2)
     """
 
     _reads_pooler = True
-    _reads_tokens = False
-
-    @classmethod
-    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        del config
-        return dense_shapes(NEXT_SENTENCE, "hidden_size", 2)
-
-    def _set_up_head(self, weights: HeadWeights) -> None:
-        self._scores = weights.dense(NEXT_SENTENCE)
-
-    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
-        """Run the head only, over an output of the encoder -> [B, 2].
-
-        Parameters
-        ----------
-        output : BertOutput
-            The output of the encoder.
-        attention_mask : array_like, optional
-            Which positions are tokens, [B, S]; all by default.
-
-        Returns
-        -------
-        ndarray of float32
-            The logits, [B, 2]; class 0 means that the second text follows.
-
-        Examples
-        --------
-        >>> from wordpiece_bert.bert import BertConfig, BertForNextSentencePrediction
-        >>> config = BertConfig(
-        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
-        ... )
-        >>> model = BertForNextSentencePrediction.from_config(config)
-        >>> output = model.base_model([[2, 17, 3, 25, 3]], token_type_ids=[[0, 0, 0, 1, 1]])
-        >>> model.logits(output).shape
-        (1, 2)
-        """
-        del attention_mask
-        return self._scores(pooler_output(output))
+    _classifier = NEXT_SENTENCE
+    _score_count = 2
 
 
 class BertForPreTraining(HeadModel):

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Mask
     from wordpiece_bert.bert.quantized import Int8Weight
 
-__all__ = ["HeadModel", "HeadWeights", "LabelledModel", "LogitsModel", "pooler_output"]
-
 #: The most tokens whose logits are computed before they are copied to the result: 125 MB for a vocabulary of 30,522.
 _TOKENS_PER_HEAD = 1024
 

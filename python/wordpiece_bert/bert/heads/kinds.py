@@ -13,33 +13,23 @@ from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.checkpoint.names import Shape, dense_shapes, norm_shapes
 from wordpiece_bert.bert.engines.engine_interface import HeadLayers
-from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm
+from wordpiece_bert.bert.functional import ACTIVATIONS, layer_norm, pool
 from wordpiece_bert.bert.heads.head_model import HeadWeights, LabelledModel, LogitsModel, pooler_output
-from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_targets
-from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error
+from wordpiece_bert.bert.inputs import as_array, as_classes, check_labels, check_positions, check_targets
+from wordpiece_bert.bert.losses import binary_cross_entropy, cross_entropy, mean_squared_error, soft_cross_entropy
 from wordpiece_bert.bert.outputs import BertOutput, HeadOutput, QuestionAnsweringOutput
 from wordpiece_bert.bert.parameters import INPUTS
 from wordpiece_bert.bert.poolings import first_token
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines.engine_interface import VocabularyHead
     from wordpiece_bert.bert.functional import Array
-
-__all__ = [
-    "MaskedLM",
-    "MaskedLMHead",
-    "MaskedLMNames",
-    "MultipleChoice",
-    "QuestionAnswering",
-    "ScoreLayers",
-    "SequenceClassification",
-    "TokenClassification",
-    "problem_type",
-]
 
 
 class MaskedLMNames(NamedTuple):
@@ -87,38 +77,43 @@ class ScoreLayers(NamedTuple):
     pooling: str = "first"
 
 
+class HiddenLayer:
+    """h(x) = LN(activation(dense(x))), what some heads have before their scores; some of them without the norm."""
+
+    def __init__(self, weights: HeadWeights, dense: str, activation: str, norm: str | None, eps: float) -> None:
+        self._dense, self._activation, self._eps = weights.dense(dense), activation, eps
+        self._norm = None if norm is None else weights.norm(norm)
+
+    def __call__(self, x: Array) -> Array:
+        """[..., H] -> [..., H], or E where the word table is narrower."""
+        y = ACTIVATIONS[self._activation](self._dense(x))
+        return y if self._norm is None else layer_norm(y, *self._norm, eps=self._eps)
+
+
 class MaskedLMHead:
     """logits = decoder(LN(activation(dense(x)))): Devlin et al. 2019, section 3.1, and Google's released code."""
 
     def __init__(self, weights: HeadWeights, names: MaskedLMNames, config: BertConfig) -> None:
-        self._weights, self._names = weights, names
-        self._dense = None if names.dense is None else weights.dense(names.dense)
-        self._norm = None if names.norm is None else weights.norm(names.norm)
-        self._decoder = weights.decoder(names.decoder)
+        self._weights, self._names, self._eps = weights, names, config.layer_norm_eps
         self._activation = names.activation or config.head_activation
-        self._eps = config.layer_norm_eps
+        self._hidden: HiddenLayer | None = None
+        if names.dense is not None:
+            self._hidden = HiddenLayer(weights, names.dense, self._activation, names.norm, self._eps)
+        self._decoder = weights.decoder(names.decoder)
 
     def __call__(self, x: Array) -> Array:
         """[..., H] -> [..., V]."""
-        return self._decoder(self._transform(x))
+        return self._decoder(x if self._hidden is None else self._hidden(x))
 
     def pooled(self) -> VocabularyHead:
         """Return the head as the engine pools its logits over the tokens of a text."""
         weights, names = self._weights, self._names
-        assert names.dense is not None and self._norm is not None, "a class without them refuses"  # noqa: PT018
+        assert names.dense is not None and names.norm is not None, "a class without them refuses"  # noqa: PT018
         dense = weights.weight(f"{names.dense}.weight"), weights.bias(names.dense)
-        decoder = self._decoder_weight(), weights.bias(names.decoder)
-        return weights.vocabulary_head(HeadLayers(dense, self._activation, self._norm, self._eps, decoder))
-
-    def _decoder_weight(self) -> Array:
-        """Return the weight of the decoder, [V, H or E]."""
-        return self._weights.weight(f"{self._names.decoder}.weight")
-
-    def _transform(self, x: Array) -> Array:
-        if self._dense is None or self._norm is None:
-            return x
-        t = ACTIVATIONS[self._activation](self._dense(x))  # [..., H], or E where the word table is narrower
-        return layer_norm(t, *self._norm, eps=self._eps)
+        decoder = weights.weight(f"{names.decoder}.weight"), weights.bias(names.decoder)
+        return weights.vocabulary_head(
+            HeadLayers(dense, self._activation, weights.norm(names.norm), self._eps, decoder)
+        )
 
 
 class MaskedLM(LabelledModel):
@@ -219,31 +214,40 @@ class MaskedLM(LabelledModel):
         return self.predict(output.last_hidden_state)
 
 
-class _FirstTokenModel(LabelledModel):
-    """Scores from one vector of each sequence: the pooler's output or, without a pooler, a layer over token 0."""
-
-    _reads_tokens = False
+class ScoreModel(LogitsModel):
+    """A dense layer of scores over x_L or over one vector of each sequence, in some families with h(x) before it."""
 
     #: The dense layer that computes the scores.
     _classifier: ClassVar[str] = "classifier"
-    #: In variants without a pooler: a dense layer over the first token, and the activation after it, or the field that
-    #: has it.
+    #: The dense layer of h(x), and its activation: a name in `ACTIVATIONS`, or the field that has the name.
     _hidden: ClassVar[tuple[str, str] | None] = None
     #: The number of scores, or the field of the configuration that has it.
-    _score_count: ClassVar[str | int]
+    _score_count: ClassVar[str | int] = "num_labels"
+
+    @classmethod
+    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
+        """Return the layers of the head, which inference and training run."""
+        if cls._hidden is None:
+            return ScoreLayers(cls._classifier)
+        dense, name = cls._hidden
+        return ScoreLayers(cls._classifier, dense, name if name in ACTIVATIONS else str(getattr(config, name)))
 
     @classmethod
     def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        del config
-        hidden = dense_shapes(cls._hidden[0], "hidden_size", "hidden_size") if cls._hidden else {}
-        return hidden | dense_shapes(cls._classifier, "hidden_size", cls._score_count)
+        layers = cls._score_layers(config)
+        hidden = {} if layers.dense is None else dense_shapes(layers.dense, "hidden_size", "hidden_size")
+        norm = {} if layers.norm is None else norm_shapes(layers.norm)
+        return hidden | norm | dense_shapes(layers.classifier, "hidden_size", cls._score_count)
 
     def _set_up_head(self, weights: HeadWeights) -> None:
-        self._pooled = weights.dense(self._hidden[0]) if self._hidden else None
-        self._scores = weights.dense(self._classifier)
+        classifier, dense, activation, norm, self._pooling = self._score_layers(self.config)
+        self._hidden_layer: HiddenLayer | None = None
+        if dense is not None:
+            self._hidden_layer = HiddenLayer(weights, dense, activation, norm, self.config.layer_norm_eps)
+        self._scores = weights.dense(classifier)
 
     def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
-        """Run the head only, over an output of the encoder -> [B, scores].
+        """Run the head only, over an output of the encoder.
 
         Parameters
         ----------
@@ -251,32 +255,37 @@ class _FirstTokenModel(LabelledModel):
             The output of the encoder.
         attention_mask : array_like, optional
             Which positions are tokens, [B, S]; all by default.
+
+        Returns
+        -------
+        ndarray of float32
+            The logits: of each token, [B, S, scores], or of each sequence, [B, scores].
         """
-        return self._scores(self._pool(output, attention_mask))
+        x = self._read(output, attention_mask)
+        return self._scores(x if self._hidden_layer is None else self._hidden_layer(x))
 
-    def _pool(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
-        """Return one vector of each sequence, [B, H]."""
-        del attention_mask  # used by ModernBERT
-        if self._hidden is None or self._pooled is None:
+    def _read(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
+        """Return what the head reads, [B, S, H] or [B, H]."""
+        del attention_mask  # used by heads for sequences
+        return output.last_hidden_state
+
+
+class SequenceModel(ScoreModel, LabelledModel):
+    """Scores from one vector of each sequence: the pooler's output, or h(x) over what `ScoreLayers.pooling` names."""
+
+    _reads_tokens = False
+
+    def _read(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
+        if self._hidden_layer is None:
             return pooler_output(output)
-        return ACTIVATIONS[self._hidden_activation(self.config)](self._pooled(first_token(output.last_hidden_state)))
-
-    @classmethod
-    def _hidden_activation(cls, config: BertConfig) -> str:
-        """Return the activation after the layer over the first token, a name in `ACTIVATIONS`."""
-        assert cls._hidden is not None, "only asked for where there is such a layer"
-        name = cls._hidden[1]
-        return name if name in ACTIVATIONS else str(getattr(config, name))
-
-    @classmethod
-    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
-        """Return the layers of the head, for training."""
-        if cls._hidden is None:
-            return ScoreLayers(cls._classifier)
-        return ScoreLayers(cls._classifier, cls._hidden[0], cls._hidden_activation(config))
+        x = output.last_hidden_state
+        if self._pooling == "first":
+            return first_token(x)
+        mask = np.ones(x.shape[:2], np.bool_) if attention_mask is None else np.asarray(attention_mask) != 0  # [B, S]
+        return pool(x, mask, self._pooling)
 
 
-class SequenceClassification(_FirstTokenModel):
+class SequenceClassification(SequenceModel):
     """Scores of the labels for each sequence, [B, labels]: a dense layer over the pooled first token.
 
     labels, by the configuration's problem_type: for ``"single_label_classification"`` whole numbers or booleans [B],
@@ -302,15 +311,32 @@ class SequenceClassification(_FirstTokenModel):
     ((1, 2), 0.7)
     """
 
-    _score_count = "num_labels"
+    @classmethod
+    def _targets(
+        cls, config: BertConfig, labels: npt.ArrayLike, shape: tuple[int, ...]
+    ) -> tuple[str, npt.NDArray[Any]]:
+        """Return which loss labels have, and the labels, checked for logits of this shape, [B, labels]."""
+        problem = problem_type(config, labels)
+        if problem != "single_label_classification":
+            return problem, check_targets("labels", labels, shape)
+        return problem, check_labels("labels", as_classes("labels", labels), shape[:1], shape[1], IGNORED)
 
     def _loss(self, logits: Array, labels: npt.ArrayLike, attention_mask: npt.ArrayLike | None) -> np.float32:
-        problem = problem_type(self.config, labels)
-        if problem == "regression":
-            return mean_squared_error(logits, check_targets("labels", labels, logits.shape))
-        if problem == "multi_label_classification":
-            return binary_cross_entropy(logits, check_targets("labels", labels, logits.shape))
-        return super()._loss(logits, as_classes("labels", labels), attention_mask)
+        del attention_mask
+        problem, targets = self._targets(self.config, labels, logits.shape)
+        return _LOSSES[problem](logits, targets)
+
+
+#: The losses of labels of sequences, by the problem that `SequenceClassification._targets` names.
+_LOSSES: dict[str, Callable[[Array, npt.NDArray[Any]], np.float32]] = {
+    "regression": mean_squared_error,
+    "multi_label_classification": binary_cross_entropy,
+    "single_label_classification": cross_entropy,
+    "probabilities": soft_cross_entropy,
+    "labels_or_none": lambda logits, labels: (
+        np.float32(0.0) if (labels == IGNORED).all() else cross_entropy(logits, labels)
+    ),
+}
 
 
 def problem_type(config: BertConfig, labels: npt.ArrayLike) -> str:
@@ -347,7 +373,7 @@ def problem_type(config: BertConfig, labels: npt.ArrayLike) -> str:
     return problem
 
 
-class TokenClassification(LabelledModel):
+class TokenClassification(ScoreModel, LabelledModel):
     """Scores of the labels for each token, [B, S, labels]: a dense layer over x_L.
 
     labels: integers [B, S], −100 is ignored; cross entropy.
@@ -361,40 +387,8 @@ class TokenClassification(LabelledModel):
     ((1, 4), 4)
     """
 
-    @classmethod
-    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        del config
-        return dense_shapes("classifier", "hidden_size", "num_labels")
 
-    def _set_up_head(self, weights: HeadWeights) -> None:
-        self._scores = weights.dense("classifier")
-
-    @classmethod
-    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
-        """Return the layers of the head, for training."""
-        del config  # used by ModernBERT
-        return ScoreLayers("classifier")
-
-    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
-        """Run the head only, over an output of the encoder -> [B, S, labels].
-
-        Parameters
-        ----------
-        output : BertOutput
-            The output of the encoder.
-        attention_mask : array_like, optional
-            Which positions are tokens, [B, S]; all by default.
-
-        Returns
-        -------
-        ndarray of float32
-            The logits, [B, S, labels].
-        """
-        del attention_mask
-        return self._scores(output.last_hidden_state)
-
-
-class MultipleChoice(_FirstTokenModel):
+class MultipleChoice(SequenceModel):
     """A score for each of C choices, [B, C]: all inputs are [B, C, S], and each choice is a separate sequence.
 
     labels: the correct choice, integers [B]; cross entropy over the choices. hidden_states and attentions have B · C
@@ -475,7 +469,7 @@ class MultipleChoice(_FirstTokenModel):
         return HeadOutput(logits=logits, loss=loss, hidden_states=out.hidden_states, attentions=out.attentions)
 
 
-class QuestionAnswering(LogitsModel):
+class QuestionAnswering(ScoreModel):
     """Scores of each token as the first and as the last of the answer, [B, S] each: a dense layer over x_L.
 
     start_positions and end_positions: integers [B]; positions at or beyond S are ignored. The loss is the mean of two
@@ -493,40 +487,8 @@ class QuestionAnswering(LogitsModel):
     (1, 6, 2)
     """
 
-    #: The dense layer that computes the scores.
-    _classifier: ClassVar[str] = "qa_outputs"
-
-    @classmethod
-    def _head_shapes(cls, config: BertConfig) -> dict[str, Shape]:
-        del config
-        return dense_shapes(cls._classifier, "hidden_size", 2)
-
-    def _set_up_head(self, weights: HeadWeights) -> None:
-        self._scores = weights.dense(self._classifier)
-
-    @classmethod
-    def _score_layers(cls, config: BertConfig) -> ScoreLayers:
-        """Return the layers of the head, for training."""
-        del config  # used by ModernBERT
-        return ScoreLayers(cls._classifier)
-
-    def logits(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
-        """Run the head only, over an output of the encoder -> [B, S, 2], start and end.
-
-        Parameters
-        ----------
-        output : BertOutput
-            The output of the encoder.
-        attention_mask : array_like, optional
-            Which positions are tokens, [B, S]; all by default.
-
-        Returns
-        -------
-        ndarray of float32
-            The logits, [B, S, 2].
-        """
-        del attention_mask
-        return self._scores(output.last_hidden_state)
+    _classifier = "qa_outputs"
+    _score_count = 2
 
     @completed_by(INPUTS)
     def __call__(
@@ -583,11 +545,8 @@ class QuestionAnswering(LogitsModel):
 
 def _position_loss(name: str, value: npt.ArrayLike, logits: Array) -> np.float32:
     """Cross entropy over the tokens; positions are clipped to 0 … S, of which S is ignored."""
-    batch, length = logits.shape
-    positions = as_array(name, value)
-    if not np.issubdtype(positions.dtype, np.integer) or positions.shape not in ((batch,), (batch, 1)):
-        raise InputError(f"{name} must be integers [{batch}], not {positions.dtype} of shape {list(positions.shape)}")
-    return cross_entropy(logits, np.clip(positions.reshape(batch), 0, length), ignored=length)
+    positions = check_positions(name, value, logits.shape)
+    return cross_entropy(logits, positions, ignored=logits.shape[1])
 
 
 def _rows_of_choices(name: str, value: npt.ArrayLike, dimensions: int) -> tuple[int, int]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.bert.heads.bert import BertForPreTraining
     from wordpiece_bert.bert.heads.kinds import (
         MaskedLM,
         MaskedLMNames,
-        MultipleChoice,
-        QuestionAnswering,
         ScoreLayers,
+        ScoreModel,
         SequenceClassification,
-        TokenClassification,
     )
-
-__all__ = ["masked_lm_names", "next_sentence_scores", "score_layers"]
 
 
 def masked_lm_names(kind: type[MaskedLM], config: BertConfig) -> MaskedLMNames:
@@ -26,11 +24,16 @@ def masked_lm_names(kind: type[MaskedLM], config: BertConfig) -> MaskedLMNames:
     return kind._head_names(config)
 
 
-def score_layers(
-    kind: type[SequenceClassification | MultipleChoice | TokenClassification | QuestionAnswering], config: BertConfig
-) -> ScoreLayers:
+def score_layers(kind: type[ScoreModel], config: BertConfig) -> ScoreLayers:
     """Return the layers of a class's head for labels, choices or answers."""
     return kind._score_layers(config)
+
+
+def targets_of(
+    kind: type[SequenceClassification], config: BertConfig, labels: npt.ArrayLike, shape: tuple[int, ...]
+) -> tuple[str, npt.NDArray[Any]]:
+    """Return which loss labels of sequences have, and the labels, checked for logits of this shape."""
+    return kind._targets(config, labels, shape)
 
 
 def next_sentence_scores(model: BertForPreTraining, pooled: Array) -> Array:

@@ -10,21 +10,6 @@ from wordpiece_bert.bert.plan.parts import Attention, Dense, Embeddings, Mlp, No
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "Settings",
-    "attention",
-    "bert_plan",
-    "embeddings",
-    "gated_mlp",
-    "layer_name",
-    "mlp",
-    "norm_first",
-    "norm_first_plan",
-    "norm_last",
-    "pooler",
-    "tables",
-]
-
 #: The sizes of the tables, by what they are called and what tokens read.
 _TABLES: tuple[tuple[str, Literal["ids", "positions", "types"], str], ...] = (
     ("word", "ids", "vocab_size"),

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids, Mask
     from wordpiece_bert.bert.plan.parts import Norm, Plan, Relative, Residual, Table
 
-__all__ = ["Interpreter", "Rows", "Step", "TrainedRows", "Value", "Weights", "kept"]
-
 #: Takes the gradient with respect to a step's result to that with respect to its input.
 Back = Callable[["Array"], "Array"]
 

@@ -18,25 +18,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.rotary import Rotary
 
-__all__ = [
-    "Attention",
-    "Body",
-    "Convolution",
-    "Dense",
-    "Distances",
-    "Embeddings",
-    "Mlp",
-    "Norm",
-    "Plan",
-    "Relative",
-    "Residual",
-    "Shape",
-    "Slopes",
-    "Table",
-    "Weighted",
-    "weighted",
-]
-
 #: The dimensions of a weight: names of fields of the configuration, or numbers.
 Shape = tuple[str | int, ...]
 

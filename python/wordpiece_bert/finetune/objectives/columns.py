@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from wordpiece_bert._internal.checks import checked_strings
 
-__all__ = ["OPTIONAL_COLUMNS", "Columns"]
-
 #: The columns that only some objectives read.
 OPTIONAL_COLUMNS = ("pair", "choices", "answer_start")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.problem import TrainingProblem
     from wordpiece_bert.pretraining.dataset import PretrainingDataset
 
-__all__ = ["ExamplesObjective", "Sums", "check_fits", "collated", "metrics_of_words"]
-
 Trained = TypeVar("Trained")
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.trainer import EvalPrediction
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["Answers", "Choose", "Classify", "Regress", "Similar", "Tokens"]
-
 
 class _Texts(HeadObjective):
     """A label or a number for each text or pair."""

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.heads.head_model import HeadModel
     from wordpiece_bert.finetune.problem import TrainingProblem
 
-__all__ = ["MaskedTokens", "new_model"]
-
 
 @completed_by(FITTING)
 def new_model(config: BertConfig, *, pairs: bool, seed: int = 42, backend: str = "rust") -> HeadModel:

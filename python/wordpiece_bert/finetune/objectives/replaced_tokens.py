@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.network import Parameters
     from wordpiece_bert.finetune.passes import PassOptions
 
-__all__ = ["DISCRIMINATOR_WEIGHT", "ElectraPair", "ReplacedTokens", "generator_config", "new_pair", "sampled"]
-
 #: λ of the paper: the weight of the discriminator's loss beside the generator's.
 DISCRIMINATOR_WEIGHT = 50.0
 #: The generator's folder in the discriminator's, and the prefix of its parameters beside the discriminator's.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.trainer import EvalPrediction
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["FrozenFit", "HeadObjective", "TableObjective", "Tables"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:

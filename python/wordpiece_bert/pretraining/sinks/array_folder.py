@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.safe_json import JsonObject
     from wordpiece_bert.pretraining.journal import Journal
 
-__all__ = ["ArrayFolder"]
-
 # What offsets count.
 _COUNTED = {"row_offsets": "input_ids", "masked_offsets": "masked_ids", "sequence_offsets": "sequence_lengths"}
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.safe_json import JsonObject
     from wordpiece_bert.pretraining.journal import Journal
 
-__all__ = ["SHARD_BYTES", "MdsFolder"]
-
 #: The most bytes of a shard, unless one row has more.
 SHARD_BYTES = 1 << 26
 

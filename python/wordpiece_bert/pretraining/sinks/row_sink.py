@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.pretraining.row_options import RowOptions
     from wordpiece_bert.pretraining.schema import RowSchema
 
-__all__ = ["CHECKPOINT_BYTES", "FileSink", "FolderSink", "RowSink"]
-
 #: Bytes of a file after which it is synced and its rows are a part.
 CHECKPOINT_BYTES = 64 << 20
 

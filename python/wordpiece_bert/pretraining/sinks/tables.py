@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.pretraining.schema import RowSchema
 
-__all__ = ["ArrowRows", "JsonRows", "ParquetRows", "arrow_schema", "record_batch"]
-
 
 def arrow_schema(schema: RowSchema) -> Any:
     """Return the Arrow schema of examples."""

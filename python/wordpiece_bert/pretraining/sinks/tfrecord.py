@@ -11,8 +11,6 @@ from wordpiece_bert.pretraining.sinks.row_sink import FileSink
 if TYPE_CHECKING:
     from wordpiece_bert.pretraining.row_options import RowOptions
 
-__all__ = ["TfrecordRows"]
-
 
 class TfrecordRows(FileSink):
     """Rows as TFRecords."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.folders.modules import SentenceFolder
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["OF_MODEL", "Body", "Call", "MaxLength", "TokenVectors", "is_of_model"]
-
 #: The value of `max_length` that stands for `max_seq_length`.
 OF_MODEL: Literal["model"] = "model"
 MaxLength = SupportsIndex | Literal["model"] | None

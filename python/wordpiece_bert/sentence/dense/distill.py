@@ -17,9 +17,9 @@ from wordpiece_bert._internal.checks import checked_choice, checked_strings
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder, body_of, encoder_of, transformer_of
 from wordpiece_bert.sentence.dense.distill_tokens import Token, new_subword_tokenizer, subword_tokens, surroundings
-from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
+from wordpiece_bert.sentence.dense.parts import body_of, encoder_of, transformer_of
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.sentence.dense.static import StaticEncoder
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.dense.transformer import TOKENS_PER_CALL
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.option_types import TruncationSettings
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["distill_static"]
-
 PoolingName = Literal["mean", "first", "last", "pooler"]
 
 # The names of model2vec, and the names in `functional.POOLING_MODES`.
@@ -53,7 +51,7 @@ _MAX_LENGTH = 512
 
 
 def distill_static(
-    encoder: DenseEncoder | str | os.PathLike[str],
+    encoder: SentenceEncoder | str | os.PathLike[str],
     *,
     vocabulary: Iterable[str] | None = None,
     pca_dims: int | float | Literal["auto"] | None = 256,  # noqa: PYI041

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["Token", "new_subword_tokenizer", "subword_tokens", "surroundings"]
-
 #: The score of an added token that a Unigram vocabulary without pieces is given.
 _LEAST_SCORE = -100.0
 

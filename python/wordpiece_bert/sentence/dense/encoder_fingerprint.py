@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.sentence.encoder_base import VectorEncoder
     from wordpiece_bert.tokenizer.corpus.vector_files import StoredVectors
 
-__all__ = ["check_fingerprint", "default_prompt", "document_prompt", "fingerprint_of"]
-
 
 def fingerprint_of(
-    encoder: DenseEncoder, texts: TextsDigest | None, *, prompt: str, normalize: bool | None = False
+    encoder: SentenceEncoder, texts: TextsDigest | None, *, prompt: str, normalize: bool | None = False
 ) -> Fingerprint:
     """Return the fingerprint of the vectors that an encoder computes for texts.
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["Chunks", "Sections", "TextTokens", "check_chunks", "mean_of_chunks", "sections_of", "tokens_of_texts"]
-
 #: The (start, end) of each chunk of a text, in characters.
 Chunks = Iterable[tuple[SupportsIndex, SupportsIndex]]
 

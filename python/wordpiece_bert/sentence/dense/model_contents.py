@@ -28,13 +28,11 @@ from wordpiece_bert.tokenizer.tokenizer_base import word_core
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder
+    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["model_digests"]
 
-
-def model_digests(encoder: DenseEncoder) -> dict[str, str]:
+def model_digests(encoder: SentenceEncoder) -> dict[str, str]:
     """Return the digests of the contents of an encoder by part: weights, configuration, modules and tokenizer."""
     source = source_of(encoder)
     if source is not None and source.files and content_states(Path(source.folder)) == source.files:
@@ -50,7 +48,7 @@ def model_digests(encoder: DenseEncoder) -> dict[str, str]:
     }
 
 
-def _modules_in_memory(encoder: DenseEncoder) -> list[Module]:
+def _modules_in_memory(encoder: SentenceEncoder) -> list[Module]:
     files = _Digests()
     write_files(encoder, files)  # type: ignore[arg-type]
     listing = files.texts.get("modules.json")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
-__all__ = ["RECENT_BYTES", "RecentVectors", "recent_vectors"]
-
 #: The most memory of the vectors that are kept, with their ids.
 RECENT_BYTES = 64 << 20
 

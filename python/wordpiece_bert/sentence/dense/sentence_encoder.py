@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, overload
 
-from wordpiece_bert._internal.checks import check_device
+import numpy as np
+import numpy.typing as npt
+
+from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.checks import check_device, whole_number
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.peer_names import refusing_peer_arguments
-from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert._internal.peer_names import INSTEAD_IN_ENCODERS, add_peer_names, refusing_peer_arguments
+from wordpiece_bert._internal.texts import check_texts, warn_truncated
+from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.arguments import OutputValue, Texts, Vectors, check_pool, one_of
-from wordpiece_bert.sentence.dense.body import OF_MODEL, MaxLength, TokenVectors
-from wordpiece_bert.sentence.dense.dense_encoder import DenseEncoder, Form
+from wordpiece_bert.sentence.arguments import (
+    OutputValue,
+    Texts,
+    Vectors,
+    as_given,
+    check_pool,
+    check_tensors,
+    one_of,
+    tensors,
+)
+from wordpiece_bert.sentence.dense.body import OF_MODEL, Call, MaxLength, TokenVectors
 from wordpiece_bert.sentence.dense.table import load_table
-from wordpiece_bert.sentence.dense.transformer import load_transformer
+from wordpiece_bert.sentence.dense.transformer import TransformerBody, load_transformer
 from wordpiece_bert.sentence.derived import encode_for, encode_in_thread
-from wordpiece_bert.sentence.encoder_base import FromPretrained, Settings, engine_options
+from wordpiece_bert.sentence.encoder_base import FromPretrained, Settings, VectorEncoder, engine_options
 from wordpiece_bert.sentence.folders.content_files import content_states
 from wordpiece_bert.sentence.folders.kinds import STATIC, kind_of
+from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
+from wordpiece_bert.sentence.quantization import check_precision, quantize_embeddings
 from wordpiece_bert.sentence.source import Source
 from wordpiece_bert.tokenizer.parameters import SPLITTING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from wordpiece_bert.bert.functional import Array, Mask
+    from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.bert.functional import Mask
+    from wordpiece_bert.bert.model import BertModel
+    from wordpiece_bert.sentence.dense.body import Body
     from wordpiece_bert.sentence.dense.late_chunking import Chunks
     from wordpiece_bert.sentence.dense.windows import Combination
+    from wordpiece_bert.sentence.folders.modules import SentenceFolder
+    from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
-
-__all__ = ["SentenceEncoder", "sentence_encoder"]
 
 
 class _EncodeOptions(TypedDict, total=False):
@@ -57,7 +76,7 @@ class _EncodeOptions(TypedDict, total=False):
 
 
 @completed_by(LOADING, SPLITTING, SETTINGS)
-class SentenceEncoder(DenseEncoder):
+class SentenceEncoder(VectorEncoder):
     """A sentence encoder: a tokenizer, a BERT model, a pooling, and the modules after it; or a static model.
 
     ``SentenceEncoder("minilm")`` and `SentenceEncoder.from_pretrained` load one. Threads may share it. A copy shares
@@ -87,7 +106,16 @@ class SentenceEncoder(DenseEncoder):
     (3, 384)
     >>> encoder.similarity(x[:1], x).round(2)
     array([[ 1.  ,  0.69, -0.04]], dtype=float32)
+    >>> encoder.similarity_pairwise(x, x).round(1)
+    array([1., 1., 1.], dtype=float32)
+    >>> encoder.save_pretrained("saved")
+    >>> encoder.save("saved")  # the same
+    >>> SentenceEncoder("saved").dimension
+    384
     """
+
+    _body: Body
+    _folder: SentenceFolder
 
     @refusing_peer_arguments
     def __init__(
@@ -123,6 +151,131 @@ class SentenceEncoder(DenseEncoder):
         self._set_up(load(found, loading, settings, threads), source)
 
     from_pretrained = FromPretrained(__init__)
+
+    def _set_up(self, body: Body, source: Source | None) -> None:
+        self._body = body
+        self._folder = body.folder
+        self._threads = body.threads
+        self._source = source
+        self._max_seq_length = body.folder.max_seq_length
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write a folder that ``from_pretrained`` and sentence-transformers load, with the same vectors.
+
+        It has the model, the tokenizer, the modules after it (pooling, normalization, dense layers), the prompts and
+        `max_seq_length`. A static model has the layout from which it was loaded, so that it keeps its rules: the layout
+        of model2vec leaves out unknown tokens, reads as many characters as `max_seq_length` usually needs, and has no
+        place for prompts. All files appear, or replace older ones, only when they are complete; other files stay.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            The folder; it is created if need be.
+
+        Raises
+        ------
+        InputError
+            There is a file of that name, or the tokenizer cannot be written.
+        OSError
+            A file cannot be written; then nothing has changed.
+        """
+        with written_folder(folder) as output:
+            self._write_files(output)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder, as `save_pretrained`.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The folder.
+        """
+        self.save_pretrained(path)
+
+    def _write_files(self, output: AtomicFolder) -> None:
+        """Write the files of `save_pretrained`."""
+        self._body.write_files(output, self._max_seq_length)
+
+    def _with_vocabulary(
+        self, extend: Callable[[BertModel], BertModel], tokenizer: Callable[[AnyTokenizer], AnyTokenizer]
+    ) -> Self:
+        """Return this encoder with another model and tokenizer, for `extend_model`."""
+        body = self._transformer()
+        other = object.__new__(type(self))
+        changed = TransformerBody(extend(body.model), tokenizer(body.tokenizer), body.folder, body.threads)
+        other._set_up(changed, None)
+        other.max_seq_length = self._max_seq_length
+        return other
+
+    def _transformer(self) -> TransformerBody:
+        """Return the model with what belongs to it; an InputError if this is a static model, which has none."""
+        if not isinstance(self._body, TransformerBody):
+            raise InputError(f"{self!r} is a static model, which has no BERT model")
+        return self._body
+
+    @property
+    def dimension(self) -> int:
+        """Width of the vectors that `encode` returns by default."""
+        return self._folder.truncate_dim or self._folder.dimension
+
+    @property
+    def engine(self) -> EngineInfo:
+        """How the encoder computes on this machine: CPU, dtype, instructions, threads, and the reason."""
+        return self._body.engine
+
+    @property
+    def tokenizer(self) -> AnyTokenizer:
+        """The tokenizer."""
+        return self._body.tokenizer
+
+    @property
+    def max_seq_length(self) -> int:
+        """The longest row in tokens, including [CLS] and [SEP]; longer texts are truncated. It may be set.
+
+        For a static model, the most tokens of a text that count; ``sys.maxsize`` if texts are not truncated.
+        """
+        return self._max_seq_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        self._max_seq_length = self._body.checked_length("max_seq_length", value)
+
+    @property
+    def truncate_dim(self) -> int | None:
+        """How many of the first numbers of each vector `encode` keeps by default; None for all."""
+        return self._folder.truncate_dim
+
+    def similarity(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
+        """Compare every vector of `a` with every vector of `b`, by `similarity_fn_name`.
+
+        Parameters
+        ----------
+        a, b : array_like
+            Vectors [n, d] and [m, d].
+
+        Returns
+        -------
+        ndarray of float32
+            The similarities [n, m]; a tensor if an argument is one.
+        """
+        found: Array = as_given(similarity(a, b, self.similarity_fn_name), a, b)
+        return found
+
+    def similarity_pairwise(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
+        """Compare the vectors of `a` and `b` pair by pair, by `similarity_fn_name`.
+
+        Parameters
+        ----------
+        a, b : array_like
+            Vectors [n, d] each.
+
+        Returns
+        -------
+        ndarray of float32
+            The similarities [n]; a tensor if an argument is one.
+        """
+        found: Array = as_given(pairwise_similarity(a, b, self.similarity_fn_name), a, b)
+        return found
 
     # Type checkers know the arguments after the first three by name.
     @overload
@@ -237,14 +390,7 @@ class SentenceEncoder(DenseEncoder):
         """
         check_device(device)
         check_pool(pool)
-        form = Form(
-            output_value=output_value,
-            precision=precision,
-            convert_to_numpy=convert_to_numpy,
-            convert_to_tensor=convert_to_tensor,
-            normalize_embeddings=normalize_embeddings,
-            truncate_dim=truncate_dim,
-        )
+        check_tensors(convert_to_tensor)
         call = self._call(
             prompt_name,
             prompt,
@@ -255,7 +401,49 @@ class SentenceEncoder(DenseEncoder):
             progress=bool(show_progress_bar),
         )
         given = one_of(texts=texts, sentences=sentences, inputs=inputs)
-        return self._encode(given, call, form, return_truncated=return_truncated)
+        single = isinstance(given, str)
+        items: Any = [given] if single else given
+        result: Any
+        if output_value == "sentence_embedding":
+            check_precision(precision)
+            self._width(truncate_dim)
+            vectors, truncated = self._body.vectors(items, call)
+            shortened = self._shortened(vectors, truncate_dim, normalized=normalize_embeddings)
+            result = quantize_embeddings(shortened, precision)
+            result = result if convert_to_numpy or convert_to_tensor else list(result)
+        elif precision != "float32" or normalize_embeddings or truncate_dim is not None:
+            _check_output_value(output_value)
+            raise InputError(
+                "precision, normalize_embeddings and truncate_dim are for sentence vectors, not token vectors"
+            )
+        else:
+            _check_output_value(output_value)
+            result, truncated = self._token_output(check_texts(items)[1], call, sentences=output_value is None)
+        if single:
+            result = result[0]
+        if convert_to_tensor:
+            result = tensors(result)
+        if not return_truncated:
+            warn_truncated(truncated, self._longest_row(max_length))
+            return result
+        return result, bool(truncated[0]) if single else truncated
+
+    def _token_output(self, texts: list[str], call: Call, *, sentences: bool) -> tuple[list[Any], Mask]:
+        """Return the vectors of the tokens of texts, and which were truncated; with `sentences` all that is known."""
+        tokens, truncated = self._body.token_vectors(texts, call)
+        if not sentences:
+            return [x for _, x in tokens], truncated
+        vectors, truncated = self._body.vectors(texts, call)
+        everything = [
+            {
+                "input_ids": ids,
+                "attention_mask": np.ones(len(ids), np.int64),
+                "token_embeddings": x,
+                "sentence_embedding": vector,
+            }
+            for (ids, x), vector in zip(tokens, vectors, strict=True)
+        ]
+        return everything, truncated
 
     encode_query = encode_for("query", encode)
     encode_document = encode_for("document", encode)
@@ -298,7 +486,9 @@ class SentenceEncoder(DenseEncoder):
         >>> found.vectors.shape
         (6, 384)
         """
-        return self._named_tokens(texts, batch_size)
+        single, items = check_texts(texts)
+        found = self._body.named_tokens(items, self._call(None, "", batch_size=batch_size))
+        return found[0] if single else found
 
     @overload
     def encode_chunks(
@@ -399,8 +589,53 @@ class SentenceEncoder(DenseEncoder):
             for vectors in self._body.chunk_vectors(texts, chunks, call, sections=sections)
         ]
 
+    def __copy__(self) -> Self:
+        # Nothing changes the parts, only `max_seq_length` can be set.
+        copy = object.__new__(type(self))
+        copy.__dict__ |= self.__dict__
+        return copy
 
-def sentence_encoder(model: DenseEncoder | str | os.PathLike[str], argument: str = "encoder") -> SentenceEncoder:
+    def _changes(self) -> dict[str, object]:
+        return {"max_seq_length": self._max_seq_length}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._body.described(self._max_seq_length)})"
+
+    def _call(self, prompt_name: str | None, prompt: str | None, *, batch_size: int = 32, **options: Any) -> Call:
+        """Return the checked arguments of a call."""
+        return Call(
+            prefix=self._prompt(prompt, prompt_name),
+            max_seq_length=self._max_seq_length,
+            batch_size=whole_number("batch_size", batch_size, 1),
+            **options,
+        )
+
+    def _longest_row(self, max_length: MaxLength) -> int:
+        """Return the most tokens of a text in a call, for the message that texts were truncated."""
+        return self._body.longest_row(Call(max_seq_length=self._max_seq_length, max_length=max_length)) or 0
+
+    def _width(self, truncate_dim: int | None) -> int:
+        """Return how many numbers of each vector to keep."""
+        width = self._folder.dimension
+        if truncate_dim is None:
+            return self._folder.truncate_dim or width
+        return whole_number("truncate_dim", truncate_dim, 1, width, meaning="the width of a vector")
+
+    def _shortened(self, vectors: Array, truncate_dim: int | None, *, normalized: bool) -> Array:
+        """Return the first numbers of vectors [n, d], scaled to length 1 if they are to be normalized."""
+        vectors = vectors[:, : self._width(truncate_dim)]
+        return normalize(vectors) if normalized else vectors
+
+
+add_peer_names(SentenceEncoder, INSTEAD_IN_ENCODERS)
+
+
+def _check_output_value(value: object) -> None:
+    if value not in ("token_embeddings", None):
+        raise InputError(f"output_value must be 'sentence_embedding', 'token_embeddings' or None, not {value!r}")
+
+
+def sentence_encoder(model: SentenceEncoder | str | os.PathLike[str], argument: str = "encoder") -> SentenceEncoder:
     """Return the sentence encoder that a function was given, or the one of a name.
 
     Parameters

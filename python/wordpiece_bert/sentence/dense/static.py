@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-__all__ = ["StaticEncoder"]
-
 
 @completed_by(LOADING, SETTINGS)
 class StaticEncoder(SentenceEncoder):

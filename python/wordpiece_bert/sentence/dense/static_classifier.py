@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     #: The weight [out, in] and the bias [out] of a layer.
     Layer = tuple[Array, Array]
 
-__all__ = ["StaticClassifier", "has_static_head", "read_head"]
-
 WEIGHTS, LEGACY = "head.safetensors", "pipeline.skops"
 #: The functions of the outputs, by the names of model2vec, and what they make of a model.
 _ACTIVATIONS = ("softmax", "sigmoid", "identity")

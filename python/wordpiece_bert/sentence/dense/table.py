@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_base import Settings
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["TableBody", "load_table"]
-
 # A list with a progress bar is encoded so many texts at a time.
 _TEXTS_PER_STEP = 1 << 16
 

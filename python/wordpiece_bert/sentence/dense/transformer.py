@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["TransformerBody", "load_transformer"]
-
 #: The most tokens of one call of the Rust engine: up to a second of work, the longest until Ctrl-C has an effect.
 TOKENS_PER_CALL = 16_384
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["COMBINATIONS", "Combination", "combine", "cut_into_windows"]
-
 Combination = Literal["mean", "max"]
 
 #: How the vectors of a text's windows are combined, element by element.

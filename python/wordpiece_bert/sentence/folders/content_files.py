@@ -14,8 +14,6 @@ from wordpiece_bert.sentence.folders.reading import list_modules
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FileState", "config_files", "content_states", "folder_states", "module_folders", "weight_files"]
-
 # The files of a model and its tokenizer, by suffix.
 _CONTENTS = (".json", ".safetensors", ".bin", ".pt", ".h5", ".txt", ".model", ".index", ".msgpack", ".ckpt")
 

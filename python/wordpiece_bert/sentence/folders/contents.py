@@ -17,17 +17,6 @@ from wordpiece_bert.sentence.folders.content_files import FileState, config_file
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "BLOCK",
-    "Module",
-    "effective",
-    "file_digest",
-    "folder_contents",
-    "joined",
-    "json_digest",
-    "modules_of_folder",
-]
-
 # Fields of a config.json that change no vector: where it came from, and what wrote it.
 _WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
 

@@ -13,20 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = [
-    "CROSS",
-    "KINDS",
-    "MULTI_VECTOR",
-    "SENTENCE",
-    "SPARSE",
-    "STATIC",
-    "Kind",
-    "check_class",
-    "is_model2vec",
-    "kind_of",
-    "makes_sentence_vectors",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:

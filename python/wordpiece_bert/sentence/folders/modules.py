@@ -31,24 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.functional import Array
 
-__all__ = [
-    "Dense",
-    "LayerNorm",
-    "Modules",
-    "Normalize",
-    "Pooling",
-    "SentenceFolder",
-    "WeightedLayers",
-    "longest_row",
-    "old_poolings",
-    "read_folder",
-    "read_model_settings",
-    "read_modules_after",
-    "read_pooling",
-    "read_prompts",
-    "read_transformer_settings",
-]
-
 #: Which vectors a module changes.
 VectorsOf = Literal["sentence_embedding", "token_embeddings"]
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
 
-__all__ = ["METRICS", "Expansion", "MultiVectorFolder", "TokenMask", "read_multi_vector_folder"]
-
 #: The sum over the query's tokens of the greatest dot product with a document's token, and its mean.
 METRICS = ("maxsim", "meanmaxsim")
 

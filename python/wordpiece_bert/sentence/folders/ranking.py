@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _MODULES = ("Transformer", "Pooling", "Dense", "LayerNorm", "Normalize", "Dropout")
 
-__all__ = ["RankingFolder", "ScoringModules", "read_ranking_folder"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringModules:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["expect", "list_modules", "refuse", "setting"]
-
 
 def list_modules(listing: Path, supported: Sequence[str] | None, others: Sequence[str] = ()) -> list[tuple[str, Path]]:
     """Read ``modules.json``: the kind and the folder of each module.

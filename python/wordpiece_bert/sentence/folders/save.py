@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.folders.modules import SentenceFolder
 
-__all__ = ["write_modules", "write_modules_after_static"]
-
 
 def write_modules(output: AtomicFolder, folder: SentenceFolder, *, hidden_size: int, max_seq_length: int) -> None:
     """Write everything of a sentence encoder except the weights, the configuration and the tokenizer of its model.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["Route", "SparseFolder", "SpladeFolder", "StaticWeights", "read_sparse_folder"]
-
 _ROUTERS = ("Router", "Asym")
 _TRANSFORMERS = ("Transformer", "MLMTransformer")
 _MODULES = (*_ROUTERS, *_TRANSFORMERS, "SpladePooling", "SparseStaticEmbedding")

@@ -35,14 +35,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = [
-    "StaticFolder",
-    "StaticParts",
-    "list_static_modules",
-    "read_static_folder",
-    "write_static_folder",
-]
-
 Layout = Literal["model2vec", "sentence-transformers"]
 
 _KIND = "StaticEmbedding"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["SPARSE_FILE", "VECTORS_FILE", "M3Heads", "greatest_weights", "read_heads", "write_heads"]
-
 #: The files of the heads: a weight [1, H] and a weight [c, H], each with a bias.
 SPARSE_FILE, VECTORS_FILE = "sparse_linear.pt", "colbert_linear.pt"
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["M3Encoder"]
-
 #: The most tokens of a pass.
 _TOKENS_PER_CALL = 16_384
 

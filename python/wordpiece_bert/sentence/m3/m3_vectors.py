@@ -13,8 +13,6 @@ from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, as_spar
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["M3Rows", "M3Vectors", "rows_of_vectors"]
-
 
 class M3Vectors(NamedTuple):
     """The outputs of `M3Encoder.encode`: of n texts, or of one.

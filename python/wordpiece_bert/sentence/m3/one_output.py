@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
 
-__all__ = ["OneOutput", "OutputName"]
-
 #: The outputs whose vectors are not dense.
 OutputName = Literal["sparse", "colbert"]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.sentence.m3.m3_vectors import M3Rows
 
-__all__ = ["Hits", "Weights", "best_documents", "checked_weights", "scores_of_pairs"]
-
 #: The most dense scores, and as many sparse ones, that are in memory at once (for one query at least all
 #: its scores).
 _SCORES = 1 << 22

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["maxsim", "maxsim_pairwise"]
-
 
 def maxsim(
     a: object,

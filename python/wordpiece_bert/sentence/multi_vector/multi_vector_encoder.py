@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["MultiVectorEncoder"]
-
 #: The most tokens of one call of the Rust engine: up to a second of work, the longest until Ctrl-C has an effect.
 TOKENS_PER_CALL = 16_384
 

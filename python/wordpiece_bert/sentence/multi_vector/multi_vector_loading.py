@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["load_encoder", "marked_tokenizer", "token_ids"]
-
 
 def load_encoder(folder: MultiVectorFolder, loading: Loading) -> tuple[BertModel, tuple[Dense, ...]]:
     """Load the encoder, and the projection that its file has, if the folder is one of ColBERT's own code.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["MultiVectors", "as_multi_vectors", "require_finite"]
-
 #: What the arguments must be, in messages.
 _ONE = "an array [tokens, d]"
 _KINDS = "MultiVectors, a list of arrays [tokens, d], or one array [tokens, d] or [n, tokens, d]"

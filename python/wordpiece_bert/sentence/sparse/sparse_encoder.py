@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-__all__ = ["SparseEncoder"]
-
 
 @completed_by(LOADING, SPLITTING, SETTINGS)
 class SparseEncoder(VectorEncoder):

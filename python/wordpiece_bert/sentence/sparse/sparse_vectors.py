@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["SparseVectors", "as_sparse", "joined", "sparse_pairwise_similarity", "sparse_similarity"]
-
 #: The most products of a comparison that are in memory at once, 32 MB of float64.
 _BLOCK = 1 << 22
 
@@ -357,6 +355,11 @@ def _set(
         view.flags.writeable = False
         object.__setattr__(vectors, name, view)
     object.__setattr__(vectors, "shape", shape)
+
+
+def is_sparse(vectors: object) -> bool:
+    """Say if `as_sparse` has these as sparse vectors without an array between."""
+    return isinstance(vectors, SparseVectors) or hasattr(vectors, "tocsr")
 
 
 def as_sparse(name: str, vectors: object) -> SparseVectors:

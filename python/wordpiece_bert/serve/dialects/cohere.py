@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["RANKED_BODY", "RANK_FIELDS", "ROUTES", "Ranking", "rank"]
-
 #: The types of input, and the texts' role, whose prompt is put before them.
 _ROLES = {
     "search_document": "document",

@@ -24,8 +24,6 @@ from wordpiece_bert.serve.operations import Example, Operation, Route, first_of
 if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["ROUTES"]
-
 _FILL_FIELDS = (
     Field("inputs", Texts(), required=True, about="Texts with [MASK], or the mask of the model's tokenizer."),
     Field(

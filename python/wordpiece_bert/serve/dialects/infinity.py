@@ -16,8 +16,6 @@ from wordpiece_bert.serve.operations import Example, Operation, Route, first_ran
 if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["ROUTES"]
-
 _FIELDS = (*RANK_FIELDS, Field("raw_scores", Flag(), about="Whether scores are those before the activation."))
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.kinds.served_model import Answer
     from wordpiece_bert.serve.operations import Asked, Service
 
-__all__ = ["EMBEDDINGS", "ROUTES"]
-
 #: What Jina calls tasks, and others types of input: the texts' role, whose prompt is put before them; None for a task
 #: of which only `prompt_name` says whether texts are queries.
 _ROLES = {

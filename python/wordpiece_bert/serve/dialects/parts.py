@@ -33,29 +33,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.kinds.served_model import Answer
     from wordpiece_bert.serve.operations import Service
 
-__all__ = [
-    "ACTIVATION",
-    "FORMS",
-    "INDICES",
-    "MODEL",
-    "OF_VLLM",
-    "OUTPUT_OF_VLLM",
-    "PROMPT_NAME",
-    "RANKED_FIELDS",
-    "SIDE",
-    "TRUNCATE",
-    "is_activated",
-    "list_of",
-    "object_of",
-    "options_of",
-    "packed",
-    "ranked",
-    "refused",
-    "texts_of",
-    "truncated_rows",
-    "usage_of",
-]
-
 MODEL = Field("model", Text(), about="The name of a model; by default the first of the kind that is needed.")
 TRUNCATE = Field(
     "truncate",

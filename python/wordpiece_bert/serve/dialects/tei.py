@@ -48,18 +48,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.operations import Asked, Service
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = [
-    "CLIENT_OPTIONS",
-    "EMBED",
-    "EMBED_ALL",
-    "EMBED_SPARSE",
-    "HEALTH",
-    "PREDICT",
-    "RERANK",
-    "ROUTES",
-    "SIMILARITY",
-]
-
 _INPUTS = Field("inputs", Texts(ids=True), required=True, about="The texts.")
 _TEXTS = Field("inputs", Texts(), required=True, about="The texts.")
 _OPTIONS = (MODEL, TRUNCATE, SIDE, PROMPT_NAME)

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.models import Models
     from wordpiece_bert.serve.operations import Service
 
-__all__ = ["ROUTES"]
-
 _RANK_FIELDS = (
     Field("query", Text(), required=True, about="What the documents are compared with."),
     Field("documents", Documents(), required=True, about="What to rank; of an object the text."),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from wordpiece_bert.sentence.dense.body import Call
-from wordpiece_bert.sentence.dense.dense_encoder import body_of, transformer_of
 from wordpiece_bert.sentence.dense.late_chunking import tokens_of_texts
+from wordpiece_bert.sentence.dense.parts import body_of, transformer_of
 from wordpiece_bert.sentence.dense.table import TableBody
 from wordpiece_bert.sentence.folders.modules import Normalize
 from wordpiece_bert.serve.errors import RequestError
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.batching import Part
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
-
-__all__ = ["DenseModel", "StaticModel", "dense_model"]
 
 # The most rows that go through the NumPy engine at once.
 _ROWS = 32

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["Head", "HeadModel", "head_of"]
-
 
 class Head(NamedTuple):
     """A head, and the encoder whose vectors it takes."""

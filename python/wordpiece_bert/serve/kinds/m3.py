@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.settings import ServerSettings
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
-__all__ = ["M3Model"]
-
 _Output: TypeAlias = Literal["dense", "sparse", "colbert"]
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors
     from wordpiece_bert.serve.fields import TokenRows
 
-__all__ = ["Classifies", "MakesSparse", "MakesTokenVectors", "MakesVectors", "Prompted", "SparseRow", "sparse_rows"]
-
 
 class Prompted(Served):
     """A model whose encoder may have prompts."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["NO_LIMITS", "Limits", "SequenceModel"]
-
 # The most rows that go through the model at once.
 _ROWS = 32
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["USUAL", "Answer", "Options", "Served", "check_tokens", "check_truncated", "prefix_of", "tokenized"]
-
 # Texts of more characters in all are tokenized in a thread, so that they do not hold up the event loop.
 _INLINE_CHARACTERS = 1 << 14
 # Characters that a text may have for a tokenizer of the package `tokenizers`: up to 500 bytes for each.

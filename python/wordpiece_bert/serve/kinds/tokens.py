@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.task_loading import Loaded
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
-__all__ = ["MaskModel", "TokenModel"]
-
 
 class _TaskModel(Served):
     """A model with a head, whose function in `wordpiece_bert.tasks` takes the texts of a batch."""

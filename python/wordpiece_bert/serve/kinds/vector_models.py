@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
 
-__all__ = ["MultiVectorModel", "SparseModel"]
-
 
 def _numbers(row: Any) -> int:
     """Return how many numbers a result has."""

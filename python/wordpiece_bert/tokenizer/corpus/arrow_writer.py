@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
-__all__ = ["ArrowWriter"]
-
 
 @contextmanager
 def _exceptions_of_handlers_kept() -> Iterator[None]:

@@ -15,8 +15,6 @@ from wordpiece_bert.tokenizer.parameters import READING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["COMPRESSED", "column_blocks", "separated_blocks", "separator_format", "suffix_of"]
-
 COMPRESSED = (".gz", ".zst")
 # The formats of tables with separators, by the suffix of a file; the core knows them by these names.
 SEPARATED = {".csv": "csv", ".tsv": "tsv"}

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
-__all__ = ["TOKEN_COLUMNS", "Table", "id_dtype"]
-
-
 #: Columns with one entry per token; the others have one per row.
 TOKEN_COLUMNS = ("ids", "offsets", "word_ids", "sequence_ids")
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.option_types import PaddingSettings
 
-__all__ = ["EncodeSummary", "FileEncoder", "FileOptions", "write_encoded"]
-
 # The rows of a block have about this many tokens at most, however they are padded: 16 MB of ids.
 BLOCK_TOKENS = 1 << 22
 # A summary has the locations of this many truncated texts, and the number of all.

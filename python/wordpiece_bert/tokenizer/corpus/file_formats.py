@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = ["ID_DTYPES", "LIST_FORMATS", "VECTOR_FORMATS", "WRITING"]
-
 #: The types of token ids.
 ID_DTYPES = ("uint16", "uint32", "int32", "int64")
 #: The formats of files of vectors, one for each text, by the suffix of the file.

@@ -9,8 +9,6 @@ from typing import Any
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 
-__all__ = ["STDIN", "listed_files", "warn_repeated"]
-
 STDIN = "-"
 
 

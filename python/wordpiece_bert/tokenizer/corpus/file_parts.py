@@ -15,8 +15,6 @@ from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["FilePart", "checked_part", "groups_of", "part_of_files"]
-
 # Files with these suffixes have columns, and are not Parquet.
 _OTHER_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.corpus.row_writer import Output
 
-__all__ = ["ListColumn", "ListWriter", "list_writer"]
-
 
 class ListColumn(NamedTuple):
     """A column whose values are lists."""

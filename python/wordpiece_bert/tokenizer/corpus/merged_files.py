@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.corpus.part_records import FileRecord
     from wordpiece_bert.tokenizer.corpus.row_writer import Output
 
-__all__ = ["check_no_id_twice", "merge_files"]
-
 _COPIED = 4 << 20
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["NpyWriter", "npy_header"]
-
 # The polynomial of CRC-32, whose highest power is the lowest bit.
 _POLYNOMIAL = 0xEDB88320
 

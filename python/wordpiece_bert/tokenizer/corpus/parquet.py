@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["batches", "first_row", "import_pyarrow", "missing_column", "opened", "parquet_blocks", "strings_of"]
-
 # The size of a block, about as for other files. The sizes in a file's metadata are its encodings' sizes: a text that
 # is repeated in a million rows is stored once, but decoded a million times. Therefore the rows are limited as well.
 BLOCK_BYTES = 4 << 20

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "FileRecord",
-    "PartRecord",
-    "call_of",
-    "check_same",
-    "in_order",
-    "read_record",
-    "record_path",
-    "write_record",
-]
-
 _LARGEST = 100_000_000
 
 

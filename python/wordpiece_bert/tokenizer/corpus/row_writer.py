@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.tokenizer.corpus.arrow_writer import ArrowWriter
 
-__all__ = ["ArrowRowWriter", "Output", "RowWriter", "open_output"]
-
 #: A record batch or row group has at most so many rows, and numbers in all columns together: 8 MB of float32.
 GROUP_ROWS = 1 << 14
 GROUP_VALUES = 1 << 21

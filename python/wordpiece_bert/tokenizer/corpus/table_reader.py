@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     #: For columns by name, a function from a value to what is wrong with it; None if nothing is.
     Checks = Mapping[str, Callable[[Any], str | None]]
 
-__all__ = ["RowErrors", "read_columns", "read_table"]
-
 #: What happens to a row with a value that is missing or wrong.
 RowErrors = Literal["strict", "skip"]
 

@@ -19,8 +19,6 @@ from wordpiece_bert.tokenizer.parameters import READING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Errors", "Fields", "ReadingOptions", "StrPath", "TextReader"]
-
 StrPath = str | os.PathLike[str]
 #: The name of a field or column; two names make pairs.
 Fields = str | tuple[str, str]

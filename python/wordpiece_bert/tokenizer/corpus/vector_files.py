@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["StoredVectors", "read_fingerprint", "read_stored", "read_vectors"]
-
 # So much of a value is in a message.
 _SHOWN = 40
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["METADATA_KEY", "Fingerprint", "TextsDigest", "VectorsDigest", "read_sidecar", "sidecar_of"]
-
 #: The key of the fingerprint in the metadata of Parquet and Arrow files.
 METADATA_KEY = "wordpiece_bert.fingerprint"
 #: The version of the format. A change of what a field is computed from is a new version.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.corpus.row_writer import Output
     from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 
-__all__ = ["VectorWriter", "vector_writer"]
-
 # The column of vectors in Arrow and Parquet files, and the key in JSON lines.
 COLUMN = "vector"
 

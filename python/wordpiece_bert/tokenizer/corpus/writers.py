@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["FORMATS", "TableWriter", "check_ids_column", "check_output", "json_lines", "table_writer", "written_files"]
-
 
 class TableWriter(Protocol):
     """Writes tables to one or several files.

@@ -11,24 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = [
-    "ADDED_TOKENS_FILE",
-    "CONFIG_FILE",
-    "INPUT_NAMES",
-    "NO_LIMIT",
-    "SPECIAL_TOKENS_FILE",
-    "SPECIAL_TOKEN_ROLES",
-    "SUBWORD_MODELS",
-    "TOKENIZER_FILE",
-    "VOCAB_FILE",
-    "AddedTokenFields",
-    "FolderSettings",
-    "LoadedFolder",
-    "Side",
-    "VocabFile",
-    "WordRules",
-]
-
 TOKENIZER_FILE = "tokenizer.json"
 VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"

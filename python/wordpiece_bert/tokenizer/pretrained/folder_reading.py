@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["load_folder", "moved_tokens", "words_found_by"]
-
 # Real files of WordPiece models have at most about 10 MB.
 _MAX_TOKENIZER_BYTES = 500_000_000
 

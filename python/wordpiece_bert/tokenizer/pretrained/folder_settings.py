@@ -12,8 +12,6 @@ from wordpiece_bert.tokenizer.pretrained.folder_contents import CONFIG_FILE, INP
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Settings", "read_optional_object"]
-
 # A limit from here on means no limit, as in transformers (which writes 1e30; older releases wrote 1e12 or 1e20).
 _ANY_LIMIT = 10**12
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
 
-__all__ = ["write_folder"]
-
 # The fields of an added token, in the order of the core's tuples.
 _TOKEN_FIELDS = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
 

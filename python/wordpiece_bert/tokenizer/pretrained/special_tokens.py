@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["DeclaredTokens", "StatedToken", "declared_tokens", "parse_token", "special_token", "tokens_to_add"]
-
 #: The roles that transformers registers, in its order.
 ROLES = ("bos_token", "eos_token", *SPECIAL_TOKEN_ROLES)
 
