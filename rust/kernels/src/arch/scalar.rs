@@ -87,7 +87,7 @@ mod fused {
 ///
 /// The product is exact in float64. The sum is rounded there to a number whose last bit is 1, if it is not exact: rounding
 /// that to float32 gives what rounding the exact sum gives (Boldo and Melquiond 2008). The C library's `fmaf`, which
-/// `mul_add` calls, takes about ten times as long, and is not right on every system.
+/// `mul_add` calls, takes longer, and is not right on every system.
 #[inline(always)]
 fn fused_in_float64(x: f32, y: f32, z: f32) -> f32 {
     let (product, z) = (f64::from(x) * f64::from(y), f64::from(z));
