@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use common::Random;
 use wordpiece_kernels::activation::Activation;
+use wordpiece_kernels::arch::{Kernel, Portable, Simd, Sums, run};
 use wordpiece_kernels::disentangled::{RelativePositions, RelativeTerms};
 use wordpiece_kernels::encoder::*;
 use wordpiece_kernels::gemm::{Dense, PackedWeights, Products, QuantizedWeight};
@@ -23,7 +24,7 @@ use wordpiece_kernels::pooling::Pooling;
 use wordpiece_kernels::search::{codes, floats};
 use wordpiece_kernels::sparse::{SparseOptions, TokenPooling, VocabularyHead};
 use wordpiece_kernels::static_embeddings::{MeanOptions, StaticEmbeddings};
-use wordpiece_kernels::{Execution, InstructionSet, pad_to_panels};
+use wordpiece_kernels::{Execution, InstructionSet, PANEL, Row, pad_to_panels};
 use wordpiece_parallel::testing::instruction_sets;
 
 /// Three heads of 32 columns: panels and groups of 64 inputs that are not whole, and with the width of the feed-forward network
@@ -314,4 +315,79 @@ fn sparse_and_static_vectors_have_their_digests() {
     let are_equal = [("sparse, max", TokenPooling::Max), ("sparse, sum", TokenPooling::Sum)]
         .map(|(name, pooling)| check(name, sparse(pooling)));
     assert!(is_equal && are_equal == [true; 2]);
+}
+
+/// The sum of the numbers of rows and of their squares.
+struct Totals<'a>(&'a [Row]);
+
+impl Kernel for Totals<'_> {
+    type Output = [u32; 2];
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> [u32; 2] {
+        let mut sums = [Sums::zero(simd); 2];
+        for row in self.0 {
+            for at in (0..PANEL).step_by(S::LANES) {
+                let x = simd.load(row, at);
+                sums[0].add(simd, at, x);
+                sums[1].add_product(simd, at, x, x);
+            }
+        }
+        sums.map(|sums| sums.total(simd).to_bits())
+    }
+}
+
+/// Vectors of 4, 8 and 16 numbers are emulated, so that this is tested without NEON and AVX-512, too.
+#[test]
+fn sums_have_the_documented_order_for_every_length_of_vectors() {
+    for count in [1, 2, 3, 12, 48] {
+        let rows = pad_to_panels(&Random(count).numbers(count as usize * PANEL));
+        let mut sums = [[0.0_f32; 16]; 2];
+        for (column, x) in rows.iter().flat_map(|row| row.0).enumerate() {
+            sums[0][column % 16] += x;
+            sums[1][column % 16] = x.mul_add(x, sums[1][column % 16]);
+        }
+        let expected = sums.map(|mut sums| {
+            for apart in [8, 4, 2, 1] {
+                (0..apart).for_each(|i| sums[i] += sums[i + apart]);
+            }
+            sums[0].to_bits()
+        });
+        assert_eq!(Portable::<4, false>::on_any_cpu().run(Totals(&rows)), expected, "4 lanes");
+        assert_eq!(Portable::<8, false>::on_any_cpu().run(Totals(&rows)), expected, "8 lanes");
+        assert_eq!(Portable::<16, false>::on_any_cpu().run(Totals(&rows)), expected, "16 lanes");
+        for set in instruction_sets() {
+            assert_eq!(run(set, Totals(&rows)), expected, "{}", set.name());
+        }
+    }
+}
+
+#[test]
+fn portable_sums_of_products_are_rounded_once() {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    };
+    // Numbers of any size; small ones; such with few bits or exponents far apart, whose sums are near ties.
+    let mut number = |kind: u32| match kind {
+        0 => f32::from_bits(next()),
+        1 => f32::from_bits(next() & 0x03ff_ffff),
+        2 => f32::from_bits(0x3f80_0000 | (next() & 0x0000_0fff) << (next() % 12)) * 2f32.powi(next() as i32 % 60),
+        _ => (next() % 4096) as f32 * 2f32.powi(next() as i32 % 12),
+    };
+    let mut cases: Vec<[f32; 3]> = (0..if cfg!(miri) { 1_000 } else { 300_000 })
+        .map(|i| std::array::from_fn(|_| number(i % 4)))
+        .chain([[f32::MAX, 2.0, f32::NEG_INFINITY], [f32::INFINITY, 1.0, 1.0], [f32::MAX, f32::MAX, -1.0]])
+        .collect();
+    // The nearest float64 is half-way between two float32 numbers, and the exact sum is on one side of it.
+    let (x, y) = (1.0 + f32::EPSILON, (1.0 - f32::EPSILON) * f32::EPSILON / 2.0);
+    assert_ne!((f64::from(x) * f64::from(y) + f64::from(x)) as f32, x.mul_add(y, x));
+    cases.extend([[x, y, x], [-x, y, -x]]);
+    let simd = Portable::<4, false>::on_any_cpu();
+    for [x, y, z] in cases {
+        let (found, expected) = (simd.fma([x; 4], [y; 4], [z; 4])[3], x.mul_add(y, z));
+        let is_equal = found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan());
+        assert!(is_equal, "{x:e}·{y:e} + {z:e}: {found:e}, not {expected:e}");
+    }
 }

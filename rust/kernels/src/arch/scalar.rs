@@ -323,39 +323,3 @@ impl<const LANES: usize, const FUSED: bool> Simd for Portable<LANES, FUSED> {
         run_pair_tile_of_rows!(self, ByteLoop, tile, 1, 1 2 3 4);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::fused_in_float64;
-
-    #[test]
-    fn sums_of_products_are_rounded_once() {
-        let mut state = 1_u64;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 32) as u32
-        };
-        // Numbers of any size; and such that the sum is near a tie, with exponents as far apart as that needs.
-        for i in 0..if cfg!(miri) { 1_000 } else { 2_000_000 } {
-            let [x, y, z] = std::array::from_fn(|_| match i % 4 {
-                0 => f32::from_bits(next()),
-                1 => f32::from_bits(next() & 0x03ff_ffff), // subnormal numbers, and those a little larger
-                2 => {
-                    f32::from_bits(0x3f80_0000 | (next() & 0x0000_0fff) << (next() % 12))
-                        * 2f32.powi(next() as i32 % 60)
-                }
-                _ => (next() % 4096) as f32 * 2f32.powi(next() as i32 % 12),
-            });
-            let (found, expected) = (fused_in_float64(x, y, z), x.mul_add(y, z));
-            let is_equal = found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan());
-            assert!(is_equal, "{x:e}·{y:e} + {z:e}: {found:e}, not {expected:e}");
-        }
-        for (x, y, z) in [(f32::MAX, 2.0, f32::NEG_INFINITY), (f32::INFINITY, 1.0, 1.0), (f32::MAX, f32::MAX, -1.0)] {
-            assert_eq!(fused_in_float64(x, y, z), x.mul_add(y, z));
-        }
-        // The nearest float64 is half-way between two float32 numbers, and the exact sum is on one side of it.
-        let (x, y, z) = (1.0 + f32::EPSILON, (1.0 - f32::EPSILON) * f32::EPSILON / 2.0, 1.0 + f32::EPSILON);
-        assert_eq!((fused_in_float64(x, y, z), fused_in_float64(-x, y, -z)), (z, -z));
-        assert_ne!((f64::from(x) * f64::from(y) + f64::from(z)) as f32, z);
-    }
-}
