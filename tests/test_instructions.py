@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from command_line import error_of
-from kernel_paths import forced_path
 from model_files import MODELS
 from processes import python
 from tiny_models import make_sentences
@@ -63,10 +62,11 @@ def test_each_kind_computes_with_the_instructions_that_it_is_given(kind: str, dt
     name = str(MODELS / folder)
     model = make(name, dtype=dtype, instructions="scalar")
     assert model.engine.instructions == "scalar"
-    with forced_path("scalar"):
-        np.testing.assert_allclose(numbers(model), numbers(make(name, dtype=dtype)), rtol=0, atol=1e-6)
+    best = make(name, dtype=dtype)
     if SEVERAL:
-        assert not np.array_equal(numbers(model), numbers(make(name, dtype=dtype)))
+        assert best.engine.instructions != "scalar"
+    if (dtype, best.engine.instructions) != ("int8", "amx-int8"):
+        np.testing.assert_array_equal(numbers(model), numbers(best))
     again = pickle.loads(pickle.dumps(model))
     assert again.engine == model.engine
     np.testing.assert_array_equal(numbers(again), numbers(model))

@@ -1,16 +1,19 @@
 """Versions of ids and vectors: digests of every bit by version, and records of other versions, which are refused.
 
-``python tests/test_numerics.py`` adds the digests that tests/data/numerics.json does not have, of this version and of the
-instruction sets of this CPU. It changes none: other bits need another version in ``_internal/numerics.py``.
+``PYTHONPATH=examples python tests/test_numerics.py --check`` compares all digests that tests/data/numerics.json has of this version with what
+this CPU computes by each of its instruction sets; it takes some minutes. Without ``--check``, it adds those that are
+missing. It changes none: other bits need another version in ``_internal/numerics.py``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +33,7 @@ from wordpiece_bert.integrations.named_models import check_contents, contents_of
 from wordpiece_bert.pretraining.build import fingerprint_of
 from wordpiece_bert.tokenizer.corpus import vector_fingerprint
 
-#: {dtype or "ids": {version: {instruction set: {model: digest}}}}
+#: {dtype or "ids": {version: {instruction set, or "any": {model: digest}}}}
 RECORDED = Path(__file__).parent / "data" / "numerics.json"
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "versions-of-vectors.md"
 TEXTS: list[str] = json.loads((MODELS / "minilm_sentences.json").read_text(encoding="utf-8"))
@@ -42,25 +45,41 @@ SMALL = [
 #: Emulated tiles compute the rest by the best instructions of the CPU.
 PATHS = {dtype: [path for path in available(dtype) if path != "amx-emulated"] for dtype in numerics.VECTORS}
 EACH_PATH = [(dtype, path) for dtype, paths in PATHS.items() for path in paths]
+#: The dtypes with the same bits on every instruction set.
+EVERYWHERE = ("float32", "int8")
 
 
 def versions() -> dict[str, int]:
     return {"ids": numerics.IDS, **numerics.VECTORS}
 
 
-def models() -> list[tuple[str, Path, list[str]]]:
+def place(dtype: str, path: str) -> str:
+    """Return the name under which digests are recorded."""
+    return "any" if dtype in EVERYWHERE and (dtype, path) != ("int8", "amx") else path
+
+
+def many_texts() -> list[str]:
+    """Return 8,000 texts of 1 to 6 words, and of 400."""
+    words = " ".join(TEXTS).split()
+    words = words * (1 + 8000 * 13 // len(words))
+    return [" ".join(words[13 * i :][: 400 if i % 1000 == 7 else 1 + i % 6]) for i in range(8000)]
+
+
+def models(*, many: bool = False) -> list[tuple[str, Path, list[str]]]:
     """Return models, with the texts that each is given."""
-    found = [(name, MODELS / name, TEXTS[::8]) for name in SMALL]
-    try:
-        return [*found, ("minilm", find_model("minilm"), TEXTS[::32])]
-    except ModelNotFoundError:
-        return found
+    names = {name: MODELS / name for name in SMALL}
+    with contextlib.suppress(ModelNotFoundError):
+        names["minilm"] = find_model("minilm")
+    if many:
+        texts = many_texts()
+        return [(f"{name}, 8000 texts", folder, texts) for name, folder in names.items()]
+    return [(name, folder, TEXTS[:: 32 if name == "minilm" else 8]) for name, folder in names.items()]
 
 
-def digests(dtype: str, path: str) -> dict[str, str]:
+def digests(dtype: str, path: str, *, many: bool = False) -> dict[str, str]:
     """Return digests of the vectors of each model, or of ids for the dtype "ids"."""
     found = {}
-    for name, folder, texts in models():
+    for name, folder, texts in models(many=many):
         if dtype == "ids":
             rows = SentenceEncoder(folder).tokenizer.encode_batch(texts)
             content = np.asarray(rows.ids, "<i8").tobytes() + np.asarray(rows.row_offsets, "<i8").tobytes()
@@ -75,7 +94,7 @@ def digests(dtype: str, path: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("dtype", "path"), [("ids", "any"), *EACH_PATH])
 def test_bits_change_only_with_the_version(dtype: str, path: str) -> None:
-    known = json.loads(RECORDED.read_text())[dtype].get(str(versions()[dtype]), {}).get(path)
+    known = json.loads(RECORDED.read_text())[dtype].get(str(versions()[dtype]), {}).get(place(dtype, path))
     if known is None:
         assert path not in ("any", "scalar", "avx2-plain"), f"python {__file__} adds digests of the new version"
         pytest.skip(f"no digests are recorded for {path}: python {__file__} adds them on such a CPU")
@@ -84,6 +103,16 @@ def test_bits_change_only_with_the_version(dtype: str, path: str) -> None:
         f"the bits of {dtype} changed: raise the version in _internal/numerics.py, add a row to {PAGE.name}, and run "
         f"python {__file__}"
     )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("dtype", EVERYWHERE)
+def test_8000_texts_have_one_digest(dtype: str) -> None:
+    """By the best instructions; ``PYTHONPATH=examples python tests/test_numerics.py --check`` compares all."""
+    path = next(path for path in reversed(PATHS[dtype]) if place(dtype, path) == "any")
+    known = json.loads(RECORDED.read_text())[dtype][str(versions()[dtype])]["any"]
+    now = digests(dtype, path, many=True)
+    assert now == {name: known[name] for name in now}
 
 
 def test_each_version_has_a_row_on_the_page_and_digests() -> None:
@@ -112,20 +141,19 @@ def another_version(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
             __import__(f"wordpiece_bert.{module}")
             monkeypatch.setattr(sys.modules[f"wordpiece_bert.{module}"], "IDS", 2)
     else:
-        monkeypatch.setitem(numerics.VECTORS, "float32", 2)
+        monkeypatch.setitem(numerics.VECTORS, "float32", 3)
 
 
-@pytest.mark.parametrize("name", ["numerics", "ids"])
-@pytest.mark.parametrize("forget", [False, True])
+@pytest.mark.parametrize(("name", "forget"), [("numerics", False), ("ids", False), ("ids", True)])
 def test_files_of_another_version_are_refused(
     name: str, forget: bool, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A record without versions has the first ones."""
+    """A record without a version has the first one."""
     assert main(["embed", "texts.txt", "-m", "model", "-o", "v.npy", "-q"]) == 0
     sidecar = Path("v.npy.fingerprint.json")
     if forget:
         record = json.loads(sidecar.read_text())
-        del record["numerics"], record["ids"]
+        del record["ids"]
         sidecar.write_text(json.dumps(record))
     command = ["search", "texts.txt", "-m", "model", "--vectors", "v.npy", "--query", "bread", "--json", "-q"]
     with warnings.catch_warnings():
@@ -135,8 +163,9 @@ def test_files_of_another_version_are_refused(
     another_version(monkeypatch, name)
     error = error_of(capsys, *command)
     assert f"{name}, how wordpiece-bert computes " in error
-    assert "version 1 in the file, written by " in error
-    assert "2 now" in error
+    then = 1 if name == "ids" else 2
+    assert f"version {then} in the file, written by " in error
+    assert f"{then + 1} now" in error
     assert "Make the vectors again, or use these all the same with --allow-stale" in error
 
 
@@ -146,7 +175,7 @@ def test_folders_of_vectors_of_another_version_are_refused(desk: Path, monkeypat
     columns = {"id_column": "id", "text_column": "text"}
     write_vectors(pyarrow.table(rows), "all.vectors", "model", **columns)
     another_version(monkeypatch, "numerics")
-    with pytest.raises(InputError, match=r"numerics, how wordpiece-bert computes vectors in float32 \(version 1"):
+    with pytest.raises(InputError, match=r"numerics, how wordpiece-bert computes vectors in float32 \(version 2"):
         open_vectors("all.vectors").search("bread")
     with pytest.raises(InputError, match="numerics"):
         write_vectors(pyarrow.table(rows), "all.vectors", update=True)
@@ -155,13 +184,14 @@ def test_folders_of_vectors_of_another_version_are_refused(desk: Path, monkeypat
 def test_what_other_programs_store_has_the_versions(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = SentenceEncoder("model")
     stored = contents_of(encoder)
-    assert (stored["numerics"], stored["ids"]) == ("1", "1")
+    assert (stored["numerics"], stored["ids"]) == ("2", "1")
     older = {name: value for name, value in stored.items() if name not in ("numerics", "ids")}
-    for then in (stored, older):
-        check_contents("model", contents_of(encoder), then)
+    check_contents("model", contents_of(encoder), stored)
+    with pytest.raises(InputError, match=r"numerics 1, now 2\): make the vectors again, or install"):
+        check_contents("model", contents_of(encoder), older)
     another_version(monkeypatch, "numerics")
-    for then in (stored, older):
-        with pytest.raises(InputError, match=r"numerics 1, now 2\): make the vectors again, or install"):
+    for then, version in ((stored, 2), (older, 1)):
+        with pytest.raises(InputError, match=rf"numerics {version}, now 3\): make the vectors again, or install"):
             check_contents("model", contents_of(encoder), then)
 
 
@@ -180,10 +210,15 @@ def test_a_version_that_is_no_integer_is_refused() -> None:
 
 
 if __name__ == "__main__":
-    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
-    for which, one in [("ids", "any"), *EACH_PATH]:
-        place = recorded.setdefault(which, {}).setdefault(str(versions()[which]), {}).setdefault(one, {})
-        for key, value in digests(which, one).items():
-            if place.setdefault(key, value) != value:
-                sys.exit(f"{which}, {one}, {key}: other bits than version {versions()[which]} had; raise the version")
-    RECORDED.write_text(json.dumps(recorded, indent=1) + "\n")
+    recorded = json.loads(RECORDED.read_text())
+    for many, (which, one) in product((False, True), [("ids", "any"), *EACH_PATH]):
+        if many and which not in EVERYWHERE:
+            continue
+        known = recorded.setdefault(which, {}).setdefault(str(versions()[which]), {}).setdefault(place(which, one), {})
+        now = digests(which, one, many=many)
+        other = [name for name, value in now.items() if known.setdefault(name, value) != value]
+        if other:
+            sys.exit(f"{which} by {one}: version {versions()[which]} had other bits of {', '.join(other)}")
+        print(f"{which} by {one}: {len(now)} digests are those of version {versions()[which]}", flush=True)
+        if "--check" not in sys.argv:
+            RECORDED.write_text(json.dumps(recorded, indent=1) + "\n")

@@ -161,6 +161,8 @@ def test_every_instruction_set_pools_as_numpy(
     everything = SparseVectors(
         *heads[1].encode(x, ends, pooling, max_values=None, **options), (len(lengths), vocabulary)
     )
+    best = RustVocabularyHead(layers).encode(x, ends, pooling, max_values=None, **options)
+    assert everything == SparseVectors(*best, (len(lengths), vocabulary))
     if most is not None:
         few = SparseVectors(*heads[1].encode(x, ends, pooling, max_values=most, **options), (len(lengths), vocabulary))
         assert few == everything.top(most)

@@ -202,7 +202,7 @@ def smoke(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "ids", lambda: "ids")
-    monkeypatch.setattr(module, "vectors", lambda: {"float32": "vectors"})
+    monkeypatch.setattr(module, "vectors", lambda: {"float32": "vectors", "bfloat16": "vectors"})
     return module
 
 
@@ -211,9 +211,10 @@ def smoke(monkeypatch: pytest.MonkeyPatch) -> Any:
     [
         ({}, ("--same-cpu",), None),
         ({"ids": "others"}, (), "ids differ"),
-        ({"vectors": {"float32": "others"}}, (), "vectors differ"),
-        ({"vectors": {"float32": "others"}, "instruction_sets": {}}, (), None),  # another CPU
-        ({"vectors": {"float32": "others"}, "instruction_sets": {}}, ("--same-cpu",), "instruction_sets differ"),
+        ({"vectors": {"float32": "vectors", "bfloat16": "others"}}, (), "vectors in bfloat16 differ"),
+        ({"vectors": {"float32": "vectors", "bfloat16": "others"}, "instruction_sets": {}}, (), None),  # another CPU
+        ({"vectors": {"float32": "others", "bfloat16": ""}, "instruction_sets": {}}, (), "vectors in float32 differ"),
+        ({"instruction_sets": {}}, ("--same-cpu",), "instruction_sets differ"),
     ],
 )
 def test_two_builds_on_one_cpu_find_the_same_instruction_sets(

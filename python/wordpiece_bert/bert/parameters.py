@@ -33,7 +33,7 @@ LOADING = Parameters(
     instructions : str, optional
         The instruction set of the Rust engine, one that the CPU has: ``"scalar"``, ``"avx2"``, ``"avx512"``, ``"amx"``
         or ``"neon"``. By default the environment variable ``WORDPIECE_BERT_INSTRUCTION_SET`` of the process, or else
-        the best. The last bits of vectors depend on it: machines that all use the same give the same bytes.
+        the best. Vectors in bfloat16, and in int8 with ``"amx"``, depend on it in their last bits; others do not.
     device : {"cpu"}, optional
         The device of the model, which is always the CPU.
     threads : int, optional

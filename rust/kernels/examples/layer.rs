@@ -37,7 +37,7 @@ fn parts(set: InstructionSet, products: Option<Products>, rows: usize) {
     let execution = Execution::on_this_thread(set);
     let bfloat16 = match products {
         Some(products) => products == Products::Bfloat16Pairs,
-        None => Products::bfloat16(set, execution.tiles).is_faster(),
+        None => execution.tiles.is_some(),
     };
     let mut all = 0.0;
     let mut report = |name: &str, nanoseconds: f64| {

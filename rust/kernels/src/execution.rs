@@ -4,7 +4,8 @@ use wordpiece_parallel::{InstructionSet, Workers};
 
 use crate::arch::TileUnit;
 
-/// The instructions and the threads of a computation. Results depend on the instructions, never on the threads.
+/// The instructions and the threads of a computation. Results in bfloat16 depend on the instructions, none on the
+/// threads.
 #[derive(Clone, Copy)]
 pub struct Execution {
     /// The instructions to compute with.

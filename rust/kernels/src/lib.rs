@@ -2,8 +2,8 @@
 //!
 //! Activations are float32; weights are float32, float16 or bfloat16. Every element of every result is computed by one
 //! fixed sequence of operations, which depends on its own sequence only: a text has the same vector, bit for bit, whatever
-//! texts are computed with it and however many threads take part. Different instruction sets agree to a few units in the
-//! last place.
+//! texts are computed with it and however many threads take part. It has the same bits on every
+//! instruction set, but for products of bfloat16.
 //!
 //! # Layers
 //!

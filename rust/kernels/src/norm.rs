@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::arch::{self, InstructionSet, Kernel, Simd};
+use crate::arch::{self, InstructionSet, Kernel, Simd, Sums};
 use crate::matrix::{PANEL, Row, ViewMut};
 
 /// The parameters of a layer norm over `columns` columns.
@@ -84,19 +84,19 @@ impl Kernel for NormalizeRows<'_, '_> {
 pub(crate) fn center<S: Simd>(simd: S, norm: LayerNorm<'_>, x: &mut ViewMut<'_>, rows: Range<usize>) -> [f32; ROWS] {
     let LayerNorm { weight, eps, columns, .. } = norm;
     let scale = 1.0 / columns as f32;
-    let mut sums = [simd.splat(0.0); ROWS];
+    let mut sums = [Sums::zero(simd); ROWS];
     for p in 0..weight.len() {
         for (row, sum) in x.panel(p)[rows.clone()].iter().zip(&mut sums) {
             for at in (0..PANEL).step_by(S::LANES) {
-                *sum = simd.add(*sum, simd.load(row, at));
+                sum.add(simd, at, simd.load(row, at));
             }
         }
     }
-    let mut means = sums;
-    for mean in &mut means {
-        *mean = simd.splat(simd.sum(*mean) * scale);
+    let mut means = [simd.splat(0.0); ROWS];
+    for (mean, sum) in means.iter_mut().zip(sums) {
+        *mean = simd.splat(sum.total(simd) * scale);
     }
-    let mut squares = [simd.splat(0.0); ROWS];
+    let mut squares = [Sums::zero(simd); ROWS];
     for p in 0..weight.len() {
         let valid = (columns - p * PANEL).min(PANEL);
         for ((row, mean), sum) in x.panel(p)[rows.clone()].iter_mut().zip(means).zip(&mut squares) {
@@ -104,13 +104,13 @@ pub(crate) fn center<S: Simd>(simd: S, norm: LayerNorm<'_>, x: &mut ViewMut<'_>,
                 let difference = simd.sub(simd.load(row, at), mean);
                 let difference = simd.first(valid.saturating_sub(at), difference, simd.splat(0.0));
                 simd.store(row, at, difference);
-                *sum = simd.fma(difference, difference, *sum);
+                sum.add_product(simd, at, difference, difference);
             }
         }
     }
     let mut factors = [0.0; ROWS];
     for (factor, sum) in factors.iter_mut().zip(squares) {
-        *factor = 1.0 / (simd.sum(sum) * scale + eps).sqrt();
+        *factor = 1.0 / (sum.total(simd) * scale + eps).sqrt();
     }
     factors
 }
@@ -170,16 +170,20 @@ pub(crate) fn mean_square_factors<S: Simd>(
 ) -> [f32; ROWS] {
     let LayerNorm { weight, eps, columns, .. } = norm;
     let scale = 1.0 / columns.max(1) as f32;
-    let mut squares = [simd.splat(0.0); ROWS];
+    let mut squares = [Sums::zero(simd); ROWS];
     for p in 0..weight.len() {
         for (row, sum) in x.panel(p)[rows.clone()].iter().zip(&mut squares) {
             for at in (0..PANEL).step_by(S::LANES) {
                 let x = simd.load(row, at);
-                *sum = simd.fma(x, x, *sum);
+                sum.add_product(simd, at, x, x);
             }
         }
     }
-    squares.map(|sum| 1.0 / (simd.sum(sum) * scale + eps).sqrt())
+    let mut factors = [0.0; ROWS];
+    for (factor, sum) in factors.iter_mut().zip(squares) {
+        *factor = 1.0 / (sum.total(simd) * scale + eps).sqrt();
+    }
+    factors
 }
 
 /// Scales a row of differences and applies γ and β.

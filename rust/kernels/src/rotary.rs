@@ -1,7 +1,7 @@
 //! Rotary position embeddings (Su et al. 2021): queries and keys are rotated by angles that grow with their position.
 //!
 //! The pair of columns j and j + d/2 of a head is rotated by p·ω_j at position p. Frequencies and angles are float32, as in
-//! transformers; cosines and sines are computed in float64, so that they do not depend on the instruction set.
+//! transformers; cosines and sines are computed in float64, by plain arithmetic: the C libraries of systems differ.
 
 use crate::arch::{self, InstructionSet, Kernel, Simd};
 use crate::matrix::{Matrix, PANEL, ViewMut, panels};
@@ -24,10 +24,34 @@ impl Rotation {
             for ((cos, sin), position) in rows {
                 for ((cos, sin), frequency) in cos.0.iter_mut().zip(&mut sin.0).zip(frequencies) {
                     let angle = f64::from(*position as f32 * frequency);
-                    (*cos, *sin) = (angle.cos() as f32, angle.sin() as f32);
+                    let (of_cos, of_sin) = cos_sin(angle);
+                    (*cos, *sin) = (of_cos as f32, of_sin as f32);
                 }
             }
         }
+    }
+}
+
+/// Returns the cosine and the sine of an angle, within 4e-16 up to a million.
+fn cos_sin(x: f64) -> (f64, f64) {
+    /// π/2 in parts, the first two with so few bits that n times them is exact.
+    const HALF_PI: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_6e-21];
+    let n = (x * std::f64::consts::FRAC_2_PI).round_ties_even();
+    let r = x - n * HALF_PI[0] - n * HALF_PI[1] - n * HALF_PI[2]; // at most π/4
+    let square = r * r;
+    // The Taylor series, whose next terms are below 3e-18.
+    let (mut cos, mut sin) = (1.0, 1.0);
+    for k in (1..=8).rev() {
+        let k = f64::from(2 * k);
+        cos = 1.0 - square / (k * (k - 1.0)) * cos;
+        sin = 1.0 - square / (k * (k + 1.0)) * sin;
+    }
+    let sin = r * sin;
+    match n as i64 & 3 {
+        0 => (cos, sin),
+        1 => (-sin, cos),
+        2 => (-cos, -sin),
+        _ => (sin, -cos),
     }
 }
 
@@ -101,5 +125,20 @@ impl Kernel for Rotate<'_, '_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cos_sin;
+
+    #[test]
+    fn cosines_and_sines_are_those_of_the_library_to_its_last_bits() {
+        for i in 0..if cfg!(miri) { 100 } else { 200_000 } {
+            let x = f64::from(i) * 0.0123 * f64::from(1 + i % 400);
+            let (cos, sin) = cos_sin(x);
+            assert!((cos - x.cos()).abs() < 4e-16 && (sin - x.sin()).abs() < 4e-16, "{x}: {cos}, {sin}");
+        }
+        assert_eq!(cos_sin(0.0), (1.0, 0.0));
     }
 }

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use crate::activation;
-use crate::arch::Simd;
+use crate::arch::{Simd, Sums};
 use crate::matrix::{PANEL, Row};
 use crate::tile::tiles;
 
@@ -63,7 +63,7 @@ pub(crate) fn softmax_within<S: Simd>(
         }
     }
     let (most, scale) = (simd.splat(simd.greatest(most)), simd.splat(scale));
-    let mut sum = simd.splat(0.0);
+    let mut sum = Sums::zero(simd);
     for (panel, rows) in scores.chunks_mut(n).enumerate() {
         let range = within(panel);
         if range[0] >= range[1] {
@@ -74,10 +74,10 @@ pub(crate) fn softmax_within<S: Simd>(
             let e = activation::exp(simd, simd.mul(simd.sub(simd.load(&rows[i], at), most), scale));
             let e = only(range, at, e, simd.splat(0.0));
             simd.store(&mut rows[i], at, e);
-            sum = simd.add(sum, e);
+            sum.add(simd, at, e);
         }
     }
-    if columns.is_empty() { 0.0 } else { 1.0 / simd.sum(sum) }
+    if columns.is_empty() { 0.0 } else { 1.0 / sum.total(simd) }
 }
 
 /// As [`softmax`], for the rows from `first` on.
@@ -114,14 +114,14 @@ fn softmax_of_rows<S: Simd, const R: usize>(
         *most = simd.splat(simd.greatest(*most));
     }
     let scale = simd.splat(scale);
-    let mut sums = [simd.splat(0.0); R];
+    let mut sums = [Sums::zero(simd); R];
     for panel in 0..whole {
         let rows: &mut [Row; R] = (&mut scores[rows_of(panel)]).try_into().expect("R rows");
         for ((row, most), sum) in rows.iter_mut().zip(most).zip(&mut sums) {
             for at in (0..PANEL).step_by(S::LANES) {
                 let e = activation::exp(simd, simd.mul(simd.sub(simd.load(row, at), most), scale));
                 simd.store(row, at, e);
-                *sum = simd.add(*sum, e);
+                sum.add(simd, at, e);
             }
         }
     }
@@ -131,11 +131,11 @@ fn softmax_of_rows<S: Simd, const R: usize>(
                 let e = activation::exp(simd, simd.mul(simd.sub(simd.load(row, at), most), scale));
                 let e = simd.first(rest.saturating_sub(at), e, simd.splat(0.0));
                 simd.store(row, at, e);
-                *sum = simd.add(*sum, e);
+                sum.add(simd, at, e);
             }
         }
     }
     for (factor, sum) in factors.iter_mut().zip(sums) {
-        *factor = 1.0 / simd.sum(sum);
+        *factor = 1.0 / sum.total(simd);
     }
 }

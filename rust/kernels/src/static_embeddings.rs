@@ -5,7 +5,7 @@
 
 use wordpiece_parallel::prefetch;
 
-use crate::arch::{InstructionSet, Kernel, Simd, run};
+use crate::arch::{InstructionSet, Kernel, Simd, Sums, run};
 use crate::matrix::{PANEL, Row, panels};
 
 /// How many tokens ahead of the current one are prefetched.
@@ -274,14 +274,14 @@ impl Text<'_> {
 /// Divides a vector by its length, or by `least` if that is larger.
 #[inline(always)]
 fn scale<S: Simd>(simd: S, vector: &mut [Row], least: f32) {
-    let mut squares = simd.splat(0.0);
+    let mut squares = Sums::zero(simd);
     for panel in &*vector {
         for at in (0..PANEL).step_by(S::LANES) {
             let x = simd.load(panel, at);
-            squares = simd.fma(x, x, squares);
+            squares.add_product(simd, at, x, x);
         }
     }
-    let length = simd.splat(simd.sum(squares).sqrt().max(least));
+    let length = simd.splat(squares.total(simd).sqrt().max(least));
     for panel in vector {
         for at in (0..PANEL).step_by(S::LANES) {
             let x = simd.load(panel, at);

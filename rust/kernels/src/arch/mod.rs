@@ -7,9 +7,9 @@
 //! This module has vectors and the shapes of tiles, and none of the computations. `tile`, `gemm` and the other modules
 //! build on it; it imports none of them.
 //!
-//! Each instruction set does the same operations in the same order within a row. They differ in the number of lanes over
-//! which a sum is spread and, for [`Scalar`], in rounding products before they are added: results agree to a few units in
-//! the last place.
+//! Each instruction set does the same operations in the same order within a row, so all have the same bits. Operations on
+//! vectors are rounded lane by lane as IEEE 754 says; x·y + z is rounded once; and sums over lanes are [`Sums`], which have 16
+//! lanes everywhere. Products of bfloat16 are exempt, which CPUs add up in several ways.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -22,6 +22,7 @@ mod emulated_tiles;
 mod neon;
 mod scalar;
 mod simd;
+mod sums;
 mod tile_registers;
 
 #[cfg(target_arch = "x86_64")]
@@ -29,11 +30,12 @@ pub use amx::{AmxNumbers, AmxTiles};
 #[cfg(test)]
 pub(crate) use emulated_tiles::CONFIGURATIONS;
 pub use emulated_tiles::{EmulatedNumbers, EmulatedTiles};
-pub use scalar::Scalar;
+pub use scalar::{Portable, Scalar};
 pub use simd::{
     ByteDot, ByteTileKernel, COLUMNS, Kernel, MAX_TILE_ROWS, MatrixDot, MultipliedBytes, PairDot, PairMatrixTileKernel,
     PairTileKernel, Simd, TileKernel, WidenedPairs,
 };
+pub use sums::Sums;
 pub use tile_registers::{
     Bfloat16, InputTile, Int8, SumTiles, TILE_REGISTER_ROWS, TileNumbers, TileRegisters, TileUnit, WeightTiles,
 };
@@ -46,7 +48,7 @@ pub use wordpiece_parallel::InstructionSet;
 /// # Examples
 ///
 /// ```
-/// use wordpiece_kernels::arch::{InstructionSet, Kernel, Simd, run};
+/// use wordpiece_kernels::arch::{InstructionSet, Kernel, Simd, Sums, run};
 /// use wordpiece_kernels::{PANEL, Row};
 ///
 /// struct Sum<'a>(&'a Row);
@@ -56,11 +58,11 @@ pub use wordpiece_parallel::InstructionSet;
 ///
 ///     #[inline(always)]
 ///     fn run<S: Simd>(self, simd: S) -> f32 {
-///         let mut sums = simd.splat(0.0);
+///         let mut sums = Sums::zero(simd);
 ///         for at in (0..PANEL).step_by(S::LANES) {
-///             sums = simd.add(sums, simd.load(self.0, at));
+///             sums.add(simd, at, simd.load(self.0, at));
 ///         }
-///         simd.sum(sums)
+///         sums.total(simd)
 ///     }
 /// }
 ///
@@ -71,7 +73,7 @@ pub use wordpiece_parallel::InstructionSet;
 #[inline]
 pub fn run<K: Kernel>(instruction_set: InstructionSet, kernel: K) -> K::Output {
     match instruction_set {
-        InstructionSet::Scalar => Scalar.run(kernel),
+        InstructionSet::Scalar => scalar::run(kernel),
         #[cfg(target_arch = "x86_64")]
         InstructionSet::Avx2(token) => token.run(kernel),
         #[cfg(target_arch = "x86_64")]

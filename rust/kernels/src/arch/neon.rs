@@ -346,7 +346,10 @@ impl Simd for Neon {
     #[inline(always)]
     fn sum(self, x: float32x4_t) -> f32 {
         // SAFETY: `self` proves NEON.
-        unsafe { vaddvq_f32(x) }
+        unsafe {
+            let x = vadd_f32(vget_low_f32(x), vget_high_f32(x));
+            vget_lane_f32::<0>(vpadd_f32(x, x))
+        }
     }
 
     #[inline(always)]

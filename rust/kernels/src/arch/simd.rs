@@ -19,8 +19,8 @@ pub const COLUMNS: usize = 8;
 /// of an implementation are `inline(always)`: they become single instructions inside a [`Kernel`], which is compiled with
 /// the features of the instruction set, and would be calls anywhere else.
 ///
-/// Implementations do the same operations in the same order within each element. They differ in [`LANES`](Simd::LANES), over
-/// which a sum is spread, and in whether [`fma`](Simd::fma) rounds once or twice.
+/// Implementations do the same operations in the same order within each element, and differ in [`LANES`](Simd::LANES). Sums
+/// over lanes are [`Sums`](super::Sums), which do not depend on it.
 pub trait Simd: Copy + Send + Sync {
     /// A vector of [`LANES`](Simd::LANES) numbers.
     type V: Copy;
@@ -83,7 +83,7 @@ pub trait Simd: Copy + Send + Sync {
     /// Returns x/y.
     fn div(self, x: Self::V, y: Self::V) -> Self::V;
 
-    /// Returns x·y + z, rounded once where the CPU has the instruction, else twice.
+    /// Returns x·y + z, rounded once.
     fn fma(self, x: Self::V, y: Self::V, z: Self::V) -> Self::V;
 
     /// Returns the maximum of each lane; `y` where one of the two is NaN.
@@ -114,7 +114,8 @@ pub trait Simd: Copy + Send + Sync {
     /// Returns the first `n` lanes of `a` and the remaining lanes of `b`; all of `a` if `n` is at least `LANES`.
     fn first(self, n: usize, a: Self::V, b: Self::V) -> Self::V;
 
-    /// Returns the sum of all lanes, in an order that is fixed for each instruction set.
+    /// Returns the sum of all lanes: lanes that are `LANES`/2 apart are added, of these sums those that are half as far apart,
+    /// and so on. What it is the sum of depends on `LANES`: see [`Sums`](super::Sums).
     fn sum(self, x: Self::V) -> f32;
 
     /// Returns the maximum of all lanes; unspecified if one is NaN.

@@ -18,7 +18,7 @@ use crate::attention::{AttentionInputs, AttentionScratch, AttentionWeights, Rela
 use crate::disentangled::RelativePositions;
 use crate::embeddings::sum_rows;
 use crate::execution::Execution;
-use crate::gemm::{ConvertedInputs, Epilogue, PackedWeights, Products, linear, linear_of_converted, linear_rounded};
+use crate::gemm::{ConvertedInputs, Epilogue, PackedWeights, linear, linear_of_converted, linear_rounded};
 use crate::matrix::{Matrix, PANEL, add_rows, panels};
 use crate::plan::{Attention, Mlp, Plan, Residual, Step, of_body};
 use crate::pooling::pool_rows;
@@ -85,15 +85,10 @@ pub struct EncoderScratch {
 impl Scratch for EncoderScratch {}
 
 impl Encoder {
-    /// Whether attention multiplies bfloat16 numbers after products with these weights: as they do, and after int8 where
-    /// that is faster than float32.
-    pub fn multiplies_heads_as_bfloat16(
-        instruction_set: InstructionSet,
-        tiles: Option<TileUnit>,
-        weights: &PackedWeights,
-    ) -> bool {
-        let is_faster = Products::bfloat16(instruction_set, tiles).is_faster();
-        weights.is_bf16_pairs() || (weights.factors().is_some() && is_faster)
+    /// Whether attention multiplies bfloat16 numbers after products with these weights: as they do, and after int8 with tile
+    /// registers. By vectors alone, int8 has the same bits on every CPU.
+    pub fn multiplies_heads_as_bfloat16(tiles: Option<TileUnit>, weights: &PackedWeights) -> bool {
+        weights.is_bf16_pairs() || (weights.factors().is_some() && tiles.is_some())
     }
 
     /// Returns how many rows are computed together by what multiplies the weights of the layers.
@@ -256,15 +251,9 @@ impl<'a, 's> Task<'a, 's> {
         }
     }
 
-    /// As the function of [`Encoder`], for the instructions of this task.
-    pub(super) fn multiplies_heads_as_bfloat16(&self, weights: &PackedWeights) -> bool {
-        let Execution { instruction_set, tiles, .. } = self.execution;
-        Encoder::multiplies_heads_as_bfloat16(instruction_set, tiles, weights)
-    }
-
     /// Computes the context of all heads from queries, keys and values, in layer number `index`.
     fn run_heads(&mut self, index: usize, of: &Attention<Packed>, size: usize) {
-        let bfloat16 = self.multiplies_heads_as_bfloat16(of.qkv.weights());
+        let bfloat16 = Encoder::multiplies_heads_as_bfloat16(self.execution.tiles, of.qkv.weights());
         let width = panels(of.heads * size);
         let EncoderScratch { qkv, context, attention: scratch, positions, disentangled, .. } = &mut *self.scratch;
         // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use

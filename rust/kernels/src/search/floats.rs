@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::top_k::{PanelOfBest, Scores};
 use super::{Hit, Part, TopK, search_parts};
 use crate::Execution;
-use crate::arch::{MAX_TILE_ROWS, Simd};
+use crate::arch::{MAX_TILE_ROWS, Simd, Sums};
 use crate::matrix::{PANEL, Row};
 use crate::tile::{Ahead, Measure, Product, QueryTile, VectorTile, pack_vectors, tiles};
 
@@ -203,11 +203,11 @@ fn length_of<S: Simd>(simd: S, row: &[f32]) -> f32 {
         squares.0.iter_mut().zip(x).for_each(|(sum, x)| *sum += x * x);
     }
     squares.0.iter_mut().zip(rest).for_each(|(sum, x)| *sum += x * x);
-    let mut sum = simd.splat(0.0);
+    let mut sum = Sums::zero(simd);
     for at in (0..PANEL).step_by(S::LANES) {
-        sum = simd.add(sum, simd.load(&squares, at));
+        sum.add(simd, at, simd.load(&squares, at));
     }
-    simd.sum(sum).sqrt()
+    sum.total(simd).sqrt()
 }
 
 /// (q − x)²; |q|² − 2q·x + |x|² would lose half the digits where x is close to q.

@@ -121,12 +121,12 @@ mod tests {
     macro_rules! run_matrices {
         ($tile:expr, $dot:expr, $count:expr) => {
             match $count {
-                1 => $tile.run_matrices::<_, _, 1, 1, 2>(Scalar, $dot),
-                2 => $tile.run_matrices::<_, _, 2, 1, 2>(Scalar, $dot),
-                3 => $tile.run_matrices::<_, _, 3, 2, 2>(Scalar, $dot),
-                4 => $tile.run_matrices::<_, _, 4, 2, 2>(Scalar, $dot),
-                5 => $tile.run_matrices::<_, _, 5, 3, 2>(Scalar, $dot),
-                _ => $tile.run_matrices::<_, _, 6, 3, 2>(Scalar, $dot),
+                1 => $tile.run_matrices::<_, _, 1, 1, 2>(Scalar::on_any_cpu(), $dot),
+                2 => $tile.run_matrices::<_, _, 2, 1, 2>(Scalar::on_any_cpu(), $dot),
+                3 => $tile.run_matrices::<_, _, 3, 2, 2>(Scalar::on_any_cpu(), $dot),
+                4 => $tile.run_matrices::<_, _, 4, 2, 2>(Scalar::on_any_cpu(), $dot),
+                5 => $tile.run_matrices::<_, _, 5, 3, 2>(Scalar::on_any_cpu(), $dot),
+                _ => $tile.run_matrices::<_, _, 6, 3, 2>(Scalar::on_any_cpu(), $dot),
             }
         };
     }
@@ -152,7 +152,12 @@ mod tests {
                 let a = View::new(&x, stride).rows(0..rows);
                 let mut expected = vec![Row([f32::NAN; PANEL]); rows];
                 for (row, out) in expected.chunks_mut(1).enumerate() {
-                    Scalar.run_pair_tile(PairTile { a: a.rows(row..row + 1), b: &b, ahead: Ahead::NOTHING, out });
+                    Scalar::on_any_cpu().run_pair_tile(PairTile {
+                        a: a.rows(row..row + 1),
+                        b: &b,
+                        ahead: Ahead::NOTHING,
+                        out,
+                    });
                 }
                 let mut found = vec![Row([f32::NAN; PANEL]); rows];
                 let tile = PairTile { a, b: &b, ahead: Ahead::NOTHING, out: &mut found };
@@ -185,7 +190,7 @@ mod tests {
                     let unquantized = Unquantized { x: &numbers[row..], stride, weights: &weights };
                     let (a, a_scales) = (a.rows(row..row + 1), a_scales.get(row..).unwrap_or(&[]));
                     let (b, b_scales, b_sums) = (&b, &b_scales, &b_sums);
-                    Scalar.run_byte_tile(ByteTile {
+                    Scalar::on_any_cpu().run_byte_tile(ByteTile {
                         a,
                         a_scales,
                         a_stride: stride,

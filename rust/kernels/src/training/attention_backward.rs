@@ -14,7 +14,7 @@ use super::masked_queries::attend_to_all_backward;
 use super::outer_sums::add_outer_products;
 use super::relative_gradients::{HeadGradients, RelativeGradientScratch};
 use crate::activation;
-use crate::arch::{Kernel, Simd};
+use crate::arch::{Kernel, Simd, Sums};
 use crate::attention::{VisibleKeys, add_bias};
 use crate::disentangled::{HeadScores, RelativeScratch};
 use crate::matrix::{PANEL, Row, View, panels};
@@ -203,12 +203,12 @@ impl Backward<'_> {
 /// Returns the product of row `row` of two matrices of `panels` panels, whose padding columns are 0.
 #[inline(always)]
 fn row_product<S: Simd>(simd: S, x: View<'_>, y: View<'_>, row: usize, panels: usize) -> f32 {
-    let mut sum = simd.splat(0.0);
+    let mut sum = Sums::zero(simd);
     for p in 0..panels {
         let (x, y) = (&x.panel(p)[row], &y.panel(p)[row]);
         for at in (0..PANEL).step_by(S::LANES) {
-            sum = simd.fma(simd.load(x, at), simd.load(y, at), sum);
+            sum.add_product(simd, at, simd.load(x, at), simd.load(y, at));
         }
     }
-    simd.sum(sum)
+    sum.total(simd)
 }

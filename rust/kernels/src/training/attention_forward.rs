@@ -16,7 +16,7 @@ use std::ops::Range;
 use super::heads::{Heads, Rows, Statistics, only, relative_terms};
 use super::masked_queries::attend_to_all;
 use crate::activation;
-use crate::arch::{Kernel, Simd};
+use crate::arch::{Kernel, Simd, Sums};
 use crate::attention::{VisibleKeys, add_bias};
 use crate::disentangled::RelativeScratch;
 use crate::matrix::{PANEL, Row, View, panels};
@@ -124,14 +124,14 @@ fn softmax<S: Simd>(simd: S, scores: &mut [Row], n: usize, i: usize, columns: Ra
         }
     }
     let most = simd.greatest(most);
-    let mut sum = simd.splat(0.0);
+    let mut sum = Sums::zero(simd);
     for (p, panel) in scores.chunks_mut(n).enumerate() {
         for at in (0..PANEL).step_by(S::LANES) {
             let x = simd.mul(simd.sub(simd.load(&panel[i], at), simd.splat(most)), simd.splat(scale));
             let e = only(simd, &columns, p * PANEL + at, activation::exp(simd, x), simd.splat(0.0));
             simd.store(&mut panel[i], at, e);
-            sum = simd.add(sum, e);
+            sum.add(simd, at, e);
         }
     }
-    [most, 1.0 / simd.sum(sum)]
+    [most, 1.0 / sum.total(simd)]
 }

@@ -3,7 +3,7 @@
 use wordpiece_parallel::map_with;
 
 use crate::activation::exp;
-use crate::arch::{self, Kernel, Simd};
+use crate::arch::{self, Kernel, Simd, Sums};
 use crate::execution::Execution;
 use crate::matrix::{PANEL, Row};
 
@@ -55,19 +55,19 @@ impl Kernel for OfRow<'_> {
         let OfRow { logits, label, scale } = self;
         let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let of_label = logits[label];
-        let mut sums = simd.splat(0.0);
+        let mut sums = Sums::zero(simd);
         for numbers in logits.chunks_mut(PANEL) {
             let mut row = Row([f32::NEG_INFINITY; PANEL]);
             row.0[..numbers.len()].copy_from_slice(numbers);
             for at in (0..PANEL).step_by(S::LANES) {
                 let e = exp(simd, simd.sub(simd.load(&row, at), simd.splat(most)));
                 let e = simd.first(numbers.len().saturating_sub(at), e, simd.splat(0.0));
-                sums = simd.add(sums, e);
+                sums.add(simd, at, e);
                 simd.store(&mut row, at, e);
             }
             numbers.copy_from_slice(&row.0[..numbers.len()]);
         }
-        let sum = simd.sum(sums);
+        let sum = sums.total(simd);
         let factor = scale / sum;
         logits.iter_mut().for_each(|x| *x *= factor);
         logits[label] -= scale;

@@ -4,7 +4,7 @@
 //! dγ = Σ dy·x̂ and dβ = Σ dy over the rows, and dx = r·(g − mean(g) − x̂·mean(g·x̂)) within each row (Ba, Kiros and Hinton
 //! 2016). RMSNorm has no mean: x̂ = x·r with r = 1/√(mean(x²) + ε), and dx = r·(g − x̂·mean(g·x̂)).
 
-use crate::arch::{self, InstructionSet, Kernel, Simd};
+use crate::arch::{self, InstructionSet, Kernel, Simd, Sums};
 use crate::matrix::{Matrix, PANEL, Row, View, ViewMut};
 use crate::norm::{LayerNorm, NormKind, ROWS, center, mean_square_factors};
 
@@ -173,7 +173,7 @@ impl Kernel for Backward<'_, '_> {
         for start in (0..all).step_by(ROWS) {
             let rows = start..(start + ROWS).min(all);
             // For each row, the sums of g and of g·x̂; for each column, the sums for dγ and dβ.
-            let mut sums = [[simd.splat(0.0); 2]; ROWS];
+            let mut sums = [[Sums::zero(simd); 2]; ROWS];
             for (p, gamma) in gamma.iter().enumerate() {
                 let (dy, x_hat) = (&self.dy.panel(p)[rows.clone()], &self.x_hat.panel(p)[rows.clone()]);
                 for at in (0..PANEL).step_by(S::LANES) {
@@ -183,8 +183,8 @@ impl Kernel for Backward<'_, '_> {
                     for ((dy, x_hat), [sum, product]) in dy.iter().zip(x_hat).zip(&mut sums) {
                         let (dy, x_hat) = (simd.load(dy, at), simd.load(x_hat, at));
                         let g = simd.mul(dy, gamma);
-                        *sum = simd.add(*sum, g);
-                        *product = simd.fma(g, x_hat, *product);
+                        sum.add(simd, at, g);
+                        product.add_product(simd, at, g, x_hat);
                         weight = simd.fma(dy, x_hat, weight);
                         bias = simd.add(bias, dy);
                     }
@@ -192,9 +192,9 @@ impl Kernel for Backward<'_, '_> {
                     simd.store(&mut self.bias[p], at, bias);
                 }
             }
-            let mut means = sums;
-            for mean in means.iter_mut().flatten() {
-                *mean = simd.splat(simd.sum(*mean) * scale);
+            let mut means = [[simd.splat(0.0); 2]; ROWS];
+            for (mean, sum) in means.iter_mut().flatten().zip(sums.iter().flatten()) {
+                *mean = simd.splat(sum.total(simd) * scale);
             }
             if self.kind == NormKind::Rms {
                 means.iter_mut().for_each(|[mean, _]| *mean = simd.splat(0.0));

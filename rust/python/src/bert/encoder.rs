@@ -119,7 +119,7 @@ impl Weights<Packed> for Packer<'_, '_> {
     fn relative(&mut self, relative: &NamedRelative, of: &Attention<Names>) -> PyResult<RelativeTerms> {
         self.relative_positions = Some(RelativePositions { span: relative.span, longest: relative.longest });
         let qkv = self.joined(&of.qkv)?;
-        let bfloat16 = Encoder::multiplies_heads_as_bfloat16(self.instruction_set, self.tiles, qkv.weights());
+        let bfloat16 = Encoder::multiplies_heads_as_bfloat16(self.tiles, qkv.weights());
         let size = self.dense(&of.output)?.weights().k() / of.heads.max(1);
         let term = |place: usize, name: &str| {
             relative.terms[place].as_ref().map(|_| self.array(&format!("{}.{name}", of.qkv[0]))).transpose()
