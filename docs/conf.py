@@ -78,6 +78,7 @@ autodoc_mock_imports = [
     "lancedb",
     "langchain_core",
     "llama_index",
+    "mteb",
     "pandas",
     "polars",
     "pyarrow",

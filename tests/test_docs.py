@@ -51,8 +51,8 @@ LINKED = [
     ROOT / "benchmarks" / "README.md",
     ROOT / "benchmarks" / "records" / "README.md",
 ]
-# Pages that need optional packages: tests/test_integrations_indexes.py runs them.
-OPTIONAL = {"indexes.md"}
+# Pages that need optional packages: tests/test_integrations_indexes.py and test_integrations_mteb.py run them.
+OPTIONAL = {"indexes.md", "mteb.md"}
 #: Pages and examples that take more than ten seconds; `make test-thorough` runs them.
 SLOW = {"classify-and-fine-tune.md", "fine-tuning.md", "search-your-texts.md", "train_a_bert.py"}
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
