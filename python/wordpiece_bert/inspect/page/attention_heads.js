@@ -94,12 +94,14 @@ function attentionHeads(view, { state, own, scaled }, pick) {
     await nextFrame();
     let start = performance.now();
     for (const layer of range(layers)) {
-      const [given, lengths] = await Promise.all([most.part(layer), kind === "norms" ? norms.part(layer) : null]);
+      const [given, lengths] = await Promise.all([most?.part(layer), kind === "norms" ? norms.part(layer) : null]);
       for (const head of range(heads)) {
+        // Pages that were packed before do not have what any token gives at most.
+        const largest = given ? given.at(head, pair) : largestOf((await attention.part(layer, head)).column(pair), 0);
         const factor = lengths ? lengths.at(head, pair) : 1;
         const weight = (await attention.value(token, pair, layer, head)) * factor;
         if (!isLast()) return null;
-        found.push({ layer, head, weight, given: Math.max(weight, given.at(head, pair) * factor) });
+        found.push({ layer, head, weight, given: Math.max(weight, largest * factor) });
         if (performance.now() - start > SLICE) {
           await new Promise((done) => setTimeout(done));
           start = performance.now();
