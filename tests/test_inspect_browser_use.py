@@ -389,7 +389,9 @@ def test_paper_is_light_and_has_the_colours_of_the_data(open_page: Any, scheme: 
 
 def test_paper_cuts_nothing_off_and_does_not_stay(open_page: Any, every_view: Page) -> None:
     tokens = [f"token{i}" for i in range(400)]
-    page = inspect.page(inspect.attention(some_attention(400, 1, 1), tokens), a_map(80), *every_view.views[-2:])
+    page = inspect.page(
+        inspect.attention(some_attention(400, 1, 1), tokens, layer=0), a_map(80), *every_view.views[-2:]
+    )
     one = open_page(page, scheme="dark", script="window.print = () => dispatchEvent(new Event('beforeprint'));")
     cut = """
         () => [...document.querySelectorAll(".scroll, .strip, .aligned, .keys")]

@@ -134,7 +134,7 @@ class WordPieceEncoder:
         TruncationWarning
             Texts were truncated.
         """
-        kind = None if prompt_type is None else prompt_type.value
+        kind = "" if prompt_type is None else prompt_type.value
         calls = {"query": self.model.encode_query, "document": self.model.encode_document}
         return calls.get(kind, self.model.encode)(
             _texts(inputs),
@@ -270,7 +270,7 @@ def _meta(model: Encoder, name: str | None, dtype: str, contents: list[object], 
     )
 
 
-def _checked_name(name: str) -> str:
+def _checked_name(name: Any) -> str:
     if not isinstance(name, str) or "/" not in name:
         raise InputError(f"name must be 'organization/model', as mteb stores results, not {name!r}")
     return name

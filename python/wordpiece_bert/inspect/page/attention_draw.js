@@ -29,6 +29,7 @@ function attentionLines(tokens, isSpecial, choose) {
 
   const draw = once(() => {
     if (!shown || !element.isConnected || !element.clientWidth) return;
+    scrolled = element.scrollTop; // 0 again, if its tab was left
     drawOn(canvas, height, (context, width) => {
       const { left, right } = geometry();
       context.clearRect(0, 0, width, height);
