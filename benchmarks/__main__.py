@@ -26,6 +26,7 @@ COMMANDS = (
     "models",
     "pages",
     "pretraining",
+    "reranking",
     "search",
     "serve",
     "sparse",

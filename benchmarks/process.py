@@ -28,6 +28,7 @@ OWN_ENVIRONMENTS = {
     "openvino": ["openvino==2026.4.1", "nncf==3.4.0", "onnx==1.23.2", "tokenizers==0.23.3"],
     "ctranslate2": ["ctranslate2==4.8.5", "tokenizers==0.23.3"],
     "llama.cpp": ["xllamacpp==2026.10.11549", "gguf==0.19.0"],
+    "flashrank": ["FlashRank==0.2.10", "onnxruntime==1.32.0", "tokenizers==0.23.3"],
     "torch": ["torch==2.15.0", "transformers==5.23.0"],
     "export": ["torch==2.15.0", "transformers==5.23.0", "onnx==1.23.2"],
     "optimum": ["torch==2.15.0", "optimum-onnx==0.1.0", "transformers==4.57.6", "onnxruntime==1.32.0", "onnx==1.23.2"],

@@ -89,6 +89,7 @@ autodoc_mock_imports = [
     "lancedb",
     "langchain_core",
     "llama_index",
+    "mteb",
     "pandas",
     "polars",
     "pyarrow",

@@ -59,7 +59,7 @@ TABLE = (
     ("tests/browser_pages.py tests/chromium.py tests/svg_cells.py", "test-browser test-firefox"),
     ("tests/page_*.py tests/inspect_fixtures.py", "thorough:inspect test-browser test-firefox"),
     (
-        "tests/test_integrations_torch.py tests/test_integrations_frames.py",
+        "tests/test_integrations_torch.py tests/test_integrations_frames.py tests/test_integrations_mteb.py",
         "thorough:self test-integrations test-torch",
     ),
     ("tests/test_integrations_*.py tests/test_*spark.py tests/test_serve.py", "thorough:self test-integrations"),

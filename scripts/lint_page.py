@@ -1,7 +1,8 @@
 """Lint the scripts of the inspection pages with oxlint, joined as a page has them.
 
 The scripts are one program in a page, where each uses names of the others. Single files would seem to use names that
-are not there, and to declare names that are not used. What oxlint finds is shown at its place in the file.
+are not there, and to declare names that are not used. What oxlint finds is shown at its place in the file. A page has
+the scripts of the kinds that it shows: those of each kind are looked at for names that they lack.
 
 Usage: ``lint_page.py OXLINT``, the path of the program. Its settings are in .oxlintrc.json.
 """
@@ -14,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from wordpiece_bert import inspect  # noqa: F401 - registers the kinds
+from wordpiece_bert.inspect.kinds import KINDS
 from wordpiece_bert.inspect.packed_page import page_script
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +52,12 @@ def main() -> None:
         joined.write_text(script, encoding="utf-8")
         command = [sys.argv[1], "--config", str(ROOT / ".oxlintrc.json"), "--format", "unix", "--deny-warnings"]
         run = subprocess.run([*command, str(joined), str(FOLDER / ALONE)], capture_output=True, text=True, check=False)
+        joined.unlink()
+        for name in KINDS:
+            Path(folder, f"{name}.js").write_text(page_script({name}), encoding="utf-8")
+        parts = subprocess.run(
+            [*command, "--allow", "all", "--deny", "no-undef", folder], capture_output=True, text=True, check=False
+        )
 
     def placed(match: re.Match[str]) -> str:
         line = int(match[1])
@@ -56,8 +65,9 @@ def main() -> None:
         return f"{begin[start].relative_to(ROOT) if begin else 'page.js'}:{line - start + 1}:"
 
     print(re.sub(r"^\S*page\.js:(\d+):", placed, run.stdout, flags=re.MULTILINE).strip())
-    if run.returncode:
-        print(run.stderr, file=sys.stderr, end="")
+    print(parts.stdout.strip())
+    if run.returncode or parts.returncode:
+        print(run.stderr + parts.stderr, file=sys.stderr, end="")
         sys.exit(1)
 
 

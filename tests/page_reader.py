@@ -32,21 +32,21 @@ def decoded(page: str) -> tuple[dict[str, Any], list[bytes]]:
     return content, parts
 
 
-def weights_of_scores(head: bytes, rows: int, width: int) -> np.ndarray:
-    """The weights of a head that is stored as factors, bit by bit as `wordpiece_bert.inspect.scores` describes it."""
-    step = np.frombuffer(head[:4], "<f4")[0]
-    means = np.frombuffer(head[4 : 4 + 8 * width], "<f4")
-    low = head[4 + 8 * width : 4 + 10 * width]
-    bits = iter("".join(f"{byte:08b}" for byte in head[4 + 10 * width :]))
-    columns = np.zeros((rows, 2 * width), np.float32)
-    for column in range(2 * width):
+def coded_columns(stored: bytes, rows: int, width: int) -> np.ndarray:
+    """The columns of numbers that are stored as multiples of a step, bit by bit as `wordpiece_bert.inspect.scores` says."""
+    step = np.frombuffer(stored[:4], "<f4")[0]
+    means = np.frombuffer(stored[4 : 4 + 4 * width], "<f4")
+    low = stored[4 + 4 * width : 4 + 5 * width]
+    bits = iter("".join(f"{byte:08b}" for byte in stored[4 + 5 * width :]))
+    columns = np.zeros((rows, width), np.float32)
+    for column in range(width):
         for row in range(rows):
             high = 0
             while next(bits) == "1":
                 high += 1
             u = high << low[column] | int("".join(next(bits) for _ in range(low[column])) or "0", 2)
             columns[row, column] = (u // 2 if u % 2 == 0 else -(u + 1) // 2) * step + means[column]
-    return softmax(columns[:, :width] @ columns[:, width:].T)
+    return columns
 
 
 def unpacked(spec: dict[str, Any], blobs: list[bytes]) -> np.ndarray:
@@ -56,11 +56,21 @@ def unpacked(spec: dict[str, Any], blobs: list[bytes]) -> np.ndarray:
         q, k = (unpacked(spec[name], blobs) for name in ("queries", "keys"))
         return softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1])))
     parts: list[Any] = []
-    for number, length in enumerate(spec["lengths"]):
+    stored = [blobs[spec["first"] + number][:length] for number, length in enumerate(spec["lengths"])]
+    if spec["encoding"] != "scores":
+        stored = list(map(zlib.decompress, stored))
+    if joined := spec.get("joined"):
+        [whole] = stored
+        stored = [whole[start : start + joined] for start in range(0, len(whole), joined)]
+    for raw in stored:
         if spec["encoding"] == "scores":
-            parts.append(weights_of_scores(blobs[spec["first"] + number][:length], rows, spec["width"]))
+            both = coded_columns(raw, rows, 2 * spec["width"])
+            parts.append(softmax(both[:, : spec["width"]] @ both[:, spec["width"] :].T))
             continue
-        raw = zlib.decompress(blobs[spec["first"] + number][:length])
+        if spec["encoding"] in {"coded", "cosines"}:
+            part = coded_columns(raw, rows, spec.get("width", columns))
+            parts.append(part @ part.T if spec["encoding"] == "cosines" else part)
+            continue
         if spec["encoding"] in {"rows", "coarse"}:
             most = np.frombuffer(raw[: 4 * rows], "<f4")
             part = np.frombuffer(raw[4 * rows :], np.uint8).reshape(rows, columns) * (most / spec["levels"])[:, None]

@@ -32,6 +32,7 @@ from benchmarks import (
     pages,
     pairs,
     process,
+    reranking,
     start,
     threads,
     training,
@@ -403,6 +404,44 @@ def test_the_command_search_compares_and_times(tmp_path: Path, capsys: pytest.Ca
     for label in ("reading alone", "ours, float32", "memory-mapped", "NumPy", "uint8", "bits"):
         assert re.search(rf"\| [^|]*{label}[^|]* \|( +[\d.,]+ \| +[\d.,]+ \|){{2}}\n", out), label
     assert len(json.loads(next(tmp_path.glob("*-search.json")).read_text())["rows"]) == 2 * out.count("\n| ") - 2
+
+
+def test_reranking_is_measured_and_wrong_scores_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(contests, "BUILD", tmp_path)
+    folder = sentence_folder("sentence_mean_normalize", tmp_path)
+    given = ["--quick", "--model", str(folder), "--threads", "1", "--record", str(tmp_path)]
+    assert commands.main(["reranking", *given, "--engines"]) == 0
+    shown = capsys.readouterr().out
+    assert "## 1 thread, milliseconds" in shown
+    [record] = tmp_path.glob("*-reranking.json")
+    sizes = json.loads(record.read_text(encoding="utf-8"))["measured"][0]["sizes"]
+    assert [(one["documents"], one["words"]) for one in sizes] == list(reranking.QUICK_SIZES)
+    assert all(seconds > 0 for one in sizes for seconds in one["seconds"].values())
+    assert [row[:2] for row in sizes[0]["agreement"]] == [["wordpiece-bert", "float32"], ["wordpiece-bert", "int8"]]
+    assert sizes[0]["agreement"][0][2:] == ["0.0e+00", "1.00000"]
+    assert float(sizes[0]["agreement"][1][2]) < 0.1
+
+    ranker, other = tmp_path / f"ranker-{folder.name}", reranking.Entry("ours", "float32", "int8")
+    pairs = reranking.texts_of(None, 4, 20)
+    assert [len(document.split()) for _, document in pairs] == [20] * 4
+    (tmp_path / "pairs.json").write_text(json.dumps(pairs), encoding="utf-8")
+    with reranking.Rankers(ranker, 1, [reranking.Entry("ours", "float32", "float32"), other]) as rankers:
+        scores = rankers.scores(tmp_path / "pairs.json", 4)
+        assert np.ptp(next(iter(scores.values()))) > 1e-3  # the head tells documents apart
+        assert rankers.wrong
+        assert other not in rankers.engines
+        assert rankers.notes[other.label].startswith("WRONG: a score differs from ours by")
+
+
+def test_the_fastest_way_of_each_engine_is_in_the_table() -> None:
+    ours, *others = reranking.entries(["onnxruntime"], 2)
+    assert sum(one.streams for one in others) == 4
+    times = dict.fromkeys([ours, *others], 0.2) | {ours: 0.05}
+    best = next(one for one in others if one.streams and one.dtype == "float32")
+    times[best] = 0.1
+    assert reranking.cells_of((20, 100), times)[:5] == ["20 of 100 words", "50", "100", "", "2.00"]
 
 
 @pytest.mark.model

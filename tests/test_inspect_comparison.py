@@ -130,18 +130,40 @@ def test_tokenizers_are_compared_word_by_word() -> None:
 def test_what_cannot_be_compared_is_refused() -> None:
     one = loaded("bert_model")
     trace = inspect.trace(one, "w5 w6")
-    with pytest.raises(InputError, match="takes what trace returns, not str"):
-        inspect.compare(trace, "w5")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="compare takes what trace returns, or a model and its text, not int"):
+        inspect.compare(trace, 5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a model needs a text"):
+        inspect.compare(trace, one)
+    with pytest.raises(InputError, match="compare takes a text for models: a Trace has its own"):
+        inspect.compare(trace, trace, text="w5")
+    with pytest.raises(InputError, match="token_similarity takes what trace returns"):
+        inspect.token_similarity(trace, [trace])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="takes what compare returns"):
         inspect.comparison(trace)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="layer must be from 0"):
         inspect.comparison(inspect.compare(trace, trace), layer=99)
     with pytest.raises(InputError, match="head must be from 0"):
         inspect.comparison(inspect.compare(trace, trace), head=-99)
-    with pytest.raises(InputError, match="a Tokenizer is needed, or a model with one, not int"):
+    with pytest.raises(InputError, match="compare_tokenizers needs a Tokenizer, or a model with one, not int"):
         inspect.compare_tokenizers(5, one.tokenizer, "a")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="takes what compare_tokenizers returns"):
         inspect.tokenizers(trace)  # type: ignore[arg-type]
+
+
+def test_models_are_compared_with_texts_of_their_own() -> None:
+    one, other = loaded("bert_model"), loaded("bert_token_cls")
+    a, b = inspect.trace(one, "w5 w6 w7"), inspect.trace(one, "w5 w8")
+    for found in (
+        inspect.compare(one, one, text="w5 w6 w7", other="w5 w8"),
+        inspect.compare(a, one, text="w5 w8"),
+        inspect.compare(one, b, text="w5 w6 w7"),
+    ):
+        expected = inspect.compare(a, b)
+        assert (found.names, found.groups) == (expected.names, expected.groups)
+        np.testing.assert_array_equal(found.layers, expected.layers)
+    both = inspect.compare(one, other, text="w5 w6", pair="w7")
+    assert both.texts == (("w5 w6", "w7"), ("w5 w6", "w7"))
+    assert both.names[0] != both.names[1]
 
 
 def test_comparisons_have_pictures() -> None:

@@ -247,9 +247,9 @@ def test_the_values_and_the_link_that_are_taken(open_page: Any) -> None:
 
 
 def test_back_and_a_hostile_address(open_page: Any) -> None:
-    page = inspect.page(
-        inspect.attention(some_attention(5), list("abcde")), inspect.patterns(some_attention(5), list("abcde"))
-    )
+    view = inspect.attention(some_attention(5), list("abcde"))
+    page = inspect.page(view, inspect.patterns(some_attention(5), list("abcde")))
+    opening = "weights {layer} {head} {token}".format(**view.data["telling"])
     one = open_page(page)
     one.page.locator('[data-head="1.2"]').click()
     one.page.wait_for_timeout(300)
@@ -257,18 +257,18 @@ def test_back_and_a_hostile_address(open_page: Any) -> None:
     assert "Layer 1, head 2" in one.page.locator("#panel h2").nth(1).inner_text()
     one.page.wait_for_timeout(300)
     one.page.go_back()
-    one.page.wait_for_selector('.view-attention[data-state="weights 1 2 null"]')
+    one.page.wait_for_selector(f'.view-attention[data-state="weights 1 2 {view.data["telling"]["token"]}"]')
     one.page.go_back()
-    one.page.wait_for_selector('.view-attention[data-state="weights 0 0 null"]')
+    one.page.wait_for_selector(f'.view-attention[data-state="{opening}"]')
     hostile = "layer=99&head=-1&token=<img src=x onerror=alert(1)>&view=__proto__&__proto__=1&constructor=2&attention.show=%E0%A4%A"
     one.page.evaluate("hash => { location.hash = hash; }", hostile)
     one.page.wait_for_timeout(300)
-    assert one.page.locator('.view-attention[data-state="weights 0 0 null"]').count() == 1
+    assert one.page.locator(f'.view-attention[data-state="{opening}"]').count() == 1
     assert one.page.locator("#app img").count() == 0
 
 
 def test_keys_choose(open_page: Any) -> None:
-    one = open_page(inspect.attention(some_attention(12), [f"t{i}" for i in range(12)]))
+    one = open_page(inspect.attention(some_attention(12), [f"t{i}" for i in range(12)], layer=0))
     one.page.get_by_role("radio", name="from the token").focus()
     one.page.keyboard.press("ArrowRight")
     assert one.page.get_by_role("radio", name="to the token").get_attribute("aria-checked") == "true"

@@ -249,7 +249,7 @@ def test_a_link_shows_the_same_map(open_page: Any, view: View) -> None:
 def test_few_and_many_points(open_page: Any, count: int) -> None:
     x = np.random.default_rng(1).normal(size=(count, 8))
     one = open_page(inspect.embedding_map(x, [f"t{i}" for i in range(count)]))
-    assert f"{count} texts." in one.page.locator(".view-map").inner_text()
+    assert f"{count} text{'s' * (count != 1)}." in one.page.locator(".view-map").inner_text()
     if not count:
         return
     one.page.locator(".texts tbody button").first.click()

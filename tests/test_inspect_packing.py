@@ -17,7 +17,15 @@ from page_reader import decoded, from_text, unpacked
 from wordpiece_bert import inspect
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.inspect.pack import ENCODINGS, pack
-from wordpiece_bert.inspect.scores import TOLERANCE, pack_scores
+from wordpiece_bert.inspect.scores import (
+    COSINE_TOLERANCE,
+    SCORE_TOLERANCE,
+    TOLERANCE,
+    pack_cosines,
+    pack_factors,
+    pack_scores,
+    pack_table,
+)
 
 if TYPE_CHECKING:
     from wordpiece_bert.tasks import Loaded
@@ -88,11 +96,94 @@ def test_weights_of_a_long_text_are_stored_by_factors_of_their_scores() -> None:
     assert pack_scores(softmax(np.log(weights) + rng.normal(size=weights.shape).astype(np.float32)), q, k) is None
 
 
+def stored(packed: Any) -> np.ndarray:
+    return unpacked(packed.spec | {"first": 0}, [from_text(part) for part in packed.parts])
+
+
+def test_queries_and_keys_of_a_long_text_keep_their_scores() -> None:
+    rng = np.random.default_rng(7)
+    q, k = (rng.normal(size=(2, 2, 3, 150, 16)) * [[[[[1]]]], [[[[4]]]]]).astype(np.float32)
+    packed = [pack_factors(one, q, k) for one in (q, k)]
+    assert None not in packed
+    found = [stored(one) for one in packed]
+    exact, kept = (a @ b.swapaxes(-1, -2) / 4 for a, b in ((q, k), found))
+    assert np.abs(kept - exact).max() <= SCORE_TOLERANCE * 1.001
+    assert all(np.abs(one - given).max() < 0.05 for one, given in zip(found, (q, k), strict=True))
+    small = sum(len(part) for one in packed for part in one.parts)
+    assert small < 0.7 * sum(len(part) for one in (q, k) for part in pack(one, "columns").parts)
+    # Numbers whose products no step keeps are stored otherwise.
+    assert pack_factors(q * 1e12, q * 1e12, k) is None
+    names = [f"t{i}" for i in range(150)]
+    for scale, encoding in ((1, "coded"), (1e12, "columns")):
+        view = inspect.neurons(None, names, queries=q * np.float32(scale), keys=k)
+        assert view.packed()["queries"].spec["encoding"] == encoding
+
+
+@pytest.mark.parametrize("count", [1, 2, 60])
+def test_cosines_are_stored_by_their_factors(count: int) -> None:
+    rng = np.random.default_rng(8)
+    vectors = np.cumsum(rng.normal(size=(count, 24)), axis=0).astype(np.float32)
+    vectors[count // 2 :: 7] = 0 if count > 2 else vectors[count // 2 :: 7]
+    learned = inspect.positions(vectors).arrays["learned"]
+    packed = pack_cosines(learned)
+    assert packed is not None
+    assert np.abs(stored(packed) - learned).max() <= COSINE_TOLERANCE * 1.001
+    assert pack_cosines(learned - 2) is None  # not the products of any vectors
+
+
+def test_a_table_is_stored_as_its_colours_need() -> None:
+    table = np.random.default_rng(9).normal(size=(80, 12)).astype(np.float32)
+    scale = float(np.quantile(np.abs(table), 0.995))
+    assert np.abs(stored(pack_table(table)) - table).max() <= scale / 127
+    assert (stored(pack_table(np.zeros((3, 2), np.float32))) == 0).all()
+
+
+def test_few_numbers_are_compressed_together() -> None:
+    values = np.random.default_rng(10).normal(size=(6, 12, 3, 8)).astype(np.float32)
+    packed = pack(values, "single")
+    assert len(packed.parts) == 1
+    np.testing.assert_array_equal(stored(packed), values)
+    assert len(pack(np.zeros((6, 12, 40, 40), np.float32), "single").parts) == 72
+
+
+@pytest.mark.model
+def test_the_page_of_one_word_is_below_300_kilobytes() -> None:
+    from wordpiece_bert import tasks
+
+    model = tasks.load("minilm")
+    for word in ("one", "Unaffordable"):
+        trace = inspect.trace(model, word)
+        page = inspect.page(
+            inspect.tokens(model.tokenizer, word),
+            inspect.attention(trace),
+            inspect.neurons(trace),
+            inspect.patterns(trace),
+            inspect.positions(model.model),
+        )
+        assert len(page.to_html().encode("utf-8")) < 300_000
+
+
+def test_a_page_has_the_scripts_of_what_it_shows_without_comments() -> None:
+    weights, names = some_attention(3), list("abc")
+    heads, habits = (inspect.page(make(weights, names)).to_html() for make in (inspect.attention, inspect.patterns))
+    both = inspect.page(inspect.attention(weights, names), inspect.patterns(weights, names)).to_html()
+    for page, (has, lacks) in {
+        heads: ("builders.attention", "builders.patterns"),
+        habits: ("builders.patterns", "builders.attention"),
+    }.items():
+        assert has in page
+        assert lacks not in page
+        assert has in both
+    script = heads.rpartition("<script>")[2]
+    assert not re.search(r"^\s*(//|/\*)|^ ", script, re.MULTILINE)
+
+
 def test_a_trace_of_a_long_text_is_stored_by_factors(blanks: Loaded) -> None:
     short = inspect.trace(blanks, "paris")
     q, k = np.random.default_rng(6).normal(size=(2, 2, 2, 140, 16)).astype(np.float32)
     weights = softmax(q @ k.swapaxes(-1, -2) / np.float32(4))
     changes: dict[str, Any] = {"tokens": ["t"] * 140, "sentence_ids": [0] * 140, "attentions": weights}
+    changes["word_ids"] = list(range(140))
     changes |= {"queries": q, "keys": k, "value_norms": np.ones((2, 2, 140), np.float32)}
     trace = dataclasses.replace(short, **changes)
     biased = dataclasses.replace(trace, position_bias=np.zeros_like(weights))

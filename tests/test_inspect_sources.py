@@ -29,6 +29,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "positions": lambda source: inspect.positions(source),
     "saliency": lambda source: inspect.saliency(source, TEXT, PAIR),
     "gradient": lambda source: inspect.saliency(source, TEXT, PAIR, method="integrated_gradients", replace="remove"),
+    "comparison": lambda source: inspect.comparison(
+        inspect.compare(source, source, text=TEXT, pair=PAIR, other=PAIR, other_pair=TEXT)
+    ),
+    "token_similarity": lambda source: inspect.token_similarity(source, source, text=TEXT, other=PAIR),
     "interventions": lambda source: inspect.interventions(inspect.intervene(source, TEXT, PAIR)),
 }
 

@@ -119,7 +119,7 @@ def test_more_cells_than_an_svg_draws_are_png(open_page: Any) -> None:
     """The part of the matrix that is large is drawn; the whole of it, and the heads, are images."""
     length = 260
     assert length**2 > MOST_CELLS
-    one = open_page(inspect.attention(some_attention(length, 2, 10), [f"t{i}" for i in range(length)]))
+    one = open_page(inspect.attention(some_attention(length, 2, 10), [f"t{i}" for i in range(length)], layer=0))
     svg = saved(one)
     assert len(of_size(svg, 32, 32)) == 1
     images = [(each.get("width"), each.get("height")) for each in svg.iter() if tag(each) == "image"]

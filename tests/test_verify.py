@@ -297,6 +297,30 @@ def test_each_kind_of_model_fails_beside_a_reference_with_other_weights(
     assert any(not one.passed for one in report.measures.values())
 
 
+@pytest.mark.parametrize("name", ["sentences", "ranker", "reviews", "colbert"])
+def test_the_reference_computes_with_the_same_instructions(
+    name: str, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the reference by NumPy, which has none, no instructions are asked for."""
+    engines: list[Any] = []
+    kind = type(subjects.subject_of(models / name, ["to bake bread", "a dull film"]))
+    load = kind.load
+
+    def watched(self: Any, **loading: Any) -> Any:
+        model = load(self, **loading)
+        engines.append(getattr(model, "model", model).engine)
+        return model
+
+    monkeypatch.setattr(kind, "load", watched)
+    for dtype in ("int8", "float32"):
+        engines.clear()
+        assert verify_model(models / name, TEXTS, dtype=dtype, reference="ours", instructions="scalar").passed
+        model, reference = engines
+        assert model.instructions == "scalar"
+        expected = ("rust", "scalar") if dtype == "int8" else ("numpy", "blas")
+        assert (reference.backend, reference.instructions) == expected
+
+
 def test_the_first_reference_that_is_installed_is_taken(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = subjects.subject_of(models / "sentences", ["a", "b"])
     installed: set[str] = set()

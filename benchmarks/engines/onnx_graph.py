@@ -2,7 +2,8 @@
 
 Graphs of other encoders are exported by `model_export.py`, and made int8 here.
 
-Runs in the environment of ONNX Runtime. Inputs: input_ids and attention_mask, int64 [B, S]; output: [B, S, H].
+Runs in the environment of ONNX Runtime. Inputs: input_ids and attention_mask, int64 [B, S]; output: [B, S, H]. A model
+with a classifier also has token_type_ids, and logits [B, labels] instead.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def encoder(config: dict[str, Any], weights: dict[str, Any]) -> Any:
         g.op("Unsqueeze", length, numbers("axis", [0])),
         numbers("along", [1]),
     )
-    types = g.op("Mul", "input_ids", numbers("zero", 0))
+    is_classifier = "classifier.weight" in weights
+    types = "token_type_ids" if is_classifier else g.op("Mul", "input_ids", numbers("zero", 0))
     x = g.op("Add", g.op("Gather", table("word"), "input_ids"), g.op("Gather", table("token_type"), types))
     x = norm(g.op("Add", x, g.op("Gather", table("position"), places)), "embeddings.LayerNorm")
     for index in range(config["num_hidden_layers"]):
@@ -96,8 +98,13 @@ def encoder(config: dict[str, Any], weights: dict[str, Any]) -> Any:
         last = "last_hidden_state" if index + 1 == config["num_hidden_layers"] else None
         x = norm(x, f"{layer}.output.LayerNorm", to=last)
     sides = ["batch", "length"]
-    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, sides) for name in ("input_ids", "attention_mask")]
+    names = ["input_ids", "attention_mask", *["token_type_ids"] * is_classifier]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, sides) for name in names]
     output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*sides, hidden])
+    if is_classifier:
+        first = g.op("Gather", x, numbers("zero", 0), axis=1)
+        g.op("Identity", dense(g.op("Tanh", dense(first, "pooler.dense")), "classifier"), to="logits")
+        output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", len(weights["classifier.bias"])])
     constants = [numpy_helper.from_array(value, name) for name, value in g.constants.items()]
     graph = helper.make_graph(g.nodes, "bert", inputs, [output], constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

@@ -12,8 +12,9 @@ import numpy as np
 
 from wordpiece_bert._internal.checks import refuse_str, whole_number
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.inspect.pack import as_finite
-from wordpiece_bert.inspect.trace import Trace, about, traced
+from wordpiece_bert.inspect.links import telling_link
+from wordpiece_bert.inspect.pack import as_finite, encoding_of_vectors
+from wordpiece_bert.inspect.trace import Trace, about, called, traced
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -72,8 +73,9 @@ def attention(
     Returns
     -------
     View
-        Arrays ``attention`` [L, N, S, S], ``rollout`` [L, S, S], ``thumbnails`` [L, N, T, T] and, if known,
-        ``value_norms`` [L, N, S].
+        Arrays ``attention`` [L, N, S, S], ``rollout`` [L, S, S], ``thumbnails`` [L, N, T, T], ``most`` [L, N, S], the
+        largest weight that any token gives each, and, if known, ``value_norms`` [L, N, S]. Without a layer, the page
+        opens on the link that stands out most, ``data["telling"]``: a token that gives a word more than any other does.
 
     Raises
     ------
@@ -90,10 +92,11 @@ def attention(
     'attention'
     """
     given: Any = traced(source, text, pair)
-    factors, truncated = {}, False
+    factors, truncated, model = {}, False, ""
     texts: tuple[str, ...] = ()
+    words: Sequence[int | None] | None = None
     if isinstance(given, Trace):
-        truncated, texts = given.truncated, given.texts
+        truncated, texts, words, model = given.truncated, given.texts, given.word_ids, called(given.model)
         tokens, sentence_ids, value_norms = given.tokens, given.sentence_ids, given.value_norms
         if given.position_bias is None:
             factors["attention"] = (given.queries, given.keys)
@@ -107,10 +110,12 @@ def attention(
         index = np.argwhere(norms < 0)[0].tolist()
         raise InputError(f"value_norms{index} is {norms[tuple(index)]}: a norm is not negative")
     arrays = {"attention": weights, "rollout": rollout(weights), "thumbnails": _thumbnails(weights)}
+    arrays["most"] = weights.max(axis=2)
     encodings: dict[str, Encoding] = {
         "attention": "rows",
         "rollout": "rows",
         "thumbnails": "coarse" if weights.shape[-1] > THUMBNAIL else "rows",
+        "most": "rows",
     }
     if norms is not None:
         arrays["value_norms"] = norms
@@ -124,7 +129,8 @@ def attention(
         }
     sides = _sentences(names, sentence_ids)
     data = {"tokens": names, "sentences": sides, "focus": focus, "truncated": truncated}
-    data["about"] = about(*texts or [" ".join(names)])
+    data["telling"] = telling_link(weights, names, sides, words) if focus is None else None
+    data |= {"about": about(*texts or [" ".join(names)]), "model": model}
     return View("attention", title, data, arrays, encodings, factors)
 
 
@@ -237,14 +243,14 @@ def neurons(
     }
     q, k = q[chosen], k[chosen]
     arrays = {"queries": q, "keys": k}
-    encodings: dict[str, Encoding] = {"queries": "columns", "keys": "columns"}
+    encodings: dict[str, Encoding] = dict.fromkeys(("queries", "keys"), encoding_of_vectors(len(names)))
     if bias is not None:
         arrays["bias"] = bias[chosen]
         encodings["bias"] = "half"
     truncated, texts = (False, ()) if given is None else (given.truncated, given.texts)
     data = {"tokens": names, "layers": chosen, "first": first, "truncated": truncated}
-    data["about"] = about(*texts or [" ".join(names)])
-    return View("neurons", title, data, arrays, encodings)
+    data |= {"about": about(*texts or [" ".join(names)]), "model": "" if given is None else called(given.model)}
+    return View("neurons", title, data, arrays, encodings, dict.fromkeys(("queries", "keys"), (q, k)))
 
 
 def checked_weights(value: npt.ArrayLike | None) -> Array:

@@ -15,7 +15,7 @@ from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.alignment import Group, align_spans, align_tokens
 from wordpiece_bert.inspect.sources import tokenizer_in
-from wordpiece_bert.inspect.trace import Trace, about
+from wordpiece_bert.inspect.trace import about, both_traced
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
     from wordpiece_bert.inspect.sources import AnySource
+    from wordpiece_bert.inspect.trace import Trace
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
 __all__ = ["Comparison", "TokenizerComparison", "compare", "compare_tokenizers", "comparison", "tokenizers"]
@@ -78,7 +79,16 @@ class Comparison:
         return fields_html(repr(self), {one.name: getattr(self, one.name) for one in fields(self)})
 
 
-def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comparison:
+def compare(
+    a: Trace | AnySource,
+    b: Trace | AnySource,
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    other: str | None = None,
+    other_pair: str | None = None,
+    names: tuple[str, str] | None = None,
+) -> Comparison:
     """Align two traces and compute how they differ: two texts in one model, one text in two, or one beside itself.
 
     Traces of one text are aligned by its characters, so that two models may have different tokenizers; others by their
@@ -87,8 +97,13 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
 
     Parameters
     ----------
-    a, b : Trace
-        What `trace` returned.
+    a, b : Trace or model
+        What `trace` returned, or with ``text`` models in any form that it takes: of two models one text, or of one
+        model, given twice, two.
+    text, pair : str, optional
+        For models: the text to trace in both, and the second text of a pair.
+    other, other_pair : str, optional
+        For models: the text of the second, if it is another.
     names : (str, str), optional
         What to call them. By default their texts, or their models where the texts are the same.
 
@@ -100,7 +115,7 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
     Raises
     ------
     InputError
-        They are not traces, or have no token in common.
+        They are neither traces nor models with a text, or have no token in common.
 
     Examples
     --------
@@ -115,10 +130,12 @@ def compare(a: Trace, b: Trace, *, names: tuple[str, str] | None = None) -> Comp
     ...     if first.tokens[i[0]] != second.tokens[j[0]]
     ... ]
     [('france', 'poland'), ('paris', 'warsaw')]
+    >>> inspect.compare(
+    ...     words, words, text="a city in france", other="a city in poland"
+    ... ).distances.shape
+    (2, 6)
     """
-    for one in (a, b):
-        if not isinstance(one, Trace):
-            raise InputError(f"compare takes what trace returns, not {type(one).__name__}")
+    a, b = both_traced("compare", a, b, (text, pair), (other, other_pair))
     if names is not None:
         checked_strings("names", names, 2)
     same = bool(a.texts) and a.texts == b.texts
@@ -281,7 +298,8 @@ class TokenizerComparison:
 
     def __repr__(self) -> str:
         left, right = self.tokens_per_word
-        return f"TokenizerComparison({len(self.words)} words, {left:.2f} and {right:.2f} tokens a word)"
+        words = f"{len(self.words)} word{'s' * (len(self.words) != 1)}"
+        return f"TokenizerComparison({words}, {left:.2f} and {right:.2f} tokens a word)"
 
     def _repr_html_(self) -> str:
         return fields_html(repr(self), {one.name: getattr(self, one.name) for one in fields(self)})
@@ -298,8 +316,8 @@ def compare_tokenizers(
 
     Parameters
     ----------
-    a, b : Tokenizer, Loaded, tuple, str, os.PathLike, SentenceEncoder or CrossEncoder
-        The tokenizers, of any kind, or models that have them, or their names or folders.
+    a, b : Tokenizer or model
+        The tokenizers, of any kind, or models that have one: encoders, rankers, what `tasks.load` returns, or names.
     text : str
         The text. It is not truncated.
     names : (str, str), optional
@@ -323,9 +341,9 @@ def compare_tokenizers(
     >>> inspect.compare_tokenizers(whole, pieces, "New Yorker").tokens_per_word
     (1.0, 1.5)
     """
+    both = [tokenizer_in(one, "compare_tokenizers") for one in (a, b)]
     checked_strings("names", names, 2)
-    given = (tokenizer_in(a), tokenizer_in(b))
-    encodings = [one.encode(text, truncation=False, padding=False) for one in given]
+    encodings = [one.encode(text, truncation=False, padding=False) for one in both]
     kept = [[i for i, side in enumerate(one.sequence_ids) if side is not None] for one in encodings]
     tokens = tuple([one.tokens[i] for i in own] for one, own in zip(encodings, kept, strict=True))
     offsets = tuple(_trimmed(one, own, text) for one, own in zip(encodings, kept, strict=True))
@@ -333,7 +351,7 @@ def compare_tokenizers(
     counts = [tuple(_in_word(spans, word) for spans in offsets) for word in words]
     total = max(1, len(words))
     unknown = tuple(
-        [i for i, token in enumerate(own) if token == one.unk_token] for own, one in zip(tokens, given, strict=True)
+        [i for i, token in enumerate(own) if token == one.unk_token] for own, one in zip(tokens, both, strict=True)
     )
     return TokenizerComparison(
         names=names,

@@ -21,7 +21,7 @@ from wordpiece_bert.inspect.sentence_vectors import Sentences
 from wordpiece_bert.inspect.sources import as_sentence_encoder, resolve
 from wordpiece_bert.inspect.stack import Stack
 from wordpiece_bert.inspect.targets import word_token
-from wordpiece_bert.inspect.trace import about, encoder_of
+from wordpiece_bert.inspect.trace import about, called, encoder_of
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -358,6 +358,7 @@ def interventions(found: Interventions, *, title: str = "Interventions") -> View
         "measure": found.measure,
         "heads": [[list(head) for head in one] for one in found.heads],
         "about": about(*found.texts),
+        "model": called(found.model),
         "shape": list(found.shape),
         "truncated": found.truncated,
     }

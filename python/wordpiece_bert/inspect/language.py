@@ -14,7 +14,7 @@ from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.sources import resolve
-from wordpiece_bert.inspect.trace import about
+from wordpiece_bert.inspect.trace import about, called
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def predictions(
         vectors = out.last_hidden_state[0]
     best, values, own = _best(model, tokenizer, vectors, encoding.ids, top_k)
     data = {"tokens": encoding.tokens, "words": best, "masked": mask_each, "truncated": encoding.truncated}
-    data |= {"mask": tokenizer.mask_token, "about": about(text, pair)}
+    data |= {"mask": tokenizer.mask_token, "about": about(text, pair), "model": called(f" from {model.source}")}
     return View("predictions", title, data, {"probabilities": values, "own": own})
 
 
@@ -125,7 +125,7 @@ def logit_lens(
     found = [_best(model, tokenizer, state[0], encoding.ids, top_k) for state in out.hidden_states]
     words, values, own = zip(*found, strict=True)
     data = {"tokens": encoding.tokens, "words": list(words), "truncated": encoding.truncated}
-    data["about"] = about(text, pair)
+    data |= {"mask": tokenizer.mask_token, "about": about(text, pair), "model": called(f" from {model.source}")}
     return View("lens", title, data, {"probabilities": np.stack(values), "own": np.stack(own)})
 
 

@@ -1,7 +1,8 @@
 """Arrays as compact text, for a page that decodes each of them when it is first shown.
 
 The last two axes of an array are one part; each part is compressed with zlib and written as text, five characters for
-four bytes. Six encodings trade size for precision; `wordpiece_bert.inspect.scores` has a seventh:
+four bytes. Parts of few numbers are compressed together. Six encodings trade size for precision, and
+`wordpiece_bert.inspect.scores` has others; what is ``computed`` by the page is not stored:
 
 ==========  ===================================================================  =============================
 encoding    stored                                                               largest error of a value
@@ -31,10 +32,23 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["ENCODINGS", "Encoding", "Packed", "are_softmax_of", "as_finite", "pack", "pack_text"]
+__all__ = [
+    "ENCODINGS",
+    "LONG",
+    "Encoding",
+    "Packable",
+    "Packed",
+    "are_softmax_of",
+    "as_finite",
+    "encoding_of_vectors",
+    "pack",
+    "pack_text",
+]
 
-Encoding = Literal["rows", "coarse", "unit", "columns", "half", "single"]
-ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
+Packable = Literal["rows", "coarse", "unit", "columns", "half", "single"]
+#: Also those of `wordpiece_bert.inspect.scores`, and what a page computes.
+Encoding = Packable | Literal["cosines", "coded", "computed"]
+ENCODINGS: tuple[Packable, ...] = get_args(Packable)
 
 #: A weight is stored as the nearest of this many steps between 0 and the maximum of its row.
 LEVELS = 255
@@ -45,6 +59,10 @@ COARSE_LEVELS = 32
 UNIT = 2000
 #: Numbers of a column are stored as multiples of their largest absolute value / STEPS.
 STEPS = 16_383
+#: Texts of no more tokens are few, and of at least so many tokens long: for these, other encodings take less room.
+FEW, LONG = 16, 128
+#: The parts of an array are compressed together if they have no more bytes than this.
+JOINED = 100_000
 #: An array with a larger number is stored in single precision instead of half.
 LARGEST_HALF = 60_000
 
@@ -52,10 +70,14 @@ LARGEST_HALF = 60_000
 class Packed:
     """One array: how it is encoded, its shape, and the text of each part."""
 
-    def __init__(self, encoding: Encoding | Literal["scores"], shape: tuple[int, ...], parts: list[bytes]) -> None:
+    def __init__(
+        self, encoding: Encoding | Literal["scores"], shape: tuple[int, ...], parts: list[bytes], joined: int = 0
+    ) -> None:
         self.parts = list(map(_text, parts))
         #: What the page needs to decode the parts.
         self.spec: dict[str, Any] = {"encoding": encoding, "shape": list(shape), "lengths": list(map(len, parts))}
+        if joined:  # the bytes of each of the parts that are compressed together
+            self.spec["joined"] = joined
         if encoding in {"rows", "coarse"}:
             self.spec["levels"] = _levels(shape[-1], encoding)
         elif encoding == "unit":
@@ -91,7 +113,7 @@ def as_finite(name: str, values: npt.ArrayLike | None, dimensions: tuple[int, ..
     return as_float32(name, array)
 
 
-def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:
+def pack(array: npt.NDArray[Any], encoding: Packable) -> Packed:
     """Encode an array, part by part.
 
     Parameters
@@ -99,20 +121,29 @@ def pack(array: npt.NDArray[Any], encoding: Encoding) -> Packed:
     array : ndarray
         Finite numbers, [..., rows, columns] or [columns]. For ``rows`` and ``coarse`` not negative; for ``unit``
         between −1 and 1.
-    encoding : Encoding
+    encoding : str
         One of `ENCODINGS`.
     """
     if encoding == "half" and np.abs(array).max(initial=0) > LARGEST_HALF:
         encoding = "single"
     rows = math.prod(array.shape[-2:])
     parts = array.reshape(-1, *array.shape[-2:]) if rows else array.reshape(0, 1)
-    return Packed(encoding, array.shape, [_compressed(_bytes(part, encoding)) for part in parts])
+    stored = [_bytes(part, encoding) for part in parts]
+    if len(stored) > 1 and sum(map(len, stored)) <= JOINED:
+        return Packed(encoding, array.shape, [_compressed(b"".join(stored))], len(stored[0]))
+    return Packed(encoding, array.shape, [_compressed(one) for one in stored])
+
+
+def encoding_of_vectors(tokens: int) -> Encoding:
+    """Return how a page stores the queries and keys of a text of so many tokens."""
+    # The largest number of each column takes four bytes, which few tokens do not save.
+    return "half" if tokens <= FEW else "columns" if tokens < LONG else "coded"
 
 
 def are_softmax_of(
     weights: npt.NDArray[np.float32], queries: npt.NDArray[np.float32], keys: npt.NDArray[np.float32]
 ) -> bool:
-    """Whether the stored queries and keys give the weights, to 1/255 of each row's maximum.
+    """Whether the stored queries and keys give the weights, to 1/255 of each row's maximum; of long texts to 1/40.
 
     Then a page can compute softmax(q·kᵀ/√d) when a head is shown, and need not store its weights.
 
@@ -121,7 +152,7 @@ def are_softmax_of(
     weights : ndarray of float32
         [L, N, S, S].
     queries, keys : ndarray of float32
-        [L, N, S, d], which the page stores as ``columns``.
+        [L, N, S, d], which the page stores by `encoding_of_vectors`.
     """
     if queries.shape[:3] != weights.shape[:3] or not queries.size:
         return False
@@ -135,7 +166,10 @@ def are_softmax_of(
 
 
 def _rounded(part: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return numbers [rows, columns] as a page with the encoding ``columns`` has them."""
+    """Return queries or keys [S, d] as a page has them; of long texts as they are: the page keeps their scores."""
+    encoding = encoding_of_vectors(len(part))
+    if encoding != "columns":
+        return part if encoding == "coded" else part.astype(np.float16).astype(np.float32)
     most = np.abs(part).max(axis=0).astype(np.float32)
     scale = np.where(most > 0, most, 1)
     rounded: npt.NDArray[np.float32] = np.rint(part / scale * STEPS) * (most / np.float32(STEPS))

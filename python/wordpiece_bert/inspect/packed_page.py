@@ -9,11 +9,14 @@ import json
 import re
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.colours import CATEGORIES, HABIT_COLOURS, MARKS, PALETTE
 from wordpiece_bert.inspect.kinds import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = ["PackedPage", "escaped", "json_text", "page_file", "page_script", "readable_json"]
 
@@ -25,6 +28,8 @@ FIRST_SCRIPTS = (
 LAST_SCRIPT = "main.js"
 #: Characters of Python's texts that UTF-8 does not have.
 SURROGATE = re.compile("[\ud800-\udfff]")
+#: A comment from the beginning of a line to the end of one.
+COMMENT = re.compile(r"^[ ]*/\*.*?\*/$\n", re.MULTILINE | re.DOTALL)
 _COLOURS = {"maps": PALETTE, "categories": CATEGORIES, "habits": HABIT_COLOURS, "marks": MARKS}
 
 
@@ -64,7 +69,7 @@ class PackedPage:
         """
         content = _script_json({"title": self.title, "views": self.views, "texts": self.texts, "colours": _COLOURS})
         fallback = f"<h1>{escaped(self.title)}</h1><p>This page is interactive where scripts are allowed.</p>{pictures}"
-        script, style = page_script(), page_file("page.css")
+        script, style = _spare(page_script({view["kind"] for view in self.views})), _spare(page_file("page.css"))
         policy = (
             f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
             "base-uri 'none'; form-action 'none'"
@@ -87,11 +92,18 @@ def page_file(name: str) -> str:
     return resources.files("wordpiece_bert.inspect").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def page_script() -> str:
-    """Return the script of a page: the scripts of all kinds, in one function."""
-    kinds = dict.fromkeys(kind.script for kind in KINDS.values() if kind.script)  # some have one in common
+def page_script(shown: Collection[str] | None = None) -> str:
+    """Return the script of a page: the scripts of the kinds of views that it shows, or of all, in one function."""
+    wanted = (kind for name, kind in KINDS.items() if shown is None or name in shown)
+    kinds = dict.fromkeys(kind.script for kind in wanted if kind.script)  # some have one in common
     parts = [*map(page_file, FIRST_SCRIPTS), *kinds, page_file(LAST_SCRIPT)]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
+
+
+def _spare(text: str) -> str:
+    """Return a script or a style sheet without the comments that have lines of their own, and without indentation."""
+    lines = (line.strip() for line in COMMENT.sub("", text).split("\n"))
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _digest(text: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens, checked_weights
-from wordpiece_bert.inspect.trace import Trace, about, traced
+from wordpiece_bert.inspect.trace import Trace, about, called, traced
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -89,12 +89,13 @@ def patterns(
     """
     given: Any = traced(source, text, pair)
     traces = [given] if isinstance(given, Trace) else given if isinstance(given, (list, tuple)) else []
-    truncated, texts = False, []
+    truncated, texts, model = False, [], ""
     if traces and all(isinstance(one, Trace) for one in traces):
         found = [_measures(checked_weights(t.attentions), t.tokens, t.sentence_ids, t.word_ids) for t in traces]
         is_pair = any(1 in t.sentence_ids for t in traces)
         truncated = any(t.truncated for t in traces)
         texts = about(*traces[0].texts) if len(traces) == 1 else []
+        model = called(traces[0].model) if len({t.model for t in traces}) == 1 else ""
         if len({one.shape for one in found}) > 1:
             raise InputError("traces of models with different layers or heads cannot be averaged")
     else:
@@ -105,8 +106,8 @@ def patterns(
         is_pair = sentence_ids is not None and 1 in sentence_ids
     measures: Array = np.mean(np.array(found, np.float64), axis=0).astype(np.float32)
     labels = [[_label(head, pair=is_pair) for head in layer] for layer in measures.tolist()]
-    data = {"habits": list(HABITS), "labels": labels, "texts": len(found), "pair": pair, "truncated": truncated}
-    data["about"] = texts
+    data = {"habits": list(HABITS), "labels": labels, "texts": len(found), "pair": is_pair, "truncated": truncated}
+    data |= {"about": texts, "model": model}
     return View("patterns", title, data, {"measures": measures})
 
 

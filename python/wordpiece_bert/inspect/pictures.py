@@ -81,7 +81,8 @@ def tokens(title: str, data: Data, arrays: Arrays) -> Drawing:
     for row, height in zip(rows, heights, strict=True):
         if start:
             entry = next(names)
-            count = f"{len(entry['tokens'])} tokens" + (f", {len(entry['cut'])} cut" if entry["cut"] else "")
+            number = len(entry["tokens"])
+            count = f"{number} token{'s' * (number != 1)}" + (f", {len(entry['cut'])} cut" if entry["cut"] else "")
             name = f"{entry['name']}: " if len(data["tokenizers"]) > 1 else ""
             drawing.text(EDGE, y + 8, name + count, size=13, fill=SOFT)
             y += 20

@@ -9,7 +9,7 @@ import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attribution import Attribution, attribute
-from wordpiece_bert.inspect.trace import about
+from wordpiece_bert.inspect.trace import about, called
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def saliency(
             arrays[f"layers{suffix}"] = one.layers
     first, *others = (_entry(one) for one in listed)
     texts = [name for one in listed for name in about(*one.texts)] if all(one.texts for one in listed) else []
-    return View("saliency", title, first | {"others": others, "about": texts}, arrays)
+    return View("saliency", title, first | {"others": others, "about": texts, "model": called(listed[0].model)}, arrays)
 
 
 def _entry(found: Attribution) -> dict[str, Any]:

@@ -1,34 +1,46 @@
-"""Attention weights of long texts as the factors of their scores, which take a fifth of the room of the weights.
+"""Numbers in as few bits as what is shown of them needs: attention weights by the factors of their scores, and others.
 
-The weights of a head are softmax(S), S = q·kᵀ/√d. Adding a number to a row of S changes no weight, so the mean of the
-keys is taken away. The singular value decomposition S = A·Bᵀ then has its energy in few columns of A and B, and columns
-are written as multiples of one step, so that columns of small numbers take few bits (a transform code). The multiples
-are Golomb-Rice codes: of a number u = 2·n or −2·n − 1, u >> r ones, a zero, and the low r bits, with an r for each
-column.
+Attention weights of long texts take a fifth of the room as factors. The weights of a head are softmax(S), S = q·kᵀ/√d.
+Adding a number to a row of S changes no weight, so the mean of the keys is taken away. The singular value
+decomposition S = A·Bᵀ then has its energy in few columns of A and B, and columns are written as multiples of one step,
+so that columns of small numbers take few bits (a transform code). The multiples are Golomb-Rice codes: of a number u =
+2·n or −2·n − 1, u >> r ones, a zero, and the low r bits, with an r for each column.
 
 A head is, little-endian: the step as float32; for each of the 2·d columns, A's columns first, its mean as float32; for
 each its r as one byte; then the bits, the highest of a byte first, column by column.
+
+Queries and keys that are shown themselves are coded so, too, without the decomposition, in the largest step that keeps
+their scores. Cosines of one set of vectors are M = A·Aᵀ, and few columns of A.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import zlib
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert.bert.functional import softmax
-from wordpiece_bert.inspect.pack import Packed
+from wordpiece_bert.inspect.pack import LONG, Packed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-__all__ = ["SHORTEST", "TOLERANCE", "pack_scores"]
+    Matrix = npt.NDArray[np.float32]
+
+__all__ = ["SHORTEST", "TOLERANCE", "pack_cosines", "pack_factors", "pack_scores", "pack_table"]
 
 #: The largest error of a weight, as a share of the largest weight of its row.
 TOLERANCE = 1 / 40
+#: The largest error of a score q·kᵀ/√d of queries and keys that are shown: its weight is right to this share of itself.
+SCORE_TOLERANCE = 1 / 40
+#: The largest error of a cosine.
+COSINE_TOLERANCE = 1 / 40
 #: Weights of fewer tokens are stored as they are.
-SHORTEST = 128
+SHORTEST = LONG
 #: The steps that are tried, the largest first.
 STEPS = [0.008 * 2 ** (-i / 4) for i in range(48)]
 
@@ -61,6 +73,85 @@ def pack_scores(
     packed = Packed("scores", weights.shape, parts)
     packed.spec["width"] = queries.shape[-1]
     return packed
+
+
+def pack_factors(
+    array: npt.NDArray[np.float32], queries: npt.NDArray[np.float32], keys: npt.NDArray[np.float32]
+) -> Packed | None:
+    """Encode queries or keys, one of two arrays [L, N, S, d], so that their scores stay right to `SCORE_TOLERANCE`.
+
+    None if no step does that.
+    """
+    parts = []
+    place = 20
+    for head in np.ndindex(*array.shape[:2]):
+        # In units in which both are of one size, they are rounded alike.
+        sizes = [float(np.sqrt(np.square(one[head]).mean())) or 1.0 for one in (queries, keys)]
+        unit = np.float32(math.sqrt(sizes[0] / sizes[1]))
+        q, k = queries[head] / unit, keys[head] * unit
+        exact: Matrix = (q @ k.T / math.sqrt(q.shape[-1])).astype(np.float32)
+
+        def close(step: np.float32, q: Matrix = q, k: Matrix = k, exact: Matrix = exact) -> bool:
+            found = (np.rint(q / step) * step) @ (np.rint(k / step) * step).T / math.sqrt(q.shape[-1])
+            return bool((np.abs(found - exact) <= SCORE_TOLERANCE).all())
+
+        largest = _largest(close, place)
+        if largest is None:
+            return None
+        place = largest
+        parts.append(_coded(array[head], _step(place) * (unit if array is queries else 1 / unit)))
+    return Packed("coded", array.shape, parts)
+
+
+def pack_cosines(matrix: npt.NDArray[np.float32]) -> Packed | None:
+    """Encode the cosines of vectors with each other, [S, S]; None if they are not right to `COSINE_TOLERANCE`."""
+    energy, vectors = np.linalg.eigh(matrix.astype(np.float64))
+    factor: Matrix = (vectors * np.sqrt(np.maximum(energy, 0)))[:, ::-1].astype(np.float32)
+
+    def close(step: np.float32) -> bool:
+        found = np.rint(factor / step) * step
+        return bool((np.abs(found @ found.T - matrix) <= COSINE_TOLERANCE).all())
+
+    place = _largest(close, 20)
+    if place is None:
+        return None
+    used = np.rint(factor / _step(place)).any(axis=0).nonzero()[0]
+    kept = factor[:, : 1 + int(used.max(initial=0))]
+    packed = Packed("cosines", matrix.shape, [_coded(kept, _step(place))])
+    packed.spec["width"] = kept.shape[-1]
+    return packed
+
+
+def pack_table(array: npt.NDArray[np.float32]) -> Packed:
+    """Encode numbers [rows, columns] that are shown by colours: to 1/128 of all but the few largest."""
+    step = np.float32(float(np.quantile(np.abs(array), 0.995)) / 64 or 1.0)
+    return Packed("coded", array.shape, [_coded(array, step)])
+
+
+#: The places of steps that are looked at: from 8 to a few billionths.
+_PLACES = range(-40, 81)
+
+
+def _step(place: int) -> np.float32:
+    """Return the step at a place: of `STEPS`, and beyond its ends of the same series."""
+    return np.float32(STEPS[0] * 2 ** (-place / 4))
+
+
+def _largest(close: Callable[[np.float32], bool], place: int) -> int | None:
+    """Return the place of the largest step that is close enough, looked for from a place on; None if there is none."""
+    while not close(_step(place)):
+        place += 1
+        if place not in _PLACES:
+            return None
+    while place - 1 in _PLACES and close(_step(place - 1)):
+        place -= 1
+    return place
+
+
+def _coded(columns: npt.NDArray[Any], step: np.float32) -> bytes:
+    """Return columns as multiples of a step, without means. A code takes a bit at least: zlib shortens many zeros."""
+    numbers = np.rint(columns / step).astype(np.int64)
+    return zlib.compress(step.astype("<f4").tobytes() + bytes(4 * columns.shape[1]) + _rice(numbers), 9)
 
 
 def _columns(query: npt.NDArray[np.float32], key: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -100,8 +100,8 @@ def as_sentence_encoder(source: AnySource) -> SentenceEncoder | None:
     return None
 
 
-def tokenizer_in(source: AnyTokenizer | AnySource) -> AnyTokenizer:
-    """Return the tokenizer that a source is or has; the weights of a model that is only named are not read.
+def tokenizer_in(source: AnyTokenizer | AnySource, what: str = "tokens") -> AnyTokenizer:
+    """Return the tokenizer that a source is or has, for a function; the weights of a named model are not read.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def tokenizer_in(source: AnyTokenizer | AnySource) -> AnyTokenizer:
         return source.tokenizer
     found = source[1] if isinstance(source, tuple) and len(source) == 2 else source
     if not isinstance(found, Tokenizer | SubwordTokenizer):
-        raise InputError(f"a Tokenizer is needed, or a model with one, not {type(source).__name__}")
+        raise InputError(f"{what} needs a Tokenizer, or a model with one, not {type(source).__name__}")
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from wordpiece_bert.bert.model import BertModel
 from wordpiece_bert.bert.parts import name_in_checkpoint, weights_of
 from wordpiece_bert.bert.plan.parts import weighted
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.hub import PACKAGED_MODELS
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.sources import is_source, resolve
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.sources import AnySource
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
-__all__ = ["Trace", "about", "encoder_of", "run_trace", "stored_weight", "trace", "traced"]
+__all__ = ["Trace", "about", "both_traced", "called", "encoder_of", "run_trace", "stored_weight", "trace", "traced"]
 
 #: What is added to the score of a key beyond a window: its weight is 0, and float16 has the number.
 _BEYOND = np.float32(-60_000.0)
@@ -38,6 +41,23 @@ def about(*texts: str | None) -> list[str]:
     """
     known = [text for text in texts if text is not None]
     return ["\n".join(known)] if known else []
+
+
+def called(described: str) -> str:
+    """Return the name of a model that is described as "BertModel from FILE": what its folder is called.
+
+    A packaged model has its name here, a model of the Hugging Face cache "org/name"; one that was made in memory none.
+    """
+    file = Path(described.partition(" from ")[2])
+    folder = file.parent
+    if folder == Path():
+        return ""
+    for name, packaged in PACKAGED_MODELS.items():
+        if (folder.parent.name, folder.name) == (packaged.module, packaged.folder):
+            return name
+    if folder.parent.name == "snapshots":
+        return folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return folder.parent.name if re.fullmatch(r"\d+_\w*", folder.name) else folder.name
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,7 +108,9 @@ class Trace:
 
     def __repr__(self) -> str:
         layers, heads, length, _ = self.attentions.shape
-        return f"Trace({length} tokens, {layers} layers, {heads} heads, from {self.model})"
+        sizes = {"token": length, "layer": layers, "head": heads}
+        counts = ", ".join(f"{number} {noun}{'s' * (number != 1)}" for noun, number in sizes.items())
+        return f"Trace({counts}, from {self.model})"
 
     def _repr_html_(self) -> str:
         return fields_html(repr(self), {one.name: getattr(self, one.name) for one in fields(self)})
@@ -136,6 +158,37 @@ def traced(source: object, text: str | None, pair: str | None) -> Any:
             raise InputError("a model needs a text: pass text=, or what trace returns")
         return source
     return trace(source, text, pair)  # type: ignore[arg-type]  # `resolve` checks it
+
+
+def both_traced(
+    what: str, a: Trace | AnySource, b: Trace | AnySource, first: tuple[str | None, ...], second: tuple[str | None, ...]
+) -> tuple[Trace, Trace]:
+    """Return the traces that a function was given, or those of texts in the models that it was given.
+
+    Parameters
+    ----------
+    what : str
+        The name of the function, for messages.
+    a, b : Trace or model
+        What it was given.
+    first, second : tuple of str
+        A text or a pair for each; the second has the first's if it has none of its own.
+
+    Raises
+    ------
+    InputError
+        There is a text beside a trace, none for a model, or something else than a model or a trace.
+    """
+    second = first if second[0] is None else second
+    if all(isinstance(one, Trace) for one in (a, b)) and (first[0] is not None or second[0] is not None):
+        raise InputError(f"{what} takes a text for models: a Trace has its own")
+    found: list[Any] = [
+        one if isinstance(one, Trace) else traced(one, *texts) for one, texts in ((a, first), (b, second))
+    ]
+    for one in found:
+        if not isinstance(one, Trace):
+            raise InputError(f"{what} takes what trace returns, or a model and its text, not {type(one).__name__}")
+    return found[0], found[1]
 
 
 def encoder_of(model: Model) -> BertModel:

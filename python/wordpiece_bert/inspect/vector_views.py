@@ -12,7 +12,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens
 from wordpiece_bert.inspect.pack import as_finite
 from wordpiece_bert.inspect.sources import is_source, resolve
-from wordpiece_bert.inspect.trace import Trace, encoder_of, stored_weight
+from wordpiece_bert.inspect.trace import both_traced, called, encoder_of, stored_weight
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pack import Encoding
     from wordpiece_bert.inspect.sources import AnySource
+    from wordpiece_bert.inspect.trace import Trace
 
 __all__ = ["positions", "similarity", "sinusoids", "token_similarity"]
 
@@ -77,15 +78,25 @@ def similarity(
     return View("similarity", title, {"rows": rows, "columns": columns}, {"similarity": values}, {"similarity": "unit"})
 
 
-def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token similarity") -> View:
+def token_similarity(
+    a: Trace | AnySource,
+    b: Trace | AnySource,
+    *,
+    layer: int = -1,
+    text: str | None = None,
+    other: str | None = None,
+    title: str = "Token similarity",
+) -> View:
     """Show the cosine similarities of the tokens of one text to the tokens of another.
 
     Parameters
     ----------
-    a, b : Trace
-        What `trace` returns for the two texts.
+    a, b : Trace or model
+        What `trace` returns for the two texts, or with ``text`` models in any form that it takes.
     layer : int, optional
         The index of the layer whose vectors are compared, 0 for the embeddings; by default the last.
+    text, other : str, optional
+        For models: the text of the first, and of the second, if it is another.
     title : str, default "Token similarity"
         A line above the view.
 
@@ -108,6 +119,7 @@ def token_similarity(a: Trace, b: Trace, *, layer: int = -1, title: str = "Token
     >>> inspect.token_similarity(trace, other).arrays["similarity"].shape
     (8, 6)
     """
+    a, b = both_traced("token_similarity", a, b, (text, None), (other, None))
     if not -len(a.hidden_states) <= layer < len(a.hidden_states):
         raise InputError(f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}")
     return similarity(a.hidden_states[layer], a.tokens, b.hidden_states[layer], b.tokens, title=title)
@@ -148,6 +160,7 @@ def positions(source: Model | AnySource | npt.ArrayLike, *, most: int = 512, tit
     (3, 3)
     """
     given: Any = resolve(source).model if is_source(source) else source
+    model = called(f" from {given.source}") if isinstance(given, Model) else ""
     if isinstance(given, Model):
         encoder = encoder_of(given)
         if not encoder.config.has_position_table:
@@ -167,8 +180,9 @@ def positions(source: Model | AnySource | npt.ArrayLike, *, most: int = 512, tit
         "table": table[:, columns],
         "waves": waves[:, columns],
     }
-    data = {"count": len(table), "width": table.shape[1], "columns": columns.tolist(), "scale": scale}
-    encodings: dict[str, Encoding] = {"learned": "unit", "sinusoid": "unit", "table": "half", "waves": "unit"}
+    data = {"count": len(table), "width": table.shape[1], "columns": columns.tolist(), "scale": scale, "model": model}
+    computed: dict[str, Encoding] = {"sinusoid": "computed", "waves": "computed"}
+    encodings: dict[str, Encoding] = {"learned": "cosines", "table": "coded", **computed}
     return View("positions", title, data, arrays, encodings)
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
 from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.drawing import SOFT, text_width
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.frame import Frame
 from wordpiece_bert.inspect.kinds import kind_named
-from wordpiece_bert.inspect.pack import Encoding, Packed, pack
+from wordpiece_bert.inspect.pack import Encoding, Packable, Packed, pack
 from wordpiece_bert.inspect.packed_page import PackedPage, readable_json
 from wordpiece_bert.inspect.page_data import packed_page
-from wordpiece_bert.inspect.scores import SHORTEST, pack_scores
+from wordpiece_bert.inspect.pictures import EDGE, short
+from wordpiece_bert.inspect.scores import SHORTEST, pack_cosines, pack_factors, pack_scores, pack_table
 
 if TYPE_CHECKING:
     import os
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Page", "View", "page"]
 
 SUFFIXES = (".html", ".json", ".png", ".svg")
-#: A page without scripts shows pictures instead, unless they are larger than this, in characters.
-LARGEST_FALLBACK = 400_000
+#: A page without scripts shows pictures instead, as many as have no more characters than this.
+LARGEST_FALLBACK = 16_000
 
 
 class View:
@@ -51,7 +53,7 @@ class View:
         How each array is stored in a page; ``"single"`` where nothing is given.
     factors : mapping of str to (ndarray, ndarray), optional
         Of arrays of attention weights, the queries and keys that they are the softmax of: a page stores the weights of
-        long texts by these.
+        long texts by these. Of the queries and keys themselves, both: a page keeps their products.
 
     Examples
     --------
@@ -113,15 +115,23 @@ class View:
         >>> list(view.packed())
         ['similarity']
         """
-        left_out = checked_strings("without", without)
+        left_out = {*checked_strings("without", without), *(n for n, e in self._encodings.items() if e == "computed")}
         return {name: self._packed(name, array) for name, array in self.arrays.items() if name not in left_out}
 
     def _packed(self, name: str, array: npt.NDArray[np.float32]) -> Packed:
-        if name in self._factors and array.shape[-1] >= SHORTEST:
+        encoding = self._encodings.get(name, "single")
+        packed = None
+        if encoding == "cosines":
+            packed = pack_cosines(array)
+        elif encoding == "coded":
+            packed = pack_factors(array, *self._factors[name]) if name in self._factors else pack_table(array)
+        elif name in self._factors and encoding == "rows" and array.shape[-1] >= SHORTEST:
             packed = pack_scores(array, *self._factors[name])
-            if packed is not None:
-                return packed
-        return pack(array, self._encodings.get(name, "single"))
+        if packed is not None:
+            return packed
+        # What the forms that depend on the numbers do not keep closely enough.
+        instead: dict[Encoding, Packable] = {"cosines": "unit", "coded": "columns"}
+        return pack(array, instead.get(encoding, encoding))  # type: ignore[arg-type]
 
     def drawing(self) -> Drawing:
         """Return the picture of this view, which `save` writes as SVG or PNG.
@@ -139,7 +149,13 @@ class View:
         >>> view.drawing().to_svg()[:4]
         '<svg'
         """
-        return kind_named(self.kind).draw(self.title, self.data, self.arrays)
+        drawing = kind_named(self.kind).draw(self.title, self.data, self.arrays)
+        if subject := _subject([self]):
+            start = EDGE + text_width(self.title, 18) + 24
+            room = int((drawing.width - EDGE - start) / text_width("x", 12))
+            if room > 8:
+                drawing.text(start, 34, short(subject, room), size=12, fill=SOFT)
+        return drawing
 
     def to_json(self) -> str:
         """Return the view as a JSON object: ``kind``, ``title``, ``data`` and ``arrays``, nested lists of numbers.
@@ -182,7 +198,8 @@ class View:
         >>> view.to_html()[:15]
         '<!doctype html>'
         """
-        return Page([self], self.title).to_html()
+        subject = _subject([self])
+        return Page([self], f"{self.title} · {subject}" if subject else self.title).to_html()
 
     def to_svg(self) -> str:
         """Return the picture as SVG.
@@ -278,8 +295,8 @@ class Page:
     ----------
     views : iterable of View or of sequence of View
         At least one; a sequence is one tab, with a view for each of several texts.
-    title : str, default "Looking inside"
-        The title of the page.
+    title : str, optional
+        The title of the page; by default the text and the model of the views.
 
     Examples
     --------
@@ -300,10 +317,10 @@ class Page:
     views: list[View]
     title: str
 
-    def __init__(self, views: Iterable[View | Sequence[View]], title: str = "Looking inside") -> None:
+    def __init__(self, views: Iterable[View | Sequence[View]], title: str | None = None) -> None:
         tabs = [[one] if isinstance(one, View) else _of_several_texts(index, one) for index, one in enumerate(views)]
         self.views = [view for tab in tabs for view in tab]
-        self.title = title
+        self.title = _subject(self.views) or "Looking inside" if title is None else title
         #: The number of the tab of each view.
         self._tabs = [number for number, tab in enumerate(tabs) for _ in tab]
         if not self.views:
@@ -325,8 +342,12 @@ class Page:
         >>> "Two vectors" in page.to_html()
         True
         """
-        pictures = [_compact(view) for view in self.views]
-        return self.packed().to_html("".join(pictures) if sum(map(len, pictures)) <= LARGEST_FALLBACK else "")
+        pictures = ""
+        for view in self.views:
+            picture = _compact(view)
+            if len(pictures) + len(picture) <= LARGEST_FALLBACK:
+                pictures += picture
+        return self.packed().to_html(pictures)
 
     def packed(self) -> PackedPage:
         """Return what the page shows, without the scripts and the style sheet that show it.
@@ -428,7 +449,7 @@ class Page:
         return f"Page({self.title!r}, {[view.kind for view in self.views]})"
 
 
-def page(*views: View | Sequence[View], title: str = "Looking inside") -> Page:
+def page(*views: View | Sequence[View], title: str | None = None) -> Page:
     """Return a page with these views, one tab for each.
 
     Parameters
@@ -436,8 +457,8 @@ def page(*views: View | Sequence[View], title: str = "Looking inside") -> Page:
     *views : View or sequence of View
         The views, in the order of the tabs. A sequence is one tab, with views of one kind, each of another text; the
         page has a list of the texts, and a choice holds for all tabs.
-    title : str, default "Looking inside"
-        The title of the page.
+    title : str, optional
+        The title of the page; by default the text and the model of the views.
 
     Returns
     -------
@@ -465,6 +486,14 @@ def page(*views: View | Sequence[View], title: str = "Looking inside") -> Page:
     4
     """
     return Page(views, title)
+
+
+def _subject(views: Sequence[View]) -> str:
+    """Return what views are about, as titles name it: the text, or how many, and the model; empty if not known."""
+    texts = list(dict.fromkeys(text for view in views for text in view.data.get("about", [])))
+    models = list(dict.fromkeys(name for view in views if (name := view.data.get("model"))))
+    named = [" / ".join(texts[0].split("\n"))] if len(texts) == 1 else [f"{len(texts)} texts"] * bool(texts)
+    return " · ".join([*(short(" ".join(text.split()), 60) for text in named), *models])
 
 
 def _of_several_texts(index: int, views: object) -> list[View]:

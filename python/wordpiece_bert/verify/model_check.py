@@ -169,8 +169,8 @@ def verify_model(
         numbers = getattr(model, "model", model).engine.dtype
         ours = subject.ours(model)
         if chosen == OURS:
-            options = {"dtype": "float32", "backend": "numpy" if numbers == "float32" else "rust"}
-            theirs = subject.ours(subject.load(**options, calibrate=None, threads=threads))
+            engine = {"backend": "numpy"} if numbers == "float32" else {"backend": "rust", "instructions": instructions}
+            theirs = subject.ours(subject.load(dtype="float32", **engine, calibrate=None, threads=threads))
             described = f"float32 of this package, by {'NumPy' if numbers == 'float32' else 'its Rust kernels'}"
         else:
             described = require(chosen)

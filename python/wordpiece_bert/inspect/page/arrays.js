@@ -58,12 +58,41 @@ class PackedArray {
     return found;
   }
 
+  /** One number of a part; of weights that are computed row by row, without the others. */
+  async value(row, column, ...indices) {
+    const number = indices.reduce((sum, index, axis) => sum * this.shape[axis] + index, 0);
+    if (this.decoded.has(number) || !(this.queries || this.spec.encoding === "scores")) return (await this.numbered(number)).at(row, column);
+    const [queries, keys, scale] = await this.factors(number);
+    return softmax(new Matrix(1, queries.columns, queries.row(row)), keys, scale).at(0, column);
+  }
+
+  /** What weights are the softmax of: queries, keys and a factor. */
+  async factors(number) {
+    if (this.queries) return [...(await Promise.all([this.queries.decode(number), this.keys.decode(number)])), 1 / Math.sqrt(this.queries.columns)];
+    const { width } = this.spec;
+    const both = readCoded(this.bytes(number), this.rows, 2 * width);
+    return [...[0, width].map((from) => both.between(from, from + width)), 1];
+  }
+
+  /** The bytes of a part as they are stored. */
+  bytes(number) {
+    return fromBase85(document.getElementById(`b${this.spec.first + number}`).textContent, this.spec.lengths[number]);
+  }
+
+  /** The bytes of a part that were compressed: by themselves, or those of all parts together, which are of one length. */
+  async inflated(number) {
+    const { joined } = this.spec;
+    if (!joined) return inflate(this.bytes(number));
+    this.all ??= inflate(this.bytes(0));
+    return (await this.all).subarray(number * joined, (number + 1) * joined);
+  }
+
   async decode(number) {
-    if (this.queries) return softmax(...(await Promise.all([this.queries.decode(number), this.keys.decode(number)])));
-    const text = document.getElementById(`b${this.spec.first + number}`).textContent;
+    if (this.queries || this.spec.encoding === "scores") return softmax(...(await this.factors(number)));
     const { rows, columns } = this;
-    if (this.spec.encoding === "scores") return fromScores(fromBase85(text, this.spec.lengths[number]), rows, this.spec.width);
-    const bytes = await inflate(fromBase85(text, this.spec.lengths[number]));
+    if (this.spec.encoding === "coded") return readCoded(await this.inflated(number), rows, columns);
+    if (this.spec.encoding === "cosines") return productsOf(readCoded(await this.inflated(number), rows, this.spec.width));
+    const bytes = await this.inflated(number);
     const count = rows * columns;
     switch (this.spec.encoding) {
       case "rows":
@@ -99,7 +128,7 @@ class PackedArray {
         return new Matrix(rows, columns, values);
       }
       default:
-        return new Matrix(rows, columns, new Float32Array(bytes.buffer, bytes.byteOffset, count));
+        return new Matrix(rows, columns, new Float32Array(bytes.slice(0, 4 * count).buffer));
     }
   }
 }
@@ -131,6 +160,13 @@ class Matrix {
     return Float32Array.from({ length: this.rows }, (_, i) => this.at(i, j));
   }
 
+  /** Some of the columns. */
+  between(from, to) {
+    const values = new Float32Array(this.rows * (to - from));
+    for (let i = 0; i < this.rows; i++) values.set(this.row(i).subarray(from, to), i * (to - from));
+    return new Matrix(this.rows, to - from, values);
+  }
+
   /** The largest absolute value of a row. */
   largestOf(i) {
     this.mosts ??= Float32Array.from({ length: this.rows }, (_, row) => largestOf(this.row(row), 0));
@@ -143,19 +179,18 @@ class Matrix {
   }
 }
 
-/** The weights of a head whose scores are stored as factors A and B; inspect/scores.py says how. */
-function fromScores(bytes, rows, width) {
+/** Columns of numbers that are stored as multiples of one step, by Golomb-Rice codes; inspect/scores.py says how. */
+function readCoded(bytes, rows, columns) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const step = view.getFloat32(0, true);
-  const factors = [new Float32Array(rows * width), new Float32Array(rows * width)];
-  let at = 4 + 10 * width; // the next byte of the codes
+  const values = new Float32Array(rows * columns);
+  let at = 4 + 5 * columns; // the next byte of the codes
   let held = 0; // bits that were read, and how many of them are left
   let left = 0;
-  for (let column = 0; column < 2 * width; column++) {
+  for (let column = 0; column < columns; column++) {
     const mean = view.getFloat32(4 + 4 * column, true);
-    const low = bytes[4 + 8 * width + column];
-    const values = factors[column < width ? 0 : 1];
-    for (let i = 0, to = column % width; i < rows; i++, to += width) {
+    const low = bytes[4 + 4 * columns + column];
+    for (let i = 0, to = column; i < rows; i++, to += columns) {
       let high = 0;
       for (;;) {
         if (left === 0) [held, left] = [bytes[at++], 8];
@@ -169,20 +204,34 @@ function fromScores(bytes, rows, width) {
       values[to] = (code & 1 ? -(code + 1) / 2 : code / 2) * step + mean;
     }
   }
-  const [queries, keys] = factors.map((values) => new Matrix(rows, width, values));
-  return softmax(queries, keys, 1);
+  return new Matrix(rows, columns, values);
 }
 
-/** The weights of queries [S, d] for keys [S, d]: softmax(q·kᵀ/√d), row by row. */
-function softmax(queries, keys, scale = 1 / Math.sqrt(queries.columns)) {
-  const { rows, columns } = queries;
-  const [q, k] = [queries.values, keys.values];
-  const values = new Float32Array(rows * rows);
+/** The products of all rows with each other, between −1 and 1. */
+function productsOf(factor) {
+  const { rows, columns, values } = factor;
+  const found = new Float32Array(rows * rows);
   for (let i = 0; i < rows; i++) {
-    const [from, at] = [i * columns, i * rows];
+    for (let j = 0; j <= i; j++) {
+      let sum = 0;
+      for (let c = 0; c < columns; c++) sum += values[i * columns + c] * values[j * columns + c];
+      found[i * rows + j] = found[j * rows + i] = clamp(sum, -1, 1);
+    }
+  }
+  return new Matrix(rows, rows, found);
+}
+
+/** The weights of queries [Q, d] for keys [S, d]: softmax(q·kᵀ·scale), row by row. */
+function softmax(queries, keys, scale) {
+  const { rows, columns } = queries;
+  const count = keys.rows;
+  const [q, k] = [queries.values, keys.values];
+  const values = new Float32Array(rows * count);
+  for (let i = 0; i < rows; i++) {
+    const [from, at] = [i * columns, i * count];
     // Four keys at a time: additions to one sum wait for each other.
     let j = 0;
-    for (; j + 4 <= rows; j += 4) {
+    for (; j + 4 <= count; j += 4) {
       const key = j * columns;
       let [one, two, three, four] = [0, 0, 0, 0];
       for (let c = 0; c < columns; c++) {
@@ -197,18 +246,18 @@ function softmax(queries, keys, scale = 1 / Math.sqrt(queries.columns)) {
       values[at + j + 2] = three * scale;
       values[at + j + 3] = four * scale;
     }
-    for (; j < rows; j++) {
+    for (; j < count; j++) {
       let score = 0;
       for (let c = 0; c < columns; c++) score += q[from + c] * k[j * columns + c];
       values[at + j] = score * scale;
     }
     let most = -Infinity;
-    for (let j = 0; j < rows; j++) if (values[at + j] > most) most = values[at + j];
+    for (let j = 0; j < count; j++) if (values[at + j] > most) most = values[at + j];
     let sum = 0;
-    for (let j = 0; j < rows; j++) sum += values[at + j] = Math.exp(values[at + j] - most);
-    for (let j = 0; j < rows; j++) values[at + j] /= sum;
+    for (let j = 0; j < count; j++) sum += values[at + j] = Math.exp(values[at + j] - most);
+    for (let j = 0; j < count; j++) values[at + j] /= sum;
   }
-  return new Matrix(rows, rows, values);
+  return new Matrix(rows, count, values);
 }
 
 /** The mean of matrices of one shape. */

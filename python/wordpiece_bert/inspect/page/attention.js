@@ -14,12 +14,14 @@ builders.attention = (view) => {
     if (!now.delete(head)) now.add(head);
     return select({ layer, head: now.size ? [...now].sort((a, b) => a - b) : head });
   };
+  const choosePair = (query, key) => select({ token: query, pair: key, [own("direction")]: null });
   const grid = attentionHeads(view, options, pick);
   const choose = (index) => select({ token: index === null || index === state.token ? "none" : index });
 
   const heading = make("h2", { id: "attention-heading" });
   const sub = make("p", { class: "soft small" });
   const cell = make("p", { class: "small number", "data-cell-shown": "" });
+  const why = make("p", { class: "note", "data-why": "" });
   const line = strip(tokens, "Tokens: choose one", choose, isSpecial);
   const ranking = make("div", { class: "ranking" });
   const colours = make("div", { class: "legend" });
@@ -27,7 +29,8 @@ builders.attention = (view) => {
     if (side === null) return select({ token: "none" });
     return select({ token: index, [own("direction")]: side === "key" ? "to" : "from" });
   });
-  const map = tokenMatrix(tokens, own, (row, column) => select({ token: row, pair: column }));
+  const map = tokenMatrix(tokens, own, choosePair);
+  const places = repeatedPlaces(tokens);
   const scale = make("div");
 
   function title() {
@@ -84,7 +87,7 @@ builders.attention = (view) => {
     colours.replaceChildren(...(several ?? []).map(({ head, colour }) => make("span", {}, swatch(colour), `head ${head}`)));
     lines.set({ matrix, several, token, toward, passes, scaled, most });
     map.set({
-      matrix, key: `${state.scale} ${state.filter} ${state.special}`, row: token, column: selectedIndex("pair", length),
+      matrix, key: `${state.scale} ${state.filter} ${state.special}`, row: token, column: state.pair,
       tell: pairText,
       fill(i, line) {
         const [row, largest] = [matrix.row(i), most ?? scaled(matrix, i)];
@@ -110,8 +113,30 @@ builders.attention = (view) => {
       const best = ranked(values).slice(0, 3).map((i) => `${tokens[i]} ${digits(values[i])}`);
       announce(`${title()}: ${toward ? "to" : "from"} ${tokens[token]}: ${best.join(", ")}`);
     }
-    const pair = selectedIndex("pair", length);
+    const { pair } = state;
     cell.textContent = token === null || pair === null ? "" : pairText(token, pair);
+    why.textContent = toward || token === null || pair === null || state.kind === "rollout" ? "" : reason(token, pair);
+    why.classList.toggle("hidden", !why.textContent);
+  }
+
+  /** What the weight of a pair says, beside what the other tokens give the same key. */
+  function reason(query, key) {
+    const given = state.matrix.column(key);
+    const weight = given[query];
+    given[query] = -1;
+    const other = ranked(given)[0];
+    const [from, to] = [query, key].map((i) => `“${isolated(placedName(tokens[i], places[i]))}”`);
+    const says = `${from} gives ${to} ${digits(weight)}`;
+    if (length === 1) return `${says}.`;
+    const most = `“${isolated(placedName(tokens[other], places[other]))}” gives it ${digits(given[other])}`;
+    const { opening } = options;
+    const isHead = state.heads.length === 1 && state.heads[0] === opening.head && state.layer === opening.layer;
+    const isOpening = isHead && query === opening.token && key === opening.pair;
+    if (weight > given[other]) {
+      const opened = isOpening ? "The view opens here, on the link that stands out most. " : "";
+      return `${opened}${says}, more than any other token does: ${most}.`;
+    }
+    return `${says}, and ${most}: this head looks at ${to} from elsewhere, too.`;
   }
 
   function showScale(largest) {
@@ -123,10 +148,16 @@ builders.attention = (view) => {
   }
 
   function fillRanking(name, row) {
+    const { token, toward, pair } = state;
     const best = ranked(row).slice(0, 16).filter((i) => row[i] > 0);
-    const entries = best.map((i) => ({ name: tokens[i], value: row[i] }));
+    const pick = (i) => (toward ? choosePair(i, token) : choosePair(token, i));
+    const entries = best.map((i) => ({
+      name: tokens[i], value: row[i], place: places[i], ...(token === null ? {} : { choose: () => pick(i), isChosen: !toward && i === pair }),
+    }));
     const none = () => make("p", { class: "soft small" }, "No weight passes the filter.");
-    ranking.replaceChildren(make("h3", {}, name), entries.length ? bars(entries, entries[0].value) : none());
+    const asks = token === null ? null : make("p", { class: "soft small" }, "Choose one: the grid shows which heads link the two.");
+    refill(ranking, make("h3", {}, name), asks, entries.length ? bars(entries, entries[0].value) : none());
+    arrows([...ranking.querySelectorAll("button")]);
   }
 
   /** The weights of the chosen token, of each chosen head too, and the whole matrix: a row for each query. */
@@ -145,7 +176,7 @@ builders.attention = (view) => {
     ];
   };
   const named = { class: "card", "aria-labelledby": "attention-heading" };
-  const detail = make("section", named, heading, sub, options.element, line.element, scale);
+  const detail = make("section", named, heading, sub, why, options.element, line.element, scale);
   const drawings = make(
     "div",
     { class: "grid even" },
@@ -171,6 +202,7 @@ builders.attention = (view) => {
 function attentionOptions(view) {
   const { sentences } = view.data;
   const [layers, heads, length] = view.arrays.attention.shape;
+  const { layer = 0, head = 0, token = null, pair = null } = view.data.telling ?? {};
   const state = { isRead: false };
   /** The name in the selection of what this view alone has. */
   const own = (name) => `${view.name}.${name}`;
@@ -187,13 +219,18 @@ function attentionOptions(view) {
   const hiding = tick("Hide special tokens", (on) => select({ [own("special")]: on ? "hidden" : "shown" }));
   return {
     state, isSpecial, own,
-    element: make("div", { class: "controls" }, kind, direction.element, scale.element, sentences.includes(1) ? sides : null, hiding),
+    /** What is shown before anything is chosen. */
+    opening: { layer, head, token, pair },
+    element: make("div", {},
+      make("div", { class: "controls" }, direction.element),
+      folded("More controls", kind, scale.element, sentences.includes(1) ? sides : null, hiding)),
     follow() {
       Object.assign(state, {
         kind: selectedOption(own("show"), kinds.map(([name]) => name)),
-        layer: selectedIndex("layer", layers, 0),
-        heads: selectedIndices("head", heads, 0),
-        token: selectedIndex("token", length),
+        layer: selectedIndex("layer", layers, layer),
+        heads: selectedIndices("head", heads, selectedIndex("layer", layers) === null ? head : 0),
+        token: selection.token === "none" ? null : selectedIndex("token", length, token),
+        pair: selectedIndex("pair", length, selection.token === "none" || selectedIndex("token", length) !== null ? null : pair),
         toward: selection[own("direction")] === "to",
         scale: selectedOption(own("scale"), ["row", "matrix"]),
         filter: sentences.includes(1) ? selectedOption(own("sentences"), filters.map(([name]) => name)) : "all",

@@ -24,18 +24,20 @@ function attentionLines(tokens, isSpecial, choose) {
     return { width, left: column, right: width - column };
   }
 
-  const centre = (index) => 8 + index * ROW + ROW / 2 - element.scrollTop;
+  let scrolled = 0; // asked for after other elements have changed, it would make the browser lay out the page
+  const centre = (index) => 8 + index * ROW + ROW / 2 - scrolled;
 
   const draw = once(() => {
     if (!shown || !element.isConnected || !element.clientWidth) return;
+    scrolled = element.scrollTop; // 0 again, if its tab was left
     drawOn(canvas, height, (context, width) => {
       const { left, right } = geometry();
       context.clearRect(0, 0, width, height);
       drawLines(context, left, right);
       drawTokens(context, left, right, width);
     });
-    const last = Math.min(tokens.length, Math.floor((element.scrollTop + height - 8) / ROW)) - 1;
-    const first = Math.max(0, Math.ceil((element.scrollTop - 8) / ROW));
+    const last = Math.min(tokens.length, Math.floor((scrolled + height - 8) / ROW)) - 1;
+    const first = Math.max(0, Math.ceil((scrolled - 8) / ROW));
     part.textContent = total > height ? `Positions ${first} to ${last} of ${tokens.length} tokens.` : "";
   });
 
@@ -54,7 +56,7 @@ function attentionLines(tokens, isSpecial, choose) {
     if (token !== null) {
       for (let other = 0; other < tokens.length; other++) add(toward ? other : token, toward ? token : other, 0.004);
     } else {
-      const first = Math.max(0, Math.floor(element.scrollTop / ROW) - 2);
+      const first = Math.max(0, Math.floor(scrolled / ROW) - 2);
       const last = Math.min(tokens.length, first + Math.ceil(height / ROW) + 4);
       for (let i = first; i < last; i++) for (let j = 0; j < tokens.length; j++) add(i, j, most === null ? FAINTEST.row : FAINTEST.matrix);
     }
@@ -80,7 +82,7 @@ function attentionLines(tokens, isSpecial, choose) {
       const [query, key] = toward ? [index, token] : [token, index];
       return passes(query, key) ? Math.min(1, matrix.at(query, key) / shown.largest) : 0;
     };
-    for (let i = Math.max(0, Math.floor(element.scrollTop / ROW) - 1); i < tokens.length && centre(i) < height + ROW; i++) {
+    for (let i = Math.max(0, Math.floor(scrolled / ROW) - 1); i < tokens.length && centre(i) < height + ROW; i++) {
       const y = centre(i);
       for (const side of ["query", "key"]) {
         const chosenSide = toward ? "key" : "query";
@@ -103,7 +105,7 @@ function attentionLines(tokens, isSpecial, choose) {
 
   const at = (event) => {
     const box = canvas.getBoundingClientRect();
-    const index = Math.floor((event.clientY - box.top - 8 + element.scrollTop) / ROW);
+    const index = Math.floor((event.clientY - box.top - 8 + scrolled) / ROW);
     const { left, right } = geometry();
     const x = event.clientX - box.left;
     return { index: index >= 0 && index < tokens.length ? index : null, side: x <= left ? "query" : x >= right ? "key" : null };
@@ -121,7 +123,10 @@ function attentionLines(tokens, isSpecial, choose) {
     return showTip(event, `${isolated(readable(tokens[index]))} · position ${index}${other ? value : ""}`);
   });
   canvas.addEventListener("pointerleave", hideTip);
-  element.addEventListener("scroll", draw);
+  element.addEventListener("scroll", () => {
+    scrolled = element.scrollTop;
+    draw();
+  });
   element.addEventListener("keydown", (event) => {
     const { token, toward } = shown ?? {};
     const next = { ArrowDown: (token ?? -1) + 1, ArrowUp: (token ?? 1) - 1, Home: 0, End: tokens.length - 1 }[event.key];
@@ -143,7 +148,10 @@ function attentionLines(tokens, isSpecial, choose) {
       shown.largest = most ?? (token === null ? 1 : own());
       shown.largest ||= 1;
       const y = values.token === null ? 0 : centre(values.token);
-      if (moved && (y < 0 || y > height)) element.scrollTop = values.token * ROW - height / 3;
+      if (moved && (y < 0 || y > height)) {
+        element.scrollTop = values.token * ROW - height / 3;
+        scrolled = element.scrollTop;
+      }
       draw();
     },
   };

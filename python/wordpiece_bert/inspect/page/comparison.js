@@ -1,12 +1,25 @@
 // Two traces beside each other: their tokens, how far each unit and head differ, and the attention of any two heads.
 
+/** A square picture with the names of its rows at the left and of its columns above, as many as have room. */
+function axes(picture, names) {
+  const step = Math.max(1, Math.ceil(names.length / 24));
+  const shown = range(names.length).filter((i) => i % step === 0);
+  const at = (i) => `${(100 * (i + 0.5)) / names.length}%`;
+  const axis = (side, place) => make("div", { class: `axis ${side}`, "aria-hidden": "true" },
+    shown.map((i) => make("span", { class: "token", title: names[i], style: { [place]: at(i) } }, names[i])));
+  return make("div", { class: "axes" }, axis("above", "left"), axis("beside", "top"), picture);
+}
+
 builders.comparison = (view) => {
   const { names, tokens, groups, units, first } = view.data;
   const shapes = [view.arrays.first.shape, view.arrays.second.shape];
   const count = units.length;
   const own = (name) => `${view.name}.${name}`;
-  const words = (number, side) => groups[number][side].map((place) => readable(tokens[side][place])).join(" ");
+  const places = [0, 1].map((side) => repeatedPlaces(tokens[side]));
+  const words = (number, side) => groups[number][side].map((place) => placedName(tokens[side][place], places[side][place])).join(" ");
   const name = (unit) => [...new Set([0, 1].map((side) => words(units[unit], side)))].join(" / ");
+  /** What a picture's axes have for a unit: the tokens of its text, or of both. */
+  const axisName = (picture) => (unit) => (picture < 2 ? words(units[unit], picture) : name(unit));
   /** Of which of the two the chosen token is: of the first, unless the text of the second is chosen. */
   const side = () => Number(view.texts.length > 1 && view.texts[0] !== view.texts[1] && view.texts[1] === selection.text);
   const position = (unit) => groups[units[unit]][side()][0];
@@ -75,7 +88,7 @@ builders.comparison = (view) => {
     const [one, other] = chosen().layer.map(stateOf);
     const value = digits(layers.at(one, other));
     layerMap.mark(one, other);
-    const how = `(linear CKA over ${count} units; 0: the embeddings)`;
+    const how = `(linear CKA over ${counted(count, "unit")}; 0: the embeddings)`;
     layerNote.textContent = `After layer ${one} of the first and ${other} of the second: ${value} ${how}.`;
   }
 
@@ -97,7 +110,7 @@ builders.comparison = (view) => {
     detail.replaceChildren(
       make("h3", {}, `From ${isolated(name(query))}: where the weights differ most`),
       make("p", { class: "soft small", "data-role": "pair" }, key === null ? "Blue: more in the second; orange: less." : of(numbers)),
-      bars(order.map((unit) => ({ name: name(unit), value: change[unit] })), largestOf(change), { signed: true }),
+      bars(order.map((unit) => ({ name: name(unit), value: change[unit] })), largestOf(change), { signed: true, plain: true }),
     );
   }
 
@@ -185,7 +198,7 @@ builders.comparison = (view) => {
       line.element, alignedLegend()),
     make("section", { class: "card" },
       make("h2", {}, "Attention between what both have"), controls,
-      make("div", { class: "thirds" }, maps.map((map, i) => make("div", {}, heads[i], map.element)))),
+      make("div", { class: "thirds" }, maps.map((map, i) => make("div", {}, heads[i], axes(map.element, range(count).map(axisName(i))))))),
     make("section", { class: "card" }, detail),
     view.arrays.heads ? differences() : null,
     make("section", { class: "card" },

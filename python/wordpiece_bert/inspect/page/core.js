@@ -38,6 +38,19 @@ function readable(token) {
   return token.replaceAll(" ", "␣").replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(UNSEEN, code);
 }
 
+/** For each token its position, if the same token occurs elsewhere: lists name it, too. */
+function repeatedPlaces(tokens) {
+  const first = new Map(tokens.map((token, i) => [token, i]));
+  const last = new Map(range(tokens.length).reverse().map((i) => [tokens[i], i]));
+  return tokens.map((token, i) => (first.get(token) === last.get(token) ? null : i));
+}
+
+/** A token as lists name it: with its position, if it has one. */
+const placedName = (token, place) => `${readable(token)}${(place ?? null) === null ? "" : ` (${place})`}`;
+
+/** A number with its noun: "1 token", "2 tokens". */
+const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
 /** The largest absolute value, at least `least`: what the others are divided by. */
 function largestOf(values, least = 1e-9) {
   let most = least;
@@ -76,6 +89,13 @@ function graphemes(text) {
   return segmenter ? Array.from(segmenter.segment(text), (one) => one.segment) : Array.from(text);
 }
 
+/** The beginning of a text, in what a reader sees as characters. */
+function short(text, most) {
+  if (text.length <= most) return text;
+  const characters = graphemes(text.slice(0, 8 * most));
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
+}
+
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 const range = (count) => Array.from({ length: count }, (_, index) => index);
 
@@ -110,6 +130,9 @@ function onDwell(element, act) {
   element.addEventListener("pointerenter", () => (timer = setTimeout(act, MOMENT)));
   for (const end of ["pointerleave", "pointerdown"]) element.addEventListener(end, () => clearTimeout(timer));
 }
+
+/** After the next frame is drawn. */
+const nextFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
 const waiting = new Set();
 /** Run a drawing once before the next frame, however often it is asked for. */

@@ -68,10 +68,25 @@ builders.similarity = (view) => {
   return view.element;
 };
 
-function short(text, most) {
-  if (text.length <= most) return text;
-  const characters = graphemes(text.slice(0, 8 * most));
-  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
+/** The sinusoids of positions, sin and cos of Vaswani et al. (2017) by turns, in some columns of `width`. */
+function sinusoids(count, width, columns) {
+  const rates = columns.map((column) => 10000 ** ((-2 * Math.floor(column / 2)) / width));
+  const values = new Float32Array(count * columns.length);
+  for (let i = 0, at = 0; i < count; i++) {
+    rates.forEach((rate, j) => (values[at++] = columns[j] % 2 ? Math.cos(i * rate) : Math.sin(i * rate)));
+  }
+  return new Matrix(count, columns.length, values);
+}
+
+/** The cosines of their rows. */
+function sinusoidCosines(count, width) {
+  const waves = sinusoids(count, width, range(width));
+  for (let i = 0; i < count; i++) {
+    const row = waves.row(i);
+    const length = Math.sqrt(row.reduce((sum, value) => sum + value * value, 0)) || 1;
+    row.forEach((value, j) => (row[j] = value / length));
+  }
+  return productsOf(waves);
 }
 
 builders.positions = (view) => {
@@ -141,8 +156,9 @@ builders.positions = (view) => {
   const columnOf = (i) => selectedIndex(own("column"), panels[i][3], 0);
 
   async function start() {
+    const computed = { sinusoid: () => sinusoidCosines(count, width), waves: () => sinusoids(count, width, columns) };
     await Promise.all(panels.map(async ([name, , , across], i) => {
-      const matrix = await view.arrays[name].part();
+      const matrix = computed[name] ? computed[name]() : await view.arrays[name].part();
       matrices[name] = matrix;
       const square = i < 2;
       const tell = (a, b) => `${square ? `positions ${a} and ${b}` : `position ${a}, number ${columns[b]}`}: ${digits(matrix.at(a, b))}`;

@@ -8,6 +8,7 @@ function wordCell(word, value, tag = "span") {
 builders.predictions = (view) => {
   const { tokens, words, masked, mask } = view.data;
   const { probabilities, own } = view.arrays;
+  const places = repeatedPlaces(tokens);
   const body = make("div", { class: "scroll" });
   const line = strip(tokens, "Tokens: choose one", (token) => select({ token }));
   const detail = make("div", { "aria-live": "polite" });
@@ -31,7 +32,7 @@ builders.predictions = (view) => {
     shadeLine();
     const cells = (i) => words[i].map((word, k) => make("td", {}, wordCell(word, matrix.at(i, k))));
     const rows = tokens.map((token, i) => [
-      make("td", { class: "token" }, readable(token)), make("td", { class: "number" }, digits(actual[i])), ...cells(i),
+      make("td", { class: "token" }, placedName(token, places[i])), make("td", { class: "number" }, digits(actual[i])), ...cells(i),
     ]);
     body.replaceChildren(table(["token", "its probability", ...words[0].map((_, k) => (k ? String(k + 1) : "most probable"))], rows));
   }
@@ -61,8 +62,9 @@ builders.predictions = (view) => {
 };
 
 builders.lens = (view) => {
-  const { tokens, words } = view.data;
+  const { tokens, words, mask } = view.data;
   const { probabilities, own } = view.arrays;
+  const places = repeatedPlaces(tokens);
   const [layers, , top] = probabilities.shape;
   const body = make("div", { class: "scroll" });
   const detail = make("div", { "aria-live": "polite" });
@@ -72,13 +74,13 @@ builders.lens = (view) => {
 
   function follow() {
     const layer = selectedState(layers);
-    const index = selectedIndex("token", tokens.length, 0);
+    const index = selectedIndex("token", tokens.length, Math.max(0, tokens.indexOf(mask)));
     const place = (layers - 1 - layer) * tokens.length + index;
     buttons.forEach((button, at) => button.parentElement.classList.toggle("chosen", at === place));
     stopAt(buttons, place);
     const entries = range(top).map((k) => ({ name: words[layer][index][k], value: parts[layer].at(index, k) }));
     const course = range(layers).map((at) => ({ name: `layer ${at}`, value: actual.at(at, index) }));
-    const token = isolated(readable(tokens[index]));
+    const token = isolated(placedName(tokens[index], places[index]));
     detail.replaceChildren(
       make("div", { class: "grid even" },
         make("div", {}, make("h3", {}, `After layer ${layer}, position ${index}: ${token}`), bars(entries, 1)),
@@ -97,7 +99,7 @@ builders.lens = (view) => {
     };
     const rowOf = (layer) => [layer ? `${layer}` : "0 (embeddings)", ...tokens.map((_, i) => cell(layer, i))];
     const rows = range(layers).reverse().map(rowOf);
-    const built = table(["layer", ...tokens.map(readable)], rows, "tight");
+    const built = table(["layer", ...tokens.map((token, i) => placedName(token, places[i]))], rows, "tight", directionOf(tokens));
     body.replaceChildren(built);
     buttons = [...built.querySelectorAll("button")];
     arrows(buttons, tokens.length);

@@ -15,10 +15,11 @@ builders.map = (view) => {
   let shown = [];
   let lastPoint = null;
 
+  const nearest = (noun) => (neighbours === 1 ? `nearest ${noun}` : `${neighbours} nearest ${noun}s`);
   /** The name in the selection of what this map alone has. */
   const own = (name) => `${view.name}.${name}`;
 
-  const label = `Map of ${texts.length} texts. Arrow keys go from point to point, with Shift they move the map; + and − zoom, 0 resets.`;
+  const label = `Map of ${counted(texts.length, "text")}. Arrow keys go from point to point, with Shift they move the map; + and − zoom, 0 resets.`;
   const plot = pointPlot(label, texts.length, {
     choose: (index) => select(index === null ? { point: "none" } : rowChoice(view, index)),
     enclose: (area) => select({ [own("area")]: area }),
@@ -156,7 +157,7 @@ builders.map = (view) => {
       isOf.area.length ? "in the area" : "",
     ].filter(Boolean).join(", ");
     const more = shown.length > MOST_ROWS ? ` The table has the first ${MOST_ROWS}; saved as CSV, it has all.` : "";
-    count.textContent = `${of ? `${shown.length} of ${texts.length} texts ${of}.` : `${texts.length} texts.`}${more}`;
+    count.textContent = `${of ? `${shown.length} of ${counted(texts.length, "text")} ${of}.` : `${counted(texts.length, "text")}.`}${more}`;
     if (!of && document.activeElement === clear) search.focus(); // a button that is disabled loses the focus
     clear.disabled = !of;
     const first = shown.slice(0, MOST_ROWS);
@@ -184,7 +185,7 @@ builders.map = (view) => {
 
   function showNeighbours(chosen, others) {
     if (chosen === null) {
-      const ask = neighbours ? `Choose a point to see its ${neighbours} nearest texts.` : "Choose a point to read its text.";
+      const ask = neighbours ? `Choose a point to see its ${nearest("text")}.` : "Choose a point to read its text.";
       detail.replaceChildren(make("p", { class: "soft" }, ask));
       return;
     }
@@ -195,7 +196,7 @@ builders.map = (view) => {
     });
     arrows(buttons);
     const near = others.filter(({ isKept }) => isKept).length;
-    const kept = `${near} of ${neighbours} are among the ${neighbours} nearest points of the map; dashed lines lead to the others.`;
+    const kept = `${near} of ${neighbours} ${near === 1 ? "is" : "are"} among the ${nearest("point")} of the map; dashed lines lead to the others.`;
     const of = groups ? make("span", { class: "soft" }, make("bdi", {}, groups[chosen]), ": ") : "";
     const list = [
       make("p", { class: "soft small" }, `Nearest by the cosine of all ${width} numbers. ${kept}`),
@@ -227,7 +228,7 @@ builders.map = (view) => {
   const shares = explained ? ` The axes show ${axes} of the variance.` : "";
   const some = sampled ? ` They were looked for of ${sampled} texts, at equal distances in the list of all.` : "";
   const honest = neighbours
-    ? `Of a text's ${neighbours} nearest texts by all ${width} numbers, ${percent(kept)} are among its ${neighbours} nearest points ` +
+    ? `Of a text's ${nearest("text")} by all ${width} numbers, ${percent(kept)} are among its ${nearest("point")} ` +
       `here: the map is a sketch, the lists of neighbours are exact.${some}`
     : "";
   const hint = "Two fingers, Ctrl and the wheel, or + and − zoom. Drag to move, with Shift to select an area; " +
@@ -242,7 +243,7 @@ builders.map = (view) => {
     "div",
     { class: "grid side view-map" },
     make("section", { class: "card" },
-      make("h2", {}, `${texts.length} texts by ${{ pca: "principal components", tsne: "t-SNE", umap: "UMAP" }[method] ?? method}`),
+      make("h2", {}, `${counted(texts.length, "text")} by ${{ pca: "principal components", tsne: "t-SNE", umap: "UMAP" }[method] ?? method}`),
       make("p", { class: "soft small" }, `${honest}${shares}`),
       make("div", { class: "controls" }, colouring, dragging.element),
       keys.length > 1 ? key : null, ramp, plot.canvas,

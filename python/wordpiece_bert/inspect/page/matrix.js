@@ -34,14 +34,14 @@ function tokenMatrix(tokens, own, choose) {
   const draw = once(() => {
     if (!shown || !canvas.isConnected || !canvas.parentElement.clientWidth) return;
     place();
+    whole.parentElement.classList.toggle("hidden", part.size === length);
     drawPart();
-    drawWhole();
+    // The part is what was asked for: the whole of a long text follows in the next frame.
+    if (part.size < length) drawWhole();
   });
 
-  function drawWhole() {
-    const box = whole.parentElement;
-    box.classList.toggle("hidden", part.size === length);
-    if (part.size === length) return;
+  const drawWhole = once(() => {
+    if (!canvas.isConnected || part.size === length) return;
     // A choice of another token leaves the picture as it is.
     const key = `${shown.key} ${theme()}`;
     if (painted.of !== shown.matrix || painted.key !== key) {
@@ -51,7 +51,7 @@ function tokenMatrix(tokens, own, choose) {
     [whole.width, whole.height] = [length, length];
     whole.drawn = { width: length, height: length, draw: drawFrame };
     drawFrame(whole.getContext("2d"));
-  }
+  });
 
   /** All cells, and the frame of the part. */
   function drawFrame(context) {
@@ -165,7 +165,7 @@ function tokenMatrix(tokens, own, choose) {
   const buttons = make("div", { class: "controls" },
     make("button", { type: "button", onclick: () => zoom(1) }, "Zoom in"),
     make("button", { type: "button", onclick: () => zoom(-1) }, "Zoom out"));
-  const note = make("p", { class: "soft small" }, `All ${length} tokens; the frame is the part beside.`);
+  const note = make("p", { class: "soft small" }, `All ${counted(length, "token")}; the frame is the part beside.`);
   const parts = make("div", { class: "matrices" }, make("div", { class: "part" }, canvas), make("div", { class: "overview" }, note, whole));
   const element = make("div", {}, length > MATRIX_PARTS[0] ? buttons : null, parts);
   return {

@@ -3,6 +3,7 @@
 builders.neurons = (view) => {
   const { tokens, layers, first } = view.data;
   const { queries, keys, bias } = view.arrays;
+  const places = repeatedPlaces(tokens);
   const [, heads, length, size] = queries.shape;
   const state = {};
   const root = Math.sqrt(size);
@@ -61,7 +62,7 @@ builders.neurons = (view) => {
 
   function show(query, k, sums, scores, weights, added) {
     const { key } = state;
-    const [from, to] = [state.query, key].map((place) => isolated(readable(tokens[place])));
+    const [from, to] = [state.query, key].map((place) => isolated(placedName(tokens[place], places[place])));
     heading.textContent = `Layer ${layers[state.layer]}, head ${state.head}: ${from} → ${to}`;
     const more = added ? ` ${added[key] < 0 ? "−" : "+"} ${Math.abs(added[key]).toFixed(3)} for the distance` : "";
     const score = `q·k / √${size}${more} = ${scores[key].toFixed(3)}`;
@@ -95,7 +96,7 @@ builders.neurons = (view) => {
     stripOf(vector, k.row(j), "key");
     stripOf(product, query.map((value, c) => value * k.at(j, c)), "q × k");
     for (const one of [vector, product]) one.canvas.style.minWidth = "110px";
-    const button = make("button", { type: "button", class: "token", dir: "auto", onclick: () => select({ pair: j }) }, readable(tokens[j]));
+    const button = make("button", { type: "button", class: "token", dir: "auto", onclick: () => select({ pair: j }) }, placedName(tokens[j], places[j]));
     const numbers = [sums[j].toFixed(2), scores[j].toFixed(2), digits(weights[j])].map((text) => make("td", { class: "number" }, text));
     return [button, vector.canvas, product.canvas, ...numbers];
   }

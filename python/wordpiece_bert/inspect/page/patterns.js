@@ -7,7 +7,10 @@ const HABIT_NOTES = {
 };
 
 builders.patterns = (view) => {
-  const { habits, labels, texts, pair } = view.data;
+  const { labels, texts, pair } = view.data;
+  // Of one text, every token is in the same one.
+  const habits = view.data.habits.filter((name) => pair || name !== "same sentence");
+  const measuresOf = (part, head) => habits.map((name) => part.at(head, view.data.habits.indexOf(name)));
   const { measures } = view.arrays;
   const [layers, heads] = measures.shape;
   const detail = make("div", { "aria-live": "polite" });
@@ -19,7 +22,7 @@ builders.patterns = (view) => {
   async function follow() {
     const isLast = begin();
     const [layer, head] = [selectedIndex("layer", layers, 0), selectedIndex("head", heads, 0)];
-    const row = (await measures.part(layer)).row(head);
+    const row = measuresOf(await measures.part(layer), head);
     if (!isLast()) return;
     pressOne(cells, layer * heads + head);
     const label = labels[layer][head];
@@ -36,7 +39,7 @@ builders.patterns = (view) => {
     const parts = await Promise.all(range(layers).map((layer) => measures.part(layer)));
     const shaded = (value) => keepShaded(make("td", { class: "number" }, digits(value)), "sequential", value * 0.8);
     const rows = parts.flatMap((part, layer) =>
-      range(heads).map((head) => [layer, head, swatch(labels[layer][head]), ...Array.from(part.row(head), shaded)]));
+      range(heads).map((head) => [layer, head, swatch(labels[layer][head]), ...measuresOf(part, head).map(shaded)]));
     whole.replaceChildren(table(["layer", "head", "habit", ...habits], rows));
   }
 
@@ -56,7 +59,7 @@ builders.patterns = (view) => {
   arrows(cells, heads);
   grid.append(table(["layer", ...range(heads).map(String)], rows, "tight"));
   const used = [...new Set(labels.flat())];
-  const needsPair = pair ? "" : " “Same sentence” needs a pair of texts.";
+  const needsPair = pair ? "" : " Whether a head stays within a sentence is measured of a pair of texts.";
   const note = texts > 1 ? `Means over ${texts} texts.` : "Measured on this text.";
   view.element = make(
     "div",
@@ -75,7 +78,7 @@ builders.patterns = (view) => {
   view.follow = follow;
   view.csv = async () => {
     const parts = await Promise.all(range(layers).map((layer) => measures.part(layer)));
-    const rowOf = (part, layer, head) => [layer, head, labels[layer][head], ...part.row(head)];
+    const rowOf = (part, layer, head) => [layer, head, labels[layer][head], ...measuresOf(part, head)];
     const values = parts.flatMap((part, layer) => range(heads).map((head) => rowOf(part, layer, head)));
     return [["layer", "head", "habit", ...habits], ...values];
   };

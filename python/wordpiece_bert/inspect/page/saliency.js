@@ -91,8 +91,8 @@ builders.saliency = (view) => {
   }
 
   function buildLayers(entry, layers) {
-    const names = ["words", ...range(layers.rows).map((row) => `layer ${row}`)];
-    switcher = segments("Vectors of", names, 0, (number) => choose(number - 1));
+    const states = ["words", ...range(layers.rows).map((row) => `layer ${row}`)];
+    switcher = segments("Vectors of", states, 0, (number) => choose(number - 1));
     const cell = (row, token) => {
       const value = layers.at(row, token);
       const label = `Layer ${row}, ${entry.tokens[token]}: ${digits(value)}`;
@@ -102,7 +102,9 @@ builders.saliency = (view) => {
     };
     const rowOf = (row) => [row ? String(row) : "0 (embeddings)", ...entry.tokens.map((_, token) => cell(row, token))];
     const rows = range(layers.rows).reverse().map(rowOf);
-    const grid = table(["layer", ...entry.tokens.map(readable)], rows, "tight");
+    const places = repeatedPlaces(entry.tokens);
+    const names = entry.tokens.map((token, i) => placedName(token, places[i]));
+    const grid = table(["layer", ...names], rows, "tight", directionOf(entry.tokens));
     cells = [...grid.querySelectorAll("button")];
     arrows(cells, entry.tokens.length);
     const note = "The same measure with the vectors of each layer in place of the word vectors; the last layer is on top. " +
@@ -143,12 +145,13 @@ builders.saliency = (view) => {
     const entry = entries[index];
     const token = selectedIndex("token", entry.tokens.length);
     const most = largestOf(values);
+    const places = repeatedPlaces(entry.tokens);
     const missing = layer < 0 ? entry.gap : entry.layer_gaps?.[layer] ?? [];
     gap.textContent = missing.length ? `Gap to completeness: ${missing.map((value) => value.toExponential(1)).join(" and ")}` : "";
     list.replaceChildren(
       make("h3", {}, layer < 0 ? `Effect of each token: ${entry.heading}` : `Effect of each token, ${layerName(layer)}`),
       gap,
-      bars(entry.tokens.map((name, i) => ({ name, value: values[i] })), most, { signed: entry.signed }),
+      bars(entry.tokens.map((name, i) => ({ name, value: values[i], place: places[i] })), most, { signed: entry.signed }),
     );
     draw();
     if (token !== null) announce(`${entry.tokens[token]}: ${says(entry, values[token])}`);

@@ -30,7 +30,7 @@ builders.tokenizers = (view) => {
   view.csv = () => [["word", ...names], ...words.map((word, i) => [word, counts.at(i, 0), counts.at(i, 1)])];
   const count = (side) => {
     const more = unknown[side].length ? `, ${unknown[side].length} unknown` : "";
-    const numbers = `${tokens[side].length} tokens, ${perWord[side].toFixed(2)} a word${more}`;
+    const numbers = `${counted(tokens[side].length, "token")}, ${perWord[side].toFixed(2)} a word${more}`;
     return `${isolated(names[side])}, ${side ? "below" : "above"}: ${numbers}`;
   };
   view.element = make(

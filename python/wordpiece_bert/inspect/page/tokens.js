@@ -32,7 +32,7 @@ builders.tokens = (view) => {
 function tokenizerCard(entry, texts, named, wordOf, followers) {
   const count = entry.tokens.length;
   const padding = entry.tokens.filter((token) => !token.mask).length;
-  const facts = [`${count} tokens`, `vocabulary of ${entry.vocabulary.toLocaleString("en")}`];
+  const facts = [counted(count, "token"), `vocabulary of ${entry.vocabulary.toLocaleString("en")}`];
   if (padding) facts.push(`${padding} padding`);
   if (entry.truncated) facts.push(`${entry.cut.length} cut`);
   const unknown = entry.tokens.filter((token) => token.unknown).length;
@@ -221,7 +221,7 @@ function changes(side) {
     make("span", { class: "mono" }, visible(change)), change.to === "" ? "∅" : make("span", { class: "mono" }, readable(change.to)),
     change.steps.map((name) => STEP_NAMES[name]).join(", "), `${change.name} (${change.code})`, change.count,
   ]);
-  const summary = make("summary", { class: "small" }, `${side.changes.length} characters were changed or removed`);
+  const summary = make("summary", { class: "small" }, `${counted(side.changes.length, "character")} ${side.changes.length === 1 ? "was" : "were"} changed or removed`);
   const built = table(["from", "to", "step", "character", "times"], rows);
   return make("div", {}, result, make("details", {}, summary, make("div", { class: "scroll" }, built)));
 }

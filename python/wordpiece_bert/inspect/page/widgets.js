@@ -21,9 +21,15 @@ function choice(label, options, choose) {
   const select = make(
     "select",
     { "aria-label": label, onchange: () => choose(select.value) },
-    options.map(([value, name]) => make("option", { value }, name)),
+    options.map(([value, name]) => make("option", { value, dir: "auto" }, name)),
   );
   return make("label", {}, label, select);
+}
+
+/** Controls that are rarely needed, behind a line that shows them. */
+function folded(label, ...controls) {
+  const inside = make("div", { class: "controls" }, controls);
+  return make("details", { class: "more" }, make("summary", { class: "small soft" }, label), inside);
 }
 
 /** A box to tick. */
@@ -64,9 +70,12 @@ function strip(tokens, label, choose, special = () => false) {
   };
 }
 
-/** Tokens, or plain names, with bars and numbers; negative values go to the left of a middle line. */
+/**
+ * Tokens, or plain names, with bars and numbers; negative values go to the left of a middle line. An entry with `choose`
+ * is a button, and `place` is the position of a token that occurs several times.
+ */
 function bars(entries, most, { signed = false, plain = false } = {}) {
-  const rows = entries.map(({ name, value, colour }) => {
+  const rows = entries.map(({ name, value, colour, place, choose, isChosen }) => {
     // A negative value has a bar only where bars go both ways: elsewhere it would look like a positive one.
     const width = `${(100 * (signed ? Math.abs(value) / 2 : Math.max(value, 0))) / (most || 1)}%`;
     const bar = make("div", { class: "bar", style: { width, backgroundColor: colour ?? "" } });
@@ -75,12 +84,17 @@ function bars(entries, most, { signed = false, plain = false } = {}) {
       bar.style.backgroundColor = cssColour("diverging", value < 0 ? -0.62 : 0.62);
     }
     return [
-      make("span", { class: plain ? "name" : "token", title: name, dir: "auto" }, plain ? name : readable(name)),
+      barName({ class: plain ? "name" : "token", title: name, dir: "auto" }, plain ? name : placedName(name, place), choose, isChosen),
       signed ? make("div", { class: "pivot" }, make("div", { class: "axis" }), bar) : bar,
       make("span", { class: "number" }, digits(value)),
     ];
   });
   return make("div", { class: "bars" }, rows.flat());
+}
+
+function barName(attributes, text, choose, isChosen) {
+  if (!choose) return make("span", attributes, text);
+  return make("button", { type: "button", ...attributes, onclick: choose, "aria-pressed": String(Boolean(isChosen)) }, text);
 }
 
 /**
@@ -126,9 +140,9 @@ function heat(label, height = null, lasting = true) {
 
 /**
  * A table: heads, then rows of cells, each a text, a number or an element. Numbers, and elements of the class "number",
- * stand at the right; so does the head of a column that has nothing else.
+ * stand at the right; so does the head of a column that has nothing else. Of columns for tokens `dir` is the direction.
  */
-function table(heads, rows, className = "") {
+function table(heads, rows, className = "", dir = null) {
   const isNumber = (value) => typeof value === "number" || (value instanceof Element && value.classList.contains("number"));
   const isNothing = (value) => ["", "–", null, undefined].includes(value);
   const cell = (value, atRight) => {
@@ -138,8 +152,8 @@ function table(heads, rows, className = "") {
   const isRight = heads.map((_, i) => rows.some((row) => isNumber(row[i])) && rows.every((row) => isNumber(row[i]) || isNothing(row[i])));
   return make(
     "table",
-    { class: className },
-    make("thead", {}, make("tr", {}, heads.map((head, i) => make("th", { scope: "col", class: isRight[i] ? "number" : null }, head)))),
+    { class: className, dir },
+    make("thead", {}, make("tr", {}, heads.map((head, i) => make("th", { scope: "col", class: isRight[i] ? "number" : null }, make("bdi", {}, head))))),
     make("tbody", {}, rows.map((row) => make("tr", {}, row.map((value, i) => cell(value, isRight[i] || isNumber(value)))))),
   );
 }
