@@ -157,7 +157,9 @@ def is_shown(shown: str, printed: str) -> bool:
 
 def run_command(line: str) -> None:
     """Run a line of a shell block; what installs or builds is only compared with the Makefile."""
-    program, *arguments = shlex.split(line, comments=True)
+    if not (words := shlex.split(line, comments=True)):
+        return
+    program, *arguments = words
     if program == "wordpiece-bert":
         # In this process: starting another takes longer than most commands. It prints warnings, as it does for users.
         with warnings.catch_warnings():

@@ -128,5 +128,5 @@ def test_what_has_no_model_is_refused(folders: Path) -> None:
     for view in (inspect.attention, inspect.neurons, inspect.patterns):
         with pytest.raises(InputError, match="needs a text"):
             view(folders / "ranker")  # type: ignore[operator]
-    with pytest.raises(InputError, match="a Tokenizer is needed, or a model with one"):
+    with pytest.raises(InputError, match="needs a Tokenizer, or a model with one"):
         inspect.tokens(5, TEXT)  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ _CALL = Parameters(
     prompt_type : mteb.types.PromptType, optional
         Whether the texts are queries or documents.
     batch_size : int, default 32
-        As for the model's own call.
+        Rows that go through the model together.
     show_progress_bar : bool, default False
         Whether to show a progress bar.
     """
