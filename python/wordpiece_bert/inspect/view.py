@@ -296,7 +296,7 @@ class Page:
     views : iterable of View or of sequence of View
         At least one; a sequence is one tab, with a view for each of several texts.
     title : str, optional
-        The title of the page; by default the text and the model of the views.
+        The title; `page` says what it is by default.
 
     Examples
     --------
