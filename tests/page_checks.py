@@ -85,9 +85,14 @@ def as_stored(weights: Any) -> Any:
 def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
     weights = view.arrays["attention"].astype(np.float64)
     layers, heads, length, _ = weights.shape
-    layer, token = index(selection, "layer", layers, 0), index(selection, "token", length, None)
-    head = selection.get("head", 0)
-    listed = range(heads) if head == "all" else [h for h in np.atleast_1d(head).tolist() if h in range(heads)] or [0]
+    opening = {"layer": 0, "head": 0, "token": None} | (view.data["telling"] or {})
+    layer = index(selection, "layer", layers, opening["layer"])
+    token = None if selection.get("token") == "none" else index(selection, "token", length, opening["token"])
+    first = opening["head"] if index(selection, "layer", layers, None) is None else 0
+    head = selection.get("head", first)
+    listed = (
+        range(heads) if head == "all" else [h for h in np.atleast_1d(head).tolist() if h in range(heads)] or [first]
+    )
     kind = selection.get("attention.show", "weights")
 
     def shown_of(store: Callable[[Any], Any]) -> Any:

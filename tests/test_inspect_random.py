@@ -291,7 +291,7 @@ def test_a_race_is_found(open_page: Any, monkeypatch: pytest.MonkeyPatch, is_bro
     one.page.wait_for_selector(".heads [data-head]")
     one.page.evaluate("() => { window.held = null; }")
     one.page.locator(".heads [data-head]").last.click()
-    settle(one, "weights 1 2 null")
+    settle(one, f"weights 1 2 {view.data['telling']['token']}")
     one.page.evaluate("() => window.keep()")  # what was to be shown first arrives last
     one.page.wait_for_timeout(500)
 

@@ -215,7 +215,18 @@ class MaskedLM(LabelledModel):
 
 
 class ScoreModel(LogitsModel):
-    """A dense layer of scores over x_L or over one vector of each sequence, in some families with h(x) before it."""
+    """A dense layer of scores over x_L or over one vector of each sequence, in some families with h(x) before it.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig, BertForTokenClassification
+    >>> config = BertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
+    >>> model = BertForTokenClassification.from_config(config)
+    >>> model([[2, 17, 25, 3]]).logits.shape
+    (1, 4, 2)
+    """
 
     #: The dense layer that computes the scores.
     _classifier: ClassVar[str] = "classifier"
@@ -260,6 +271,16 @@ class ScoreModel(LogitsModel):
         -------
         ndarray of float32
             The logits: of each token, [B, S, scores], or of each sequence, [B, scores].
+
+        Examples
+        --------
+        >>> from wordpiece_bert.bert import BertConfig, BertForTokenClassification
+        >>> config = BertConfig(
+        ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+        ... )
+        >>> model = BertForTokenClassification.from_config(config)
+        >>> model.logits(model.base_model([[2, 17, 25, 3]])).shape
+        (1, 4, 2)
         """
         x = self._read(output, attention_mask)
         return self._scores(x if self._hidden_layer is None else self._hidden_layer(x))
@@ -271,7 +292,18 @@ class ScoreModel(LogitsModel):
 
 
 class SequenceModel(ScoreModel, LabelledModel):
-    """Scores from one vector of each sequence: the pooler's output, or h(x) over what `ScoreLayers.pooling` names."""
+    """Scores from one vector of each sequence: the pooler's output, or h(x) over what `ScoreLayers.pooling` names.
+
+    Examples
+    --------
+    >>> from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
+    >>> config = BertConfig(
+    ...     vocab_size=100, hidden_size=48, num_hidden_layers=2, intermediate_size=96
+    ... )
+    >>> model = BertForSequenceClassification.from_config(config)
+    >>> model([[2, 17, 25, 3]]).logits.shape
+    (1, 2)
+    """
 
     _reads_tokens = False
 
