@@ -123,6 +123,11 @@ def check_attention(one: Opened, view: View, selection: dict[str, Any]) -> None:
     assert pressed_of(one, ".view-attention .strip .token") == ([] if token is None else [token])
     by_matrix = selection.get("attention.scale") == "matrix"
     check_attention_colours(one, view, values, whole, allowed, told, by_matrix=by_matrix)
+    is_opening = selection.get("token") != "none" and index(selection, "token", length, None) is None
+    pair = index(selection, "pair", length, opening.get("pair") if is_opening else None)
+    is_link = None not in (token, pair) and not towards and kind != "rollout"
+    if not is_link or selection.get("attention.grid") == "matrices":  # else the heads have colours of the link
+        check_thumbnails(one, view, by_matrix=by_matrix)
     shown = numbers(one, ".ranking .bars .number")
     expected = np.sort(values)[::-1][: len(shown)]
     # Norms are stored in steps of the largest of a row, which a filter may hide.
@@ -151,6 +156,9 @@ def check_attention_colours(
         found = shares(theme_of(one), "sequential", pixels) ** 2
         expected = np.ravel(whole * allowed / most)
         assert np.mean(np.abs(found - expected) < 0.03) > 0.3  # the others are below the frame
+
+
+def check_thumbnails(one: Opened, view: View, *, by_matrix: bool) -> None:
     small = view.arrays["thumbnails"].astype(float)
     scaled = small / np.maximum(small.max(axis=(-2, -1) if by_matrix else -1, keepdims=True), 1e-30)
     for _ in range(100):  # they are drawn one after the other, and nothing waits for them
