@@ -152,7 +152,7 @@ builders.attention = (view) => {
     const best = ranked(row).slice(0, 16).filter((i) => row[i] > 0);
     const pick = (i) => (toward ? choosePair(i, token) : choosePair(token, i));
     const entries = best.map((i) => ({
-      name: tokens[i], value: row[i], place: places[i], ...(token === null ? {} : { choose: () => pick(i), isChosen: !toward && i === pair }),
+      name: tokens[i], value: row[i], place: places[i], ...(token === null ? {} : { choose: () => pick(i), isChosen: toward ? null : i === pair }),
     }));
     const none = () => make("p", { class: "soft small" }, "No weight passes the filter.");
     const asks = token === null ? null : make("p", { class: "soft small" }, "Choose one: the grid shows which heads link the two.");

@@ -94,7 +94,8 @@ function bars(entries, most, { signed = false, plain = false } = {}) {
 
 function barName(attributes, text, choose, isChosen) {
   if (!choose) return make("span", attributes, text);
-  return make("button", { type: "button", ...attributes, onclick: choose, "aria-pressed": String(Boolean(isChosen)) }, text);
+  const pressed = isChosen === null ? {} : { "aria-pressed": String(Boolean(isChosen)) }; // null: the choice leads elsewhere
+  return make("button", { type: "button", ...attributes, onclick: choose, ...pressed }, text);
 }
 
 /**
