@@ -239,7 +239,8 @@ def check_lens(one: Opened, view: View, selection: dict[str, Any]) -> None:
     layers, length, _ = view.arrays["probabilities"].shape
     layer = selection.get("layer", layers)
     layer = min(max(layer + 1, 0), layers - 1) if isinstance(layer, int) else layers - 1
-    token = index(selection, "token", length, 0)
+    names, mask = view.data["tokens"], view.data.get("mask")
+    token = index(selection, "token", length, names.index(mask) if mask in names else 0)
     shown = numbers(one, "#panel [aria-live=polite] .bars .number")
     expected = [*view.arrays["probabilities"][layer, token], *view.arrays["own"][:, token]]
     assert shown == pytest.approx([float(value) for value in expected], rel=3e-2, abs=6e-4)
