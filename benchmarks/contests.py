@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -158,6 +158,8 @@ class Contest:
         Rows of ids that are not measured.
     torch
         A Python interpreter that has torch and transformers, instead of an environment of its own.
+    programs
+        The program of each engine.
     """
 
     def __init__(
@@ -167,8 +169,10 @@ class Contest:
         entries: Iterable[Entry],
         calibration: list[list[int]] | None = None,
         torch: Path | None = None,
+        programs: dict[str, str] = PROGRAMS,
     ) -> None:
         self.folder, self.threads = folder, threads
+        self._programs = programs
         self.entries = {entry.label: entry for entry in entries if threads > 1 or not entry.streams}
         self.engines: dict[str, Engine] = {}
         self.notes: dict[str, str] = {}
@@ -181,7 +185,7 @@ class Contest:
             request = {"folder": str(folder), "place": str(self._place), "kind": entry.kind, "streams": entry.streams}
             try:
                 self._prepare(entry, python, request)
-                engine = Engine(entry.engine, threads, PROGRAMS[entry.engine], python, entry.variables)
+                engine = Engine(entry.engine, threads, programs[entry.engine], python, entry.variables)
                 self.engines[label] = engine
                 self.loads[label] = {"version": engine.version} | engine.ask(do="load", threads=threads, **request)
             except (MissingError, EngineError) as error:
@@ -201,7 +205,7 @@ class Contest:
         if done.exists() or (entry.ours and not entry.kind.endswith("stored")):
             return
         writer = entry.written_by or entry.engine
-        with Engine(writer, 1, (PROGRAMS | EXPORTERS)[writer], python) as engine:
+        with Engine(writer, 1, (self._programs | EXPORTERS)[writer], python) as engine:
             engine.ask(do="prepare", **request)
         done.touch()
 
@@ -218,8 +222,8 @@ class Contest:
         for engine in self.engines.values():
             engine.ask(do="rows", path=str(path))
 
-    def texts(self, texts: list[str]) -> Path:
-        """Write texts for requests, and return the file."""
+    def texts(self, texts: Sequence[str | tuple[str, str]]) -> Path:
+        """Write texts, or pairs of texts, for requests, and return the file."""
         path = self._place / "texts.json"
         path.write_text(json.dumps(texts), encoding="utf-8")
         return path

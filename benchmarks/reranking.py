@@ -11,17 +11,15 @@ its own, and the best of several rounds counts. Tokenization is part of the time
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks import contests, report
-from benchmarks.contests import place_of
+from benchmarks.contests import Contest, Entry
 from benchmarks.model_data import paragraphs
-from benchmarks.process import Engine, EngineError, MissingError
 from wordpiece_bert import Tokenizer
 from wordpiece_bert._internal.correlation import spearman
 from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
@@ -47,32 +45,28 @@ LABELS = {"ours": "wordpiece-bert", "onnxruntime": "ONNX Runtime", "flashrank": 
 MOST = 1e-4
 
 
-class Entry(NamedTuple):
-    """An engine in one of the ways of using it."""
-
-    engine: str
-    dtype: str
-    kind: str
-    streams: bool = False
-
-    @property
-    def label(self) -> str:
-        """What lists of ways call it."""
-        way = "" if self.engine == "ours" else f", {self.kind}{', a run a thread' * self.streams}"
-        return f"{LABELS[self.engine]} {self.dtype}{way}"
+def entry_of(engine: str, dtype: str, kind: str, threads: int, *, streams: bool = False) -> Entry:
+    """Return an engine in one of the ways of using it."""
+    way = "" if engine == "ours" else f", {kind}{', a run a thread' * streams}"
+    variables = {"TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false"}
+    writer = None if engine == "ours" else "onnxruntime"
+    label = f"{LABELS[engine]} {dtype}{way}"
+    return Entry(label, engine, kind, dtype, variables=variables, streams=streams, written_by=writer)
 
 
 def entries(engines: list[str], threads: int) -> Iterator[Entry]:
     """Yield what is measured with this number of threads, ours first."""
     for dtype in GRAPHS:
-        yield Entry("ours", dtype, dtype)
+        yield entry_of("ours", dtype, dtype, threads)
     for dtype, graph in GRAPHS.items():
         if "onnxruntime" in engines:
-            yield from (Entry("onnxruntime", dtype, f"{graph} {rows}") for rows in ("all", "8", "1"))
-            if threads > 1:
-                yield from (Entry("onnxruntime", dtype, f"{graph} {rows}", streams=True) for rows in ("8", "1"))
+            for rows in ("all", "8", "1"):
+                yield entry_of("onnxruntime", dtype, f"{graph} {rows}", threads)
+            for rows in ("8", "1") if threads > 1 else ():
+                yield entry_of("onnxruntime", dtype, f"{graph} {rows}", threads, streams=True)
         if "flashrank" in engines:
-            yield from (Entry("flashrank", dtype, kind) for kind in (PLAIN[dtype], graph))
+            for kind in (PLAIN[dtype], graph):
+                yield entry_of("flashrank", dtype, kind, threads)
 
 
 def make_ranker(encoder: Path, folder: Path) -> Path:
@@ -97,96 +91,46 @@ def texts_of(corpus: Path | None, documents: int, words: int) -> list[tuple[str,
     return [(query, " ".join(rest[start : start + words])) for start in range(0, documents * words, words)]
 
 
-class Rankers:
-    """The engines of one number of threads, each in a process. A context manager that ends the processes."""
+class Rankers(Contest):
+    """A contest whose engines return scores of pairs of texts."""
 
-    def __init__(self, folder: Path, threads: int, wanted: list[Entry]) -> None:
-        place = place_of(folder)
-        self.engines: dict[Entry, Engine] = {}
-        self.notes: dict[str, str] = {}
-        self.versions: dict[str, str] = {}
-        self.wrong = False
-        for entry in wanted:
-            request = {"folder": str(folder), "place": str(place), "kind": entry.kind, "streams": entry.streams}
-            try:
-                if entry.engine != "ours":
-                    with Engine("onnxruntime", 1, PROGRAMS["onnxruntime"]) as writer:
-                        writer.ask(do="prepare", **request)
-                parallel = {"TOKENIZERS_PARALLELISM": "true" if threads > 1 else "false"}
-                engine = Engine(entry.engine, threads, PROGRAMS[entry.engine], variables=parallel)
-                self.engines[entry] = engine
-                told = engine.ask(do="load", threads=threads, **request).get("engine", engine.version)
-                self.versions[f"{LABELS[entry.engine]} {entry.dtype}"] = told
-            except (MissingError, EngineError) as error:
-                self.exclude(entry, str(error))
-
-    def exclude(self, entry: Entry, why: str) -> None:
-        """Measure an engine no further."""
-        self.notes[entry.label] = why
-        if entry in self.engines:
-            self.engines.pop(entry).close()
-
-    def scores(self, path: Path, count: int) -> dict[Entry, npt.NDArray[np.float32]]:
+    def scores(self, path: Path, count: int) -> dict[str, npt.NDArray[np.float32]]:
         """Return the scores of the pairs in a file by each engine; one in float32 that differs from ours is excluded."""
-        found: dict[Entry, npt.NDArray[np.float32]] = {}
-        for entry, engine in list(self.engines.items()):
+        found: dict[str, npt.NDArray[np.float32]] = {}
+        for label, engine in list(self.engines.items()):
             answer = engine.ask(do="texts", path=str(path), rows=list(range(count)), vectors=True)
-            found[entry] = np.array(answer["vectors"], np.float32)
-            far = float(np.abs(found[entry] - next(iter(found.values()))).max())
-            if entry.dtype == "float32" and not far <= MOST:
-                self.exclude(entry, f"WRONG: a score differs from ours by {far:.2g}")
-                self.wrong = True
+            found[label] = np.array(answer["vectors"], np.float32)
+            far = float(np.abs(found[label] - next(iter(found.values()))).max())
+            if self.entries[label].dtype == "float32" and not far <= MOST:
+                self.exclude(label, f"WRONG: a score differs from ours by {far:.2g}")
         return found
 
-    def time(self, path: Path, count: int, rounds: int, of: str = "seconds") -> dict[Entry, float]:
-        """Return the least seconds, or ``cpu_seconds``, that each engine needs for the pairs in a file."""
-        best = dict.fromkeys(self.engines, np.inf)
-        for _ in range(rounds):
-            for entry, engine in self.engines.items():
-                answer = engine.ask(do="texts", path=str(path), rows=list(range(count)), calls=2)
-                best[entry] = min(best[entry], answer[of])
-        return best
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for engine in self.engines.values():
-            engine.close()
-
-
-def agreement(scores: dict[Entry, npt.NDArray[np.float32]]) -> list[list[str]]:
+def agreement(entries: dict[str, Entry], scores: dict[str, npt.NDArray[np.float32]]) -> list[list[str]]:
     """Return the cells of a table: how far each engine's scores are from ours in float32; of an engine's ways the worst."""
     exact = next(iter(scores.values()))
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for entry, values in scores.items():
+    for label, values in scores.items():
         far, rank = float(np.abs(values - exact).max()), spearman(values, exact)
-        found.setdefault((LABELS[entry.engine], entry.dtype), []).append((far, rank))
+        found.setdefault((LABELS[entries[label].engine], entries[label].dtype), []).append((far, rank))
     return [
         [label, dtype, f"{max(far for far, _ in of):.1e}", f"{min(rank for _, rank in of):.5f}"]
         for (label, dtype), of in found.items()
     ]
 
 
-def fastest(times: dict[Entry, float]) -> dict[tuple[str, str], Entry]:
-    """Return the fastest way of each engine and dtype."""
-    best: dict[tuple[str, str], Entry] = {}
-    for entry, seconds in times.items():
-        place = entry.engine, entry.dtype
-        if place not in best or seconds < times[best[place]]:
-            best[place] = entry
-    return best
-
-
-def cells_of(size: tuple[int, int], times: dict[Entry, float]) -> list[str]:
+def cells_of(size: tuple[int, int], entries: dict[str, Entry], times: dict[str, float]) -> list[str]:
     """Return a row of the table: milliseconds by dtype and engine, and how many times as fast as the fastest other ours is."""
-    best = fastest(times)
+    best: dict[tuple[str, str], float] = {}  # of the ways of each engine
+    for label, seconds in times.items():
+        place = entries[label].engine, entries[label].dtype
+        best[place] = min(seconds, best.get(place, seconds))
     row = [f"{size[0]} of {size[1]} words"]
     for dtype in GRAPHS:
-        seconds = {engine: times[best[engine, dtype]] for engine in PROGRAMS if (engine, dtype) in best}
-        row += [f"{1e3 * seconds[engine]:.0f}" if engine in seconds else "" for engine in PROGRAMS]
-        others = [one for engine, one in seconds.items() if engine != "ours"]
-        row.append(f"{min(others) / seconds['ours']:.2f}" if others else "")
+        found = {engine: best[engine, dtype] for engine in PROGRAMS if (engine, dtype) in best}
+        row += [f"{1e3 * found[engine]:.0f}" if engine in found else "" for engine in PROGRAMS]
+        others = [one for engine, one in found.items() if engine != "ours"]
+        row.append(f"{min(others) / found['ours']:.2f}" if others else "")
     return row
 
 
@@ -194,28 +138,32 @@ def measure(folder: Path, threads: int, options: argparse.Namespace) -> tuple[st
     """Measure all sizes with a number of threads; return a section, the figures, and whether scores were wrong."""
     corpus = options.corpora and options.corpora / "wiki_en.txt"
     rows, figures, far = [], [], []
-    with Rankers(folder, threads, list(entries(options.engines, threads))) as rankers:
+    unit = "cpu_seconds" if options.cpu else "seconds"
+    with Rankers(folder, threads, entries(options.engines, threads), programs=PROGRAMS) as rankers:
         for size in options.sizes:
             pairs = texts_of(corpus, *size)
-            path = place_of(folder) / "pairs.json"
-            path.write_text(json.dumps(pairs), encoding="utf-8")
-            scores = rankers.scores(path, len(pairs))
-            times = rankers.time(path, len(pairs), options.rounds, "cpu_seconds" if options.cpu else "seconds")
-            rows.append(cells_of(size, times))
-            far = agreement(scores)
+            path = rankers.texts(pairs)
+            far = agreement(rankers.entries, rankers.scores(path, len(pairs)))
+            found = rankers.time([list(range(len(pairs)))], options.rounds, calls=2, do="texts", path=str(path))
+            times = {label: getattr(time, unit) for label, time in found.items()}
+            rows.append(cells_of(size, rankers.entries, times))
             figures.append(
                 {
                     "documents": size[0],
                     "words": size[1],
-                    "seconds": {entry.label: seconds for entry, seconds in times.items()},
+                    "seconds": times,
                     "agreement": far,
                 }
             )
-        versions, notes, wrong = rankers.versions, rankers.notes, rankers.wrong
+        versions = {
+            f"{LABELS[entry.engine]} {entry.dtype}": load.get("engine", load["version"])
+            for entry, load in ((rankers.entries[label], load) for label, load in rankers.loads.items())
+        }
+        notes, wrong = rankers.notes, rankers.wrong
     names = list(LABELS.values())
     header = ["documents", *(f"{name}, {dtype}" for dtype in GRAPHS for name in (*names, "times"))]
-    unit = f"milliseconds{' of the processor' * options.cpu}"
-    lines = [f"## {threads} thread{'s' * (threads != 1)}, {unit}", "", *report.markdown(header, rows), ""]
+    title = f"{threads} thread{'s' * (threads != 1)}, milliseconds{' of the processor' * options.cpu}"
+    lines = [f"## {title}", "", *report.markdown(header, rows), ""]
     lines += [f"Scores beside ours in float32, of the {figures[-1]['documents']} longest documents:", ""]
     lines += [*report.markdown(["", "", "largest difference of a score", "rank correlation"], far), ""]
     lines += [f"- {label}: {version}" for label, version in versions.items()]

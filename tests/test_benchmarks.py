@@ -423,25 +423,27 @@ def test_reranking_is_measured_and_wrong_scores_are_found(
     assert sizes[0]["agreement"][0][2:] == ["0.0e+00", "1.00000"]
     assert float(sizes[0]["agreement"][1][2]) < 0.1
 
-    ranker, other = tmp_path / f"ranker-{folder.name}", reranking.Entry("ours", "float32", "int8")
+    ranker, other = tmp_path / f"ranker-{folder.name}", contests.Entry("another", "ours", "int8", "float32")
     pairs = reranking.texts_of(None, 4, 20)
     assert [len(document.split()) for _, document in pairs] == [20] * 4
     (tmp_path / "pairs.json").write_text(json.dumps(pairs), encoding="utf-8")
-    with reranking.Rankers(ranker, 1, [reranking.Entry("ours", "float32", "float32"), other]) as rankers:
+    ours = reranking.entry_of("ours", "float32", "float32", 1)
+    with reranking.Rankers(ranker, 1, [ours, other], programs=reranking.PROGRAMS) as rankers:
         scores = rankers.scores(tmp_path / "pairs.json", 4)
         assert np.ptp(next(iter(scores.values()))) > 1e-3  # the head tells documents apart
         assert rankers.wrong
-        assert other not in rankers.engines
+        assert other.label not in rankers.engines
         assert rankers.notes[other.label].startswith("WRONG: a score differs from ours by")
 
 
 def test_the_fastest_way_of_each_engine_is_in_the_table() -> None:
     ours, *others = reranking.entries(["onnxruntime"], 2)
     assert sum(one.streams for one in others) == 4
-    times = dict.fromkeys([ours, *others], 0.2) | {ours: 0.05}
+    by_label = {one.label: one for one in (ours, *others)}
+    times = dict.fromkeys(by_label, 0.2) | {ours.label: 0.05}
     best = next(one for one in others if one.streams and one.dtype == "float32")
-    times[best] = 0.1
-    assert reranking.cells_of((20, 100), times)[:5] == ["20 of 100 words", "50", "100", "", "2.00"]
+    times[best.label] = 0.1
+    assert reranking.cells_of((20, 100), by_label, times)[:5] == ["20 of 100 words", "50", "100", "", "2.00"]
 
 
 @pytest.mark.model

@@ -7,6 +7,7 @@ from typing import Any
 import model_worker
 import numpy as np
 from model_worker import Model
+from onnx_session import session
 from padded import PaddedEngine
 
 
@@ -27,15 +28,8 @@ class OnnxRuntime(PaddedEngine):
         onnx_graph.write(model.folder, model.place, model.kind)
 
     def load(self, model: Model, threads: int) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
         self.streams = threads if model.streams else 1
-        options.intra_op_num_threads = threads // self.streams
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        file = str(model.place / f"{model.kind}.onnx")
-        self.session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        self.session = session(model.place / f"{model.kind}.onnx", threads // self.streams)
         self.has_types = any(one.name == "token_type_ids" for one in self.session.get_inputs())
         self.load_tokenizer(model.folder)
 

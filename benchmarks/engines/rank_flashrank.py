@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import model_worker
 import numpy as np
-from ranking import Ranking, session
+from onnx_session import session
+from ranking import Ranking
 
 if TYPE_CHECKING:
     from model_worker import Model

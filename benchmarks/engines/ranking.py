@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -18,14 +18,3 @@ class Ranking:
 
     def forward(self, rows: list[list[int]], batch: int) -> NoReturn:
         raise NotImplementedError
-
-
-def session(file: Any, threads: int) -> Any:
-    """Return a session of ONNX Runtime with this number of threads."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
