@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     Matrix = npt.NDArray[np.float32]
 
-__all__ = ["SHORTEST", "TOLERANCE", "pack_cosines", "pack_factors", "pack_scores", "pack_table"]
-
 #: The largest error of a weight, as a share of the largest weight of its row.
 TOLERANCE = 1 / 40
 #: The largest error of a score q·kᵀ/√d of queries and keys that are shown: its weight is right to this share of itself.
@@ -41,8 +39,10 @@ SCORE_TOLERANCE = 1 / 40
 COSINE_TOLERANCE = 1 / 40
 #: Weights of fewer tokens are stored as they are.
 SHORTEST = LONG
-#: The steps that are tried, the largest first.
-STEPS = [0.008 * 2 ** (-i / 4) for i in range(48)]
+#: The step at place 0; the next is a fourth root of 2 smaller.
+FIRST_STEP = 0.008
+#: The places of the steps of weights, and of other numbers: from 8 to a few billionths.
+PLACES, ALL_PLACES = range(48), range(-40, 81)
 
 
 def pack_scores(
@@ -66,10 +66,11 @@ def pack_scores(
     place = 20  # the step of the head before is tried first
     for head in np.ndindex(*weights.shape[:2]):
         columns = _columns(queries[head], keys[head])
-        coded, place = _with_step(columns, weights[head], place)
-        if coded is None:
+        largest = _largest_of_weights(columns, weights[head], place)
+        if largest is None:
             return None
-        parts.append(coded)
+        place = largest
+        parts.append(_multiples(columns, _step(place), columns.mean(axis=0)))
     packed = Packed("scores", weights.shape, parts)
     packed.spec["width"] = queries.shape[-1]
     return packed
@@ -128,30 +129,31 @@ def pack_table(array: npt.NDArray[np.float32]) -> Packed:
     return Packed("coded", array.shape, [_coded(array, step)])
 
 
-#: The places of steps that are looked at: from 8 to a few billionths.
-_PLACES = range(-40, 81)
-
-
 def _step(place: int) -> np.float32:
-    """Return the step at a place: of `STEPS`, and beyond its ends of the same series."""
-    return np.float32(STEPS[0] * 2 ** (-place / 4))
+    return np.float32(FIRST_STEP * 2 ** (-place / 4))
 
 
-def _largest(close: Callable[[np.float32], bool], place: int) -> int | None:
+def _largest(close: Callable[[np.float32], bool], place: int, places: range = ALL_PLACES) -> int | None:
     """Return the place of the largest step that is close enough, looked for from a place on; None if there is none."""
     while not close(_step(place)):
         place += 1
-        if place not in _PLACES:
+        if place not in places:
             return None
-    while place - 1 in _PLACES and close(_step(place - 1)):
+    while place - 1 in places and close(_step(place - 1)):
         place -= 1
     return place
 
 
-def _coded(columns: npt.NDArray[Any], step: np.float32) -> bytes:
+def _multiples(columns: Matrix, step: np.float32, means: Matrix) -> bytes:
+    """Return columns as multiples of a step beyond their means."""
+    numbers: npt.NDArray[np.int64] = np.rint((columns - means) / step).astype(np.int64)
+    start: bytes = step.astype("<f4").tobytes()
+    return start + means.astype("<f4").tobytes() + _rice(numbers)
+
+
+def _coded(columns: Matrix, step: np.float32) -> bytes:
     """Return columns as multiples of a step, without means. A code takes a bit at least: zlib shortens many zeros."""
-    numbers = np.rint(columns / step).astype(np.int64)
-    return zlib.compress(step.astype("<f4").tobytes() + bytes(4 * columns.shape[1]) + _rice(numbers), 9)
+    return zlib.compress(_multiples(columns, step, np.zeros(columns.shape[1], np.float32)), 9)
 
 
 def _columns(query: npt.NDArray[np.float32], key: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -179,30 +181,18 @@ def _orthogonal(x: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], np
     return x @ vectors / scale, (vectors * lengths).T
 
 
-def _with_step(
-    columns: npt.NDArray[np.float32], weights: npt.NDArray[np.float32], place: int
-) -> tuple[bytes | None, int]:
-    """Return the columns in the largest step that keeps the tolerance, and the place of that step in `STEPS`."""
-    means = columns.mean(axis=0).astype(np.float32)
+def _largest_of_weights(columns: Matrix, weights: Matrix, place: int) -> int | None:
+    """Return the place of the largest step of A and B that keeps the tolerance of their weights, as `_largest` does."""
+    means = columns.mean(axis=0)
     limit = TOLERANCE * weights.max(axis=-1, keepdims=True)
     half = columns.shape[1] // 2
 
-    def numbers(at: int) -> npt.NDArray[np.int64] | None:
-        step = np.float32(STEPS[at])
-        found: npt.NDArray[np.int64] = np.rint((columns - means) / step).astype(np.int64)
-        values = found.astype(np.float32) * step + means
-        close = np.abs(softmax(values[:, :half] @ values[:, half:].T) - weights) <= limit
-        return found if close.all() else None
+    def close(step: np.float32) -> bool:
+        values = np.rint((columns - means) / step) * step + means
+        found = softmax(values[:, :half] @ values[:, half:].T)
+        return bool((np.abs(found - weights) <= limit).all())
 
-    best = numbers(place)
-    while best is None and place + 1 < len(STEPS):
-        place += 1
-        best = numbers(place)
-    while best is not None and place > 0 and (larger := numbers(place - 1)) is not None:
-        best, place = larger, place - 1
-    if best is None:
-        return None, place
-    return np.float32(STEPS[place]).astype("<f4").tobytes() + means.astype("<f4").tobytes() + _rice(best), place
+    return _largest(close, place, PLACES)
 
 
 def _rice(numbers: npt.NDArray[np.int64]) -> bytes:
