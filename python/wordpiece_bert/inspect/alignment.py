@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Group", "align_spans", "align_tokens"]
-
 #: Tokens of the first row that belong to tokens of the second; one of them may be empty.
 Group = tuple[list[int], list[int]]
 

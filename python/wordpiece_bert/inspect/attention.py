@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.pack import Encoding
     from wordpiece_bert.inspect.sources import AnySource
 
-__all__ = ["attention", "checked_tokens", "checked_weights", "neurons", "rollout"]
-
 #: The width of a head's thumbnail, in cells; longer rows are reduced to it by maxima.
 THUMBNAIL = 48
 #: How far the sum of a row may be from 1: weights in bfloat16 are rounded by up to 1/512 each.

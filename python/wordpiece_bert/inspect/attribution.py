@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["Attribution", "attribute"]
-
 _REPLACE: tuple[Replace, ...] = get_args(Replace)
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["CATEGORIES", "HABIT_COLOURS", "MARKS", "PALETTE", "colour", "group_mark", "ink_on", "mapped"]
-
 #: Stops of the maps, evenly spaced: ``sequential`` from 0 to 1, ``diverging`` from −1 to 1. Sources: ColorBrewer's
 #: Blues, and its orange and blue arms joined; the dark forms have the same order of lightness, reversed.
 PALETTE = {

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.trace import Trace
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["Comparison", "TokenizerComparison", "compare", "compare_tokenizers", "comparison", "tokenizers"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison:
@@ -331,7 +329,7 @@ def compare_tokenizers(
     Raises
     ------
     InputError
-        One is no tokenizer and has none.
+        One is neither a tokenizer nor a model that has one.
 
     Examples
     --------

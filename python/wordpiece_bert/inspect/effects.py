@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.stack import Stack
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
-__all__ = ["CosineScore", "Effects", "HeadScore", "Options", "Replace", "ScoredText", "effects_of"]
-
 Replace = Literal["mask", "remove"]
 
 #: Tokens that go through the backward pass at once: 0.4 GB of activations for BERT-base.

@@ -6,8 +6,6 @@ import html
 
 from wordpiece_bert.inspect.packed_page import page_file
 
-__all__ = ["Frame"]
-
 #: The height of a frame until its page has said how high it is, and where no script may hear it, in pixels.
 FIRST_HEIGHT = 640
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
-__all__ = ["Interventions", "intervene", "interventions"]
-
 #: A head, (layer, head).
 Head = tuple[int, int]
 

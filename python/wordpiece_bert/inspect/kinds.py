@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Draw: TypeAlias = Callable[[str, Mapping[str, Any], Mapping[str, npt.NDArray[np.float32]]], Drawing]
 
-__all__ = ["KINDS", "Inspected", "Kind", "kind_named", "register"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Inspected:

@@ -14,15 +14,13 @@ from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.sources import resolve
-from wordpiece_bert.inspect.trace import about, called
+from wordpiece_bert.inspect.trace import about, name_of_file
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
     from wordpiece_bert.inspect.sources import AnySource, Resolved
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
-
-__all__ = ["BATCH", "logit_lens", "predictions"]
 
 #: Rows that go through the model at once.
 BATCH = 32
@@ -87,7 +85,7 @@ def predictions(
         vectors = out.last_hidden_state[0]
     best, values, own = _best(model, tokenizer, vectors, encoding.ids, top_k)
     data = {"tokens": encoding.tokens, "words": best, "masked": mask_each, "truncated": encoding.truncated}
-    data |= {"mask": tokenizer.mask_token, "about": about(text, pair), "model": called(f" from {model.source}")}
+    data |= {"mask": tokenizer.mask_token, "about": about(text, pair), "model": name_of_file(model.source)}
     return View("predictions", title, data, {"probabilities": values, "own": own})
 
 
@@ -125,7 +123,7 @@ def logit_lens(
     found = [_best(model, tokenizer, state[0], encoding.ids, top_k) for state in out.hidden_states]
     words, values, own = zip(*found, strict=True)
     data = {"tokens": encoding.tokens, "words": list(words), "truncated": encoding.truncated}
-    data |= {"mask": tokenizer.mask_token, "about": about(text, pair), "model": called(f" from {model.source}")}
+    data |= {"mask": tokenizer.mask_token, "about": about(text, pair), "model": name_of_file(model.source)}
     return View("lens", title, data, {"probabilities": np.stack(values), "own": np.stack(own)})
 
 

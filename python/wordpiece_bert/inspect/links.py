@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["telling_link"]
-
 #: A view opens on a link if its weight is at least this much above what any other token gives.
 LEAST_LEAD = 0.1
 #: Tokens that stand for a word to be guessed: a link from one of them comes first.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.functional import Array
 
-__all__ = ["embedding_map"]
-
 #: Of more texts, the neighbours of a sample are looked for: so many that no more pairs are compared.
 MOST_EXACT = 10_000
 

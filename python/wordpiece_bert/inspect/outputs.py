@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.stack import Stack
     from wordpiece_bert.tokenizer.subword import AnyTokenizer
 
-__all__ = ["Outputs", "Places", "outputs_of"]
-
 #: Logits by their places: (token, column) pairs. A head for sequences has the token 0 alone.
 Places = list[tuple[int, int]]
 

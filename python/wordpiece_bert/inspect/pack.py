@@ -32,21 +32,8 @@ from wordpiece_bert.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "ENCODINGS",
-    "LONG",
-    "Encoding",
-    "Packable",
-    "Packed",
-    "are_softmax_of",
-    "as_finite",
-    "encoding_of_vectors",
-    "pack",
-    "pack_text",
-]
-
 Packable = Literal["rows", "coarse", "unit", "columns", "half", "single"]
-#: Also those of `wordpiece_bert.inspect.scores`, and what a page computes.
+#: With the encodings of `wordpiece_bert.inspect.scores`, and what a page computes.
 Encoding = Packable | Literal["cosines", "coded", "computed"]
 ENCODINGS: tuple[Packable, ...] = get_args(Packable)
 

@@ -18,8 +18,6 @@ from wordpiece_bert.inspect.kinds import KINDS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["PackedPage", "escaped", "json_text", "page_file", "page_script", "readable_json"]
-
 #: The scripts of the page before and after the scripts of the kinds of views. Each is readable by itself.
 FIRST_SCRIPTS = (
     *("core.js", "selection.js", "keyboard.js", "colours.js", "arrays.js", "widgets.js"),

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.inspect.pack import Packed
 
-__all__ = ["packed_page"]
-
 #: The data of a view are compressed in the page if they are longer, in characters of JSON.
 LARGE_DATA = 30_000
 #: Characters of a text in the list of texts.

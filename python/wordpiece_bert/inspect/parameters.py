@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from wordpiece_bert._internal.parameters import Parameters
 
-__all__ = ["VIEWING"]
-
 #: What most views have.
 VIEWING = Parameters(
     """

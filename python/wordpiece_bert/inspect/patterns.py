@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.sources import AnySource
 
-__all__ = ["HABITS", "patterns"]
-
 #: What is measured for each head: the mean share of a token's weight that goes to these tokens, and for ``broad`` the
 #: mean entropy of the weights, divided by the entropy of equal weights.
 HABITS = ("previous", "next", "itself", "first", "separator", "same word", "same sentence", "broad")

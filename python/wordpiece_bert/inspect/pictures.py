@@ -19,28 +19,6 @@ if TYPE_CHECKING:
     Data = Mapping[str, Any]
     Arrays = Mapping[str, Array]
 
-__all__ = [
-    "EDGE",
-    "LINE",
-    "MOST_TOKENS",
-    "TOP",
-    "WIDTH",
-    "Arrays",
-    "Data",
-    "attention",
-    "begin",
-    "embedding_map",
-    "lens",
-    "neurons",
-    "patterns",
-    "positions",
-    "predictions",
-    "saliency",
-    "short",
-    "similarity",
-    "tokens",
-]
-
 EDGE = 24
 TOP = 56  # below the title
 WIDTH = 860

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.inspect.pictures import Arrays, Data
 
-__all__ = ["comparison", "interventions", "tokenizers"]
-
 _ALIKE, _OTHER, _ALONE = "#e6eaee", "#fbe6bf", "#fbd3bd"
 #: The height of a line of groups, which has one token above the other.
 _LINE = 70

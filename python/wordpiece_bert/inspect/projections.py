@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Projection = Callable[[Array], Any]
 
-__all__ = ["principal", "projection"]
-
 #: UMAP and t-SNE place texts by their neighbours, and fail with fewer texts than this.
 FEWEST_NEIGHBOURS = 4
 #: With more texts than this, `tsne`, whose steps cost the square of their number, leaves the work to scikit-learn.

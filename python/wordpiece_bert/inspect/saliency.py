@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.effects import Replace
     from wordpiece_bert.inspect.sources import AnySource
 
-__all__ = ["saliency"]
-
 _SIGNED = "Blue tokens raise the {}, orange tokens lower it."
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["Sentences"]
-
 
 class Sentences:
     """How a sentence encoder makes a vector of the vectors of tokens.

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.tasks.task_loading import Source
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["AnySource", "Resolved", "as_sentence_encoder", "is_source", "resolve", "tokenizer_in", "transformer_folder"]
-
 #: A model and its tokenizer, a name or a folder, or an object that has a model.
 AnySource: TypeAlias = "Source | SentenceEncoder | CrossEncoder"
 

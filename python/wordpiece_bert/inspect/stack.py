@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.model import BertModel
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
-__all__ = ["Stack"]
-
 #: Tokens that go through the layers at once: 50 MB of activations for BERT-base.
 TOKENS = 2048
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.outputs import Outputs, Places
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["Target", "chosen_target", "word_token"]
-
 #: How many words a target shows beside the one that is explained.
 WORDS = 5
 #: The longest answer that is looked for, in tokens.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.sources import AnySource
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
 
-__all__ = ["tokens"]
-
 # The steps of BERT's normalizer, in its order, with what a step that changes a character did to it.
 _STEPS = {
     "clean_text": "space",

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.sources import AnySource
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
-__all__ = ["Trace", "about", "both_traced", "called", "encoder_of", "run_trace", "stored_weight", "trace", "traced"]
-
 #: What is added to the score of a key beyond a window: its weight is 0, and float16 has the number.
 _BEYOND = np.float32(-60_000.0)
 
@@ -44,12 +42,16 @@ def about(*texts: str | None) -> list[str]:
 
 
 def called(described: str) -> str:
-    """Return the name of a model that is described as "BertModel from FILE": what its folder is called.
+    """Return the name of a model that is described as "BertModel from FILE", as `name_of_file` does."""
+    return name_of_file(described.partition(" from ")[2])
+
+
+def name_of_file(file: object) -> str:
+    """Return the name of a model whose weights were read from a file: what its folder is called.
 
     A packaged model has its name here, a model of the Hugging Face cache "org/name"; one that was made in memory none.
     """
-    file = Path(described.partition(" from ")[2])
-    folder = file.parent
+    folder = Path(str(file)).parent
     if folder == Path():
         return ""
     for name, packaged in PACKAGED_MODELS.items():
@@ -163,7 +165,7 @@ def traced(source: object, text: str | None, pair: str | None) -> Any:
 def both_traced(
     what: str, a: Trace | AnySource, b: Trace | AnySource, first: tuple[str | None, ...], second: tuple[str | None, ...]
 ) -> tuple[Trace, Trace]:
-    """Return the traces that a function was given, or those of texts in the models that it was given.
+    """Return the traces that a function was given, or the traces of texts in the models that it was given.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.attention import checked_tokens
 from wordpiece_bert.inspect.pack import as_finite
 from wordpiece_bert.inspect.sources import is_source, resolve
-from wordpiece_bert.inspect.trace import both_traced, called, encoder_of, stored_weight
+from wordpiece_bert.inspect.trace import both_traced, encoder_of, name_of_file, stored_weight
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.inspect.pack import Encoding
     from wordpiece_bert.inspect.sources import AnySource
     from wordpiece_bert.inspect.trace import Trace
-
-__all__ = ["positions", "similarity", "sinusoids", "token_similarity"]
 
 
 def similarity(
@@ -160,7 +158,7 @@ def positions(source: Model | AnySource | npt.ArrayLike, *, most: int = 512, tit
     (3, 3)
     """
     given: Any = resolve(source).model if is_source(source) else source
-    model = called(f" from {given.source}") if isinstance(given, Model) else ""
+    model = name_of_file(given.source) if isinstance(given, Model) else ""
     if isinstance(given, Model):
         encoder = encoder_of(given)
         if not encoder.config.has_position_table:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._internal.drawing import Drawing
 
-__all__ = ["Page", "View", "page"]
-
 SUFFIXES = (".html", ".json", ".png", ".svg")
 #: A page without scripts shows pictures instead, as many as have no more characters than this.
 LARGEST_FALLBACK = 16_000

@@ -94,7 +94,6 @@ class WordPieceEncoder:
         self.mteb_model_meta = _meta(
             self.model,
             name,
-            self.model.engine.dtype,
             [contents_of(self.model), self.model.dimension, self.model.max_seq_length],
             embed_dim=self.model.dimension,
             max_tokens=self.model.max_seq_length,
@@ -210,7 +209,6 @@ class WordPieceRanker:
         self.mteb_model_meta = _meta(
             self.model,
             name,
-            self.model.engine.dtype,
             [contents, versions(self.model.engine.dtype), self.model.max_length],
             max_tokens=self.model.max_length,
             model_type=["cross-encoder"],
@@ -255,9 +253,9 @@ def _texts(inputs: Iterable[Mapping[str, Any]]) -> list[str]:
     return [text for batch in inputs for text in batch["text"]]
 
 
-def _meta(model: Encoder, name: str | None, dtype: str, contents: list[object], **values: Any) -> Any:
+def _meta(model: SentenceEncoder | CrossEncoder, name: str | None, contents: list[object], **values: Any) -> Any:
     """Return what mteb stores of a model; another dtype than float32 is an experiment, with results of its own."""
-    prompts = dict(model.prompts)
+    prompts, dtype = dict(model.prompts), model.engine.dtype
     return _model_meta.ModelMeta.create_empty(
         {
             "name": _name_of(model) if name is None else _checked_name(name),

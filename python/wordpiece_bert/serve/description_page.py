@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.kinds.served_model import Served
     from wordpiece_bert.serve.operations import Operation, Page, Route, Service
 
-__all__ = ["page"]
-
 _NAME = "{model:path}"
 #: The widest line of JSON.
 _COLUMNS = 88
-#: What an answer that is no JSON is cut to.
+#: The lines of an answer other than JSON that are shown.
 _LINES = 6
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; }

@@ -5,7 +5,7 @@ use super::simd::Simd;
 /// The lanes of a sum.
 const LANES: usize = 16;
 
-/// The most vectors that make up the lanes: those of NEON have 4 numbers.
+/// The most vectors that make up the lanes: vectors of NEON have 4 numbers.
 const VECTORS: usize = LANES / 4;
 
 /// A sum over the columns of a row in 16 lanes, whatever vectors an instruction set has: lane i adds up the columns i, i + 16,

@@ -36,9 +36,9 @@ pub(super) fn rows_of(task: &[Sequence<'_>]) -> usize {
 
 /// Sequences in tasks.
 pub(super) struct Tasks<'a> {
-    /// Those of which the threads share each panel, one task after the other.
+    /// The tasks of which the threads share each panel, one after the other.
     pub shared: Vec<Vec<Sequence<'a>>>,
-    /// Those of which each is computed by one thread, the longest first.
+    /// The tasks of which each is computed by one thread, the longest first.
     pub apart: Vec<Vec<Sequence<'a>>>,
 }
 
