@@ -35,11 +35,14 @@ class Opened:
         page.on("request", lambda request: self.requests.append(request.url))
 
     def tab(self, name: str) -> None:
-        self.page.get_by_role("tab", name=name, exact=True).click()
-        self.ready()
+        tab = self.page.get_by_role("tab", name=name, exact=True)
+        tab.click()
+        self.ready(tab.get_attribute("id"))
 
-    def ready(self) -> None:
-        self.page.wait_for_selector("#panel > [data-ready]")
+    def ready(self, tab: str | None = None) -> None:
+        """Wait until a view is shown: that of the tab with the id `tab`, for the one before stays until then."""
+        panel = "#panel" if tab is None else f'#panel[aria-labelledby="{tab}"]'
+        self.page.wait_for_selector(f"{panel} > [data-ready]")
 
     def call(self, function: str, argument: Any = None) -> Any:
         """Call a function of JavaScript that returns a promise, and return what that resolves to.

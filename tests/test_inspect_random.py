@@ -84,7 +84,8 @@ CONTROLS = """
           "#panel summary, #panel input, #panel select, #panel canvas, #panel [tabindex='0'], #panel td[data-cell], #panel .piece")) {
         if (!one.checkVisibility() || one.disabled || one.closest(".heads canvas, [aria-hidden=true]")) continue;
         const group = one.closest("[role=group], [role=radiogroup], table");
-        const called = one.closest(".neighbours") ? "a neighbour" : one.ariaLabel || one.dataset.cell || one.textContent;
+        let called = one.closest(".neighbours") ? "a neighbour" : one.ariaLabel || one.dataset.cell || one.textContent;
+        if (one.closest(".heads")) called = called.replace(/: [0-9.]+$/, ""); // the head's number, another for each token
         if (one.matches("button") && !called.trim()) continue; // its view is built, but its arrays have not arrived
         const base = [panel.contains(one) ? tab : "page", group?.ariaLabel ?? "", one.tagName, called.slice(0, 60)].join(" ");
         const name = one.closest(".neighbours") || !(seen[base] = (seen[base] ?? 0) + 1) ? base : `${base} ${seen[base]}`;
@@ -226,7 +227,7 @@ def test_every_control_in_random_order(open_page: Any, small_views: Page, slower
         elif (tab := one.page.evaluate(UNUSED)) is None:
             break
         one.page.evaluate("id => document.getElementById(id).click()", tab)
-        one.ready()
+        one.ready(tab)
         for _ in range(2):
             # Bursts of choices, of which most begin before the one before is shown; and single ones.
             alone = one.page.evaluate("random() < 0.2")

@@ -206,5 +206,6 @@ def test_every_tab_of_a_live_page_opens(open_page: Any, name: str) -> None:
     assert tabs.count() >= 3
     for index in range(tabs.count()):
         tabs.nth(index).click()
-        page.wait_for_selector("#panel > [data-ready]")
+        name = tabs.nth(index).get_attribute("id")
+        page.wait_for_selector(f'#panel[aria-labelledby="{name}"] > [data-ready]')
         assert page.locator("#panel").inner_text().strip()
