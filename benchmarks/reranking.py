@@ -54,19 +54,18 @@ def entry_of(engine: str, dtype: str, kind: str, threads: int, *, streams: bool 
     return Entry(label, engine, kind, dtype, variables=variables, streams=streams, written_by=writer)
 
 
-def entries(engines: list[str], threads: int) -> Iterator[Entry]:
-    """Yield what is measured with this number of threads, ours first."""
-    for dtype in GRAPHS:
-        yield entry_of("ours", dtype, dtype, threads)
-    for dtype, graph in GRAPHS.items():
-        if "onnxruntime" in engines:
-            for rows in ("all", "8", "1"):
-                yield entry_of("onnxruntime", dtype, f"{graph} {rows}", threads)
-            for rows in ("8", "1") if threads > 1 else ():
-                yield entry_of("onnxruntime", dtype, f"{graph} {rows}", threads, streams=True)
-        if "flashrank" in engines:
-            for kind in (PLAIN[dtype], graph):
-                yield entry_of("flashrank", dtype, kind, threads)
+def entries(engines: list[str], threads: int, dtype: str) -> Iterator[Entry]:
+    """Yield what is measured with this number of threads and this dtype, ours first."""
+    yield entry_of("ours", dtype, dtype, threads)
+    graph = GRAPHS[dtype]
+    if "onnxruntime" in engines:
+        for rows in ("all", "8", "1"):
+            yield entry_of("onnxruntime", dtype, f"{graph} {rows}", threads)
+        for rows in ("8", "1") if threads > 1 else ():
+            yield entry_of("onnxruntime", dtype, f"{graph} {rows}", threads, streams=True)
+    if "flashrank" in engines:
+        for kind in (PLAIN[dtype], graph):
+            yield entry_of("flashrank", dtype, kind, threads)
 
 
 def make_ranker(encoder: Path, folder: Path) -> Path:
@@ -106,9 +105,10 @@ class Rankers(Contest):
         return found
 
 
-def agreement(entries: dict[str, Entry], scores: dict[str, npt.NDArray[np.float32]]) -> list[list[str]]:
+def agreement(
+    entries: dict[str, Entry], scores: dict[str, npt.NDArray[np.float32]], exact: npt.NDArray[np.float32]
+) -> list[list[str]]:
     """Return the cells of a table: how far each engine's scores are from ours in float32; of an engine's ways the worst."""
-    exact = next(iter(scores.values()))
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for label, values in scores.items():
         far, rank = float(np.abs(values - exact).max()), spearman(values, exact)
@@ -119,52 +119,59 @@ def agreement(entries: dict[str, Entry], scores: dict[str, npt.NDArray[np.float3
     ]
 
 
-def cells_of(size: tuple[int, int], entries: dict[str, Entry], times: dict[str, float]) -> list[str]:
-    """Return a row of the table: milliseconds by dtype and engine, and how many times as fast as the fastest other ours is."""
-    best: dict[tuple[str, str], float] = {}  # of the ways of each engine
+def cells_of(entries: dict[str, Entry], times: dict[str, float]) -> list[str]:
+    """Return cells of one dtype: milliseconds by engine, and how many times as fast as the fastest other ours is."""
+    best: dict[str, float] = {}  # of the ways of each engine
     for label, seconds in times.items():
-        place = entries[label].engine, entries[label].dtype
-        best[place] = min(seconds, best.get(place, seconds))
-    row = [f"{size[0]} of {size[1]} words"]
-    for dtype in GRAPHS:
-        found = {engine: best[engine, dtype] for engine in PROGRAMS if (engine, dtype) in best}
-        row += [f"{1e3 * found[engine]:.0f}" if engine in found else "" for engine in PROGRAMS]
-        others = [one for engine, one in found.items() if engine != "ours"]
-        row.append(f"{min(others) / found['ours']:.2f}" if others else "")
-    return row
+        engine = entries[label].engine
+        best[engine] = min(seconds, best.get(engine, seconds))
+    others = [one for engine, one in best.items() if engine != "ours"]
+    row = [f"{1e3 * best[engine]:.0f}" if engine in best else "" for engine in PROGRAMS]
+    return [*row, f"{min(others) / best['ours']:.2f}" if others else ""]
 
 
 def measure(folder: Path, threads: int, options: argparse.Namespace) -> tuple[str, dict[str, Any], bool]:
-    """Measure all sizes with a number of threads; return a section, the figures, and whether scores were wrong."""
+    """Measure all sizes with a number of threads; return a section, the figures, and whether scores were wrong.
+
+    One dtype after the other: ONNX Runtime keeps gigabytes for the longest documents in each process.
+    """
     corpus = options.corpora and options.corpora / "wiki_en.txt"
-    rows, figures, far = [], [], []
     unit = "cpu_seconds" if options.cpu else "seconds"
-    with Rankers(folder, threads, entries(options.engines, threads), programs=PROGRAMS) as rankers:
-        for size in options.sizes:
-            pairs = texts_of(corpus, *size)
-            path = rankers.texts(pairs)
-            far = agreement(rankers.entries, rankers.scores(path, len(pairs)))
-            found = rankers.time([list(range(len(pairs)))], options.rounds, calls=2, do="texts", path=str(path))
-            times = {label: getattr(time, unit) for label, time in found.items()}
-            rows.append(cells_of(size, rankers.entries, times))
-            figures.append(
-                {
-                    "documents": size[0],
-                    "words": size[1],
-                    "seconds": times,
-                    "agreement": far,
-                }
-            )
-        versions = {
-            f"{LABELS[entry.engine]} {entry.dtype}": load.get("engine", load["version"])
-            for entry, load in ((rankers.entries[label], load) for label, load in rankers.loads.items())
-        }
-        notes, wrong = rankers.notes, rankers.wrong
+    rows = {size: [f"{size[0]} of {size[1]} words"] for size in options.sizes}
+    exact: dict[tuple[int, int], npt.NDArray[np.float32]] = {}
+    figures, far, wrong = [], [], False
+    versions: dict[str, str] = {}
+    notes: dict[str, str] = {}
+    for dtype in GRAPHS:
+        with Rankers(folder, threads, entries(options.engines, threads, dtype), programs=PROGRAMS) as rankers:
+            for size in options.sizes:
+                pairs = texts_of(corpus, *size)
+                path = rankers.texts(pairs)
+                scores = rankers.scores(path, len(pairs))
+                apart = agreement(rankers.entries, scores, exact.setdefault(size, next(iter(scores.values()))))
+                found = rankers.time([list(range(len(pairs)))], options.rounds, do="texts", path=str(path))
+                times = {label: getattr(time, unit) for label, time in found.items()}
+                rows[size] += cells_of(rankers.entries, times)
+                figures.append(
+                    {
+                        "documents": size[0],
+                        "words": size[1],
+                        "dtype": dtype,
+                        "seconds": times,
+                        "agreement": apart,
+                    }
+                )
+            far += apart
+            for label, load in rankers.loads.items():
+                versions[f"{LABELS[rankers.entries[label].engine]} {dtype}"] = load.get("engine", load["version"])
+            notes |= rankers.notes
+            wrong |= rankers.wrong
     names = list(LABELS.values())
     header = ["documents", *(f"{name}, {dtype}" for dtype in GRAPHS for name in (*names, "times"))]
     title = f"{threads} thread{'s' * (threads != 1)}, milliseconds{' of the processor' * options.cpu}"
-    lines = [f"## {title}", "", *report.markdown(header, rows), ""]
-    lines += [f"Scores beside ours in float32, of the {figures[-1]['documents']} longest documents:", ""]
+    count, words = options.sizes[-1]
+    lines = [f"## {title}", "", *report.markdown(header, list(rows.values())), ""]
+    lines += [f"Scores of {count} documents of {words} words beside ours in float32:", ""]
     lines += [*report.markdown(["", "", "largest difference of a score", "rank correlation"], far), ""]
     lines += [f"- {label}: {version}" for label, version in versions.items()]
     lines += [f"- {label}: not measured: {note}" for label, note in notes.items()]
@@ -183,7 +190,7 @@ def main(arguments: list[str]) -> int:
         "--engines", nargs="*", choices=engines, default=engines, help="compare only with these engines"
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default: 1 2)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the best counts (default: 5)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the best counts (default: 3)")
     parser.add_argument("--cpu", action="store_true", help="report the processor's time, for a machine that others use")
     parser.add_argument("--quick", action="store_true", help="few short documents, to check that the benchmark works")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS)
