@@ -418,6 +418,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--fastembed", metavar="PYTHON", help="also measure a server of fastembed, of this Python")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     options = parser.parse_args(arguments)
+    if options.mixed and not options.rounds:
+        parser.error("--mixed needs --rounds of at least 1")
     texts = [line for line in options.texts.read_text(encoding="utf-8").splitlines() if line]
     parts = [report.heading("The server under load", f"{options.texts.name}, {options.model}")]
     content: dict[str, Any] = {}
