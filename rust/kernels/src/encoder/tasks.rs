@@ -1,6 +1,7 @@
 //! Grouping of sequences into tasks.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::inputs::Sequence;
 
@@ -64,18 +65,16 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// Groups consecutive sequences into so many groups of about equal rows, or fewer.
-fn in_even_groups(sequences: Vec<Sequence<'_>>, count: usize) -> Vec<Vec<Sequence<'_>>> {
-    let total = rows_of(&sequences).max(1);
-    let mut groups: Vec<Vec<Sequence<'_>>> = (0..count).map(|_| Vec::new()).collect();
-    let mut before = 0;
+/// Groups sequences into so many groups of about equal rows, or fewer: the longest first, each into the group with the fewest.
+fn in_even_groups(mut sequences: Vec<Sequence<'_>>, count: usize) -> Vec<Vec<Sequence<'_>>> {
+    sequences.sort_by_key(|sequence| Reverse(sequence.tokens.len()));
+    let mut groups: Vec<Vec<Sequence<'_>>> = (0..count.min(sequences.len())).map(|_| Vec::new()).collect();
+    let mut fewest: BinaryHeap<_> = (0..groups.len()).map(|group| Reverse((0, group))).collect();
     for sequence in sequences {
-        let rows = sequence.tokens.len();
-        let middle = 2 * before + rows;
-        groups[(middle * count / (2 * total)).min(count - 1)].push(sequence);
-        before += rows;
+        let Reverse((rows, group)) = fewest.pop().expect("there are groups, as there are sequences");
+        fewest.push(Reverse((rows + sequence.tokens.len(), group)));
+        groups[group].push(sequence);
     }
-    groups.retain(|group| !group.is_empty());
     groups
 }
 
@@ -118,6 +117,14 @@ mod tests {
         assert_eq!(tasks(&[17; 8], 2), (vec![], vec![vec![17; 4]; 2]));
         assert_eq!(tasks(&[17; 8], 1), (vec![], vec![vec![17; 8]]));
         assert_eq!(tasks(&[128; 2], 2), (vec![], vec![vec![128]; 2]));
+    }
+
+    #[test]
+    fn sequences_of_several_lengths_are_divided_evenly() {
+        let (shared, apart) = tasks(&[20, 29, 46, 15, 60, 31, 71, 18], 2);
+        let mut rows: Vec<usize> = apart.iter().map(|task| task.iter().sum()).collect();
+        rows.sort_unstable();
+        assert_eq!((shared, rows), (vec![], vec![66, 71, 75, 78]));
     }
 
     #[test]
