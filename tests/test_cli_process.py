@@ -18,7 +18,7 @@ import pytest
 
 import wordpiece_bert as wb
 from command_line import MODEL, desk, encoder, error_of, stdin
-from wordpiece_bert._internal.progress import line_interval
+from wordpiece_bert._internal.progress import line_interval, lines_every
 from wordpiece_bert.cli import main
 from wordpiece_bert.hub import find_model
 
@@ -163,8 +163,7 @@ def test_progress_is_shown_within_a_group_of_texts(
     # 10 texts are one group, but several passes of the model.
     monkeypatch.setattr("wordpiece_bert.sentence.dense.transformer.TOKENS_PER_CALL", 10)
     Path("a.txt").write_text("".join(f"word by word {number}\n" for number in range(10)))
-    token = line_interval.set(0)
-    try:
+    with lines_every(0):
         assert main(["embed", "a.txt", "-o", "v.npy"]) == 0
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) > 3
@@ -179,8 +178,6 @@ def test_progress_is_shown_within_a_group_of_texts(
         assert lines[-1].startswith("v.npy: 10 vectors")
         assert main(["embed", "a.txt", "-o", "v.npy", "-q"]) == 0
         assert capsys.readouterr().err == ""
-    finally:
-        line_interval.reset(token)
 
 
 def test_the_share_that_is_done_follows_tokens(
@@ -189,11 +186,8 @@ def test_the_share_that_is_done_follows_tokens(
     # Eight short texts, and two that have nine tenths of the tokens: one group, several passes.
     monkeypatch.setattr("wordpiece_bert.sentence.dense.transformer.TOKENS_PER_CALL", 10)
     Path("a.txt").write_text("".join(f"{letter}\n" for letter in "abcdefgh") + f"{'word ' * 120}\n{'bread ' * 120}\n")
-    token = line_interval.set(0)
-    try:
+    with lines_every(0):
         assert main(["embed", "a.txt", "-o", "v.npy"]) == 0
-    finally:
-        line_interval.reset(token)
     lines = capsys.readouterr().err.splitlines()
     shown = [re.match(r" *(\d+)%, .* (\d+) texts?,", one) for one in lines]
     shares = {int(one[2]): int(one[1]) for one in shown if one}
@@ -204,8 +198,7 @@ def test_the_share_that_is_done_follows_tokens(
 
 def test_progress_of_report_and_of_printed_rows(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.txt").write_text("word by word\n" * 600)
-    token = line_interval.set(0)
-    try:
+    with lines_every(0):
         assert main(["report", "a.txt", "--vocab", MODEL]) == 0
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) > 2
@@ -220,8 +213,6 @@ def test_progress_of_report_and_of_printed_rows(capsys: pytest.CaptureFixture[st
         assert capsys.readouterr().err.startswith("minilm: 30,522 tokens\n")
         assert main(["info", MODEL, "--verbose"]) == 0
         assert capsys.readouterr().err == f"minilm: {find_model(MODEL)}\n"
-    finally:
-        line_interval.reset(token)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +247,9 @@ def test_an_output_that_is_a_vocabulary_model_or_text_is_refused(
 
 def test_verbose_says_what_is_loaded_and_lists_all_truncated_texts(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.txt").write_text(("long " * 300 + "\n") * 7)
+    interval = line_interval.get()
     assert main(["embed", "a.txt", "-o", "v.npy", "--verbose"]) == 0
+    assert line_interval.get() == interval  # the option ends with the command
     err = capsys.readouterr().err
     assert err.startswith("minilm: 384 dimensions, at most 256 tokens a text, loaded in ")
     assert "a.txt line 7\n" in err

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 from small_tokenizer import TEXTS, tokenizer, with_file_settings
-from wordpiece_bert._internal.progress import line_interval
+from wordpiece_bert._internal.progress import lines_every
 from wordpiece_bert.tokenizer.corpus import file_encoder as corpus_encode
 from wordpiece_bert.tokenizer.corpus.npy_writer import NpyWriter
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
@@ -550,14 +550,11 @@ def test_without_pyarrow_the_error_names_the_package(monkeypatch: pytest.MonkeyP
 
 def test_progress_is_shown_on_request(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     write_texts()
-    token = line_interval.set(0)
-    try:
+    with lines_every(0):
         tokenizer().encode_files("texts.txt", "out.npy", show_progress_bar=True)
         assert re.match(r"100%, 2.6 kB of 2.6 kB, \d+ texts, [\d,]+ tokens/s, 0:00 left\n", capsys.readouterr().err)
         tokenizer().encode_files("texts.txt", "out.npy")
         assert capsys.readouterr().err == ""
-    finally:
-        line_interval.reset(token)
     monkeypatch.setattr("wordpiece_bert._internal.progress.BAR_INTERVAL", 0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "120")

@@ -20,7 +20,7 @@ import wordpiece_bert as wb
 import wordpiece_bert.bert as bert
 from wordpiece_bert import tasks
 from wordpiece_bert._core import num_threads
-from wordpiece_bert._internal.progress import line_interval
+from wordpiece_bert._internal.progress import lines_every
 from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, NonFiniteError, TrainingWarning
@@ -732,11 +732,8 @@ def test_progress_is_printed_without_a_terminal(
     start, train = model_folder(tmp_path / "start"), table(tmp_path / "train.jsonl", 16, "classify")
     command = ["finetune", "-m", str(start), "--task", "classify", "--train", str(train), "--batch-size", "8"]
     command += ["--epochs", "2", "-o", str(tmp_path / "out")] + ["-q"] * quiet
-    token = line_interval.set(0.0)
-    try:
+    with lines_every(0):
         assert main(command) == 0
-    finally:
-        line_interval.reset(token)
     lines = capsys.readouterr().err.splitlines()
     found = [line for line in lines if re.search(r"epoch \d\.\d\d, loss \d+\.\d{4}: .* of 4 steps", line)]
     assert len(found) == (0 if quiet else 4)

@@ -13,7 +13,7 @@ import pytest
 
 from model_files import MODELS
 from wordpiece_bert import SentenceEncoder, tasks
-from wordpiece_bert._internal.progress import line_interval
+from wordpiece_bert._internal.progress import lines_every
 from wordpiece_bert.bert import BertForTokenClassification
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, InputError, TruncationWarning
@@ -421,11 +421,8 @@ def test_the_command_fits_heads_on_frozen_vectors(
     command += ["--task", "classify" if task == "pairs" else task, "-o", str(tmp_path / "out")]
     command += ["--pair", "other"] if task == "pairs" else []
     command += ["--cache", str(tmp_path / "cache")] if task != "tokens" else []
-    token = line_interval.set(0.0)
-    try:
+    with lines_every(0):
         assert main(command) == 0
-    finally:
-        line_interval.reset(token)
     shown = capsys.readouterr().err
     assert re.search(r"12 of 12 \w+s,", shown)  # lines of progress: there is no terminal
     assert ("accuracy" if task != "regress" else "spearman") in shown

@@ -19,7 +19,7 @@ import pytest
 import wordpiece_bert as wb
 from small_corpus import write_corpus
 from wordpiece_bert._internal.ignored_label import IGNORED
-from wordpiece_bert._internal.progress import Progress, line_interval
+from wordpiece_bert._internal.progress import Progress, lines_every
 from wordpiece_bert.bert import (
     BertConfig,
     BertForMaskedLM,
@@ -433,12 +433,9 @@ def test_a_repeated_run_does_not_overwrite_checkpoints(
 def test_progress_is_printed_without_a_terminal(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: bool
 ) -> None:
-    token = line_interval.set(0.0)
-    try:
+    with lines_every(0):
         more = ["--max-steps", "3", "--batch-size", "8"] + ["-q"] * quiet
         assert main(command(folder, tmp_path / "model", *more)) == 0
-    finally:
-        line_interval.reset(token)
     lines = capsys.readouterr().err.splitlines()
     found = [line for line in lines if re.search(r"epoch 0\.\d\d, loss \d+\.\d{4}: .* of 3 steps", line)]
     assert len(found) == (0 if quiet else 3)

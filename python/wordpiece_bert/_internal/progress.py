@@ -20,6 +20,16 @@ BAR_INTERVAL = 0.1
 line_interval: ContextVar[float] = ContextVar("line_interval", default=10.0)
 
 
+@contextmanager
+def lines_every(seconds: float) -> Iterator[None]:
+    """Print plain lines at another interval, in seconds, within the context."""
+    token = line_interval.set(seconds)
+    try:
+        yield
+    finally:
+        line_interval.reset(token)
+
+
 def shows_bars(stream: TextIO) -> bool:
     r"""Whether a line on a stream can be replaced with ``\r``: a terminal, or the output of a notebook's cell."""
     return stream.isatty() or type(stream).__module__.startswith("ipykernel")

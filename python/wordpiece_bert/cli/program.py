@@ -79,9 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             debug, parser = options.debug, options.parser
             warnings.showwarning = lambda message, *_: print_warning(in_words_of(str(message), parser))
             _import_extension()
-            if getattr(options, "verbose", False):
-                _print_every_second()
-            status = options.run(options)
+            status = _run_verbosely(options) if getattr(options, "verbose", False) else options.run(options)
             sys.stdout.flush()
         except KeyboardInterrupt as error:
             if debug:
@@ -154,10 +152,12 @@ def _import_extension() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _print_every_second() -> None:
-    from wordpiece_bert._internal.progress import line_interval
+def _run_verbosely(options: argparse.Namespace) -> int | None:
+    from wordpiece_bert._internal.progress import lines_every
 
-    line_interval.set(1.0)
+    with lines_every(1.0):
+        status: int | None = options.run(options)
+    return status
 
 
 class _Version(argparse.Action):
