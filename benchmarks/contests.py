@@ -158,9 +158,10 @@ class Contest:
         Rows of ids that are not measured.
     torch
         A Python interpreter that has torch and transformers, instead of an environment of its own.
-    programs
-        The program of each engine.
     """
+
+    #: The program of each engine.
+    programs = PROGRAMS
 
     def __init__(
         self,
@@ -169,10 +170,8 @@ class Contest:
         entries: Iterable[Entry],
         calibration: list[list[int]] | None = None,
         torch: Path | None = None,
-        programs: dict[str, str] = PROGRAMS,
     ) -> None:
         self.folder, self.threads = folder, threads
-        self._programs = programs
         self.entries = {entry.label: entry for entry in entries if threads > 1 or not entry.streams}
         self.engines: dict[str, Engine] = {}
         self.notes: dict[str, str] = {}
@@ -185,7 +184,7 @@ class Contest:
             request = {"folder": str(folder), "place": str(self._place), "kind": entry.kind, "streams": entry.streams}
             try:
                 self._prepare(entry, python, request)
-                engine = Engine(entry.engine, threads, programs[entry.engine], python, entry.variables)
+                engine = Engine(entry.engine, threads, self.programs[entry.engine], python, entry.variables)
                 self.engines[label] = engine
                 self.loads[label] = {"version": engine.version} | engine.ask(do="load", threads=threads, **request)
             except (MissingError, EngineError) as error:
@@ -205,7 +204,7 @@ class Contest:
         if done.exists() or (entry.ours and not entry.kind.endswith("stored")):
             return
         writer = entry.written_by or entry.engine
-        with Engine(writer, 1, (self._programs | EXPORTERS)[writer], python) as engine:
+        with Engine(writer, 1, (self.programs | EXPORTERS)[writer], python) as engine:
             engine.ask(do="prepare", **request)
         done.touch()
 

@@ -93,6 +93,8 @@ def texts_of(corpus: Path | None, documents: int, words: int) -> list[tuple[str,
 class Rankers(Contest):
     """A contest whose engines return scores of pairs of texts."""
 
+    programs = PROGRAMS
+
     def scores(self, path: Path, count: int) -> dict[str, npt.NDArray[np.float32]]:
         """Return the scores of the pairs in a file by each engine; one in float32 that differs from ours is excluded."""
         found: dict[str, npt.NDArray[np.float32]] = {}
@@ -143,7 +145,7 @@ def measure(folder: Path, threads: int, options: argparse.Namespace) -> tuple[st
     versions: dict[str, str] = {}
     notes: dict[str, str] = {}
     for dtype in GRAPHS:
-        with Rankers(folder, threads, entries(options.engines, threads, dtype), programs=PROGRAMS) as rankers:
+        with Rankers(folder, threads, entries(options.engines, threads, dtype)) as rankers:
             for size in options.sizes:
                 pairs = texts_of(corpus, *size)
                 path = rankers.texts(pairs)
@@ -152,15 +154,8 @@ def measure(folder: Path, threads: int, options: argparse.Namespace) -> tuple[st
                 found = rankers.time([list(range(len(pairs)))], options.rounds, do="texts", path=str(path))
                 times = {label: getattr(time, unit) for label, time in found.items()}
                 rows[size] += cells_of(rankers.entries, times)
-                figures.append(
-                    {
-                        "documents": size[0],
-                        "words": size[1],
-                        "dtype": dtype,
-                        "seconds": times,
-                        "agreement": apart,
-                    }
-                )
+                case = {"documents": size[0], "words": size[1], "dtype": dtype}
+                figures.append(case | {"seconds": times, "agreement": apart})
             far += apart
             for label, load in rankers.loads.items():
                 versions[f"{LABELS[rankers.entries[label].engine]} {dtype}"] = load.get("engine", load["version"])

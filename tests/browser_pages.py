@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 
 
+def wait_for_view(page: Any, tab: str | None = None) -> None:
+    """Wait until the view of the tab with this id is shown, for the view before it stays until then; or any view."""
+    panel = "#panel" if tab is None else f'#panel[aria-labelledby="{tab}"]'
+    page.wait_for_selector(f"{panel} > [data-ready]")
+
+
 class Opened:
     """A page in the browser, and what it complained about."""
 
@@ -40,9 +46,7 @@ class Opened:
         self.ready(tab.get_attribute("id"))
 
     def ready(self, tab: str | None = None) -> None:
-        """Wait until a view is shown: that of the tab with the id `tab`, for the one before stays until then."""
-        panel = "#panel" if tab is None else f'#panel[aria-labelledby="{tab}"]'
-        self.page.wait_for_selector(f"{panel} > [data-ready]")
+        wait_for_view(self.page, tab)
 
     def call(self, function: str, argument: Any = None) -> Any:
         """Call a function of JavaScript that returns a promise, and return what that resolves to.

@@ -430,7 +430,7 @@ def test_reranking_is_measured_and_wrong_scores_are_found(
     assert [len(document.split()) for _, document in pairs] == [20] * 4
     (tmp_path / "pairs.json").write_text(json.dumps(pairs), encoding="utf-8")
     ours = reranking.entry_of("ours", "float32", "float32", 1)
-    with reranking.Rankers(ranker, 1, [ours, other], programs=reranking.PROGRAMS) as rankers:
+    with reranking.Rankers(ranker, 1, [ours, other]) as rankers:
         scores = rankers.scores(tmp_path / "pairs.json", 4)
         assert np.ptp(next(iter(scores.values()))) > 1e-3  # the head tells documents apart
         assert rankers.wrong

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from browser_pages import wait_for_view
 from chromium import browser, needs_chromium
 
 if TYPE_CHECKING:
@@ -201,11 +202,10 @@ def test_the_menu_of_a_phone(open_page: Any) -> None:
 def test_every_tab_of_a_live_page_opens(open_page: Any, name: str) -> None:
     page = open_page("gallery.html")
     page.locator(f"article a[href$='gallery/{name}.html']").click()
-    page.wait_for_selector("#panel > [data-ready]")
+    wait_for_view(page)
     tabs = page.get_by_role("tab")
     assert tabs.count() >= 3
     for index in range(tabs.count()):
         tabs.nth(index).click()
-        name = tabs.nth(index).get_attribute("id")
-        page.wait_for_selector(f'#panel[aria-labelledby="{name}"] > [data-ready]')
+        wait_for_view(page, tabs.nth(index).get_attribute("id"))
         assert page.locator("#panel").inner_text().strip()
