@@ -51,14 +51,15 @@ pub fn map_with<I: Send, S, R: Send>(
     let results = Mutex::new(Vec::with_capacity(n));
     let caller = processor::current();
     let work = || {
-        let mut state = init();
+        let (mut state, mut own) = (init(), Vec::new());
         loop {
             interrupt::checkpoint();
             let next = lock(&queue).next();
             let Some((number, item)) = next else { break };
-            let result = f(&mut state, item);
-            lock(&results).push((number, result));
+            own.push((number, f(&mut state, item)));
         }
+        // Once for each thread: a lock that all take after each item would be passed between them.
+        lock(&results).append(&mut own);
     };
     interrupt::with_computation(|computation| {
         let _helped = computation.map(interrupt::Computation::helped);
