@@ -1,18 +1,23 @@
 """The command `latency`: one sentence, by length, threads and engine, each engine alone on the machine.
 
 The threads of some engines wait busily for the next call, so an engine is measured in a process of its own, without
-others beside it. The least of many calls counts. What is not arithmetic is measured for this package: the time of
-`SentenceEncoder.encode` beyond the time of the encoder's pass over the same ids.
+others beside it. The least of many calls counts. Two threads that share a sentence depend on how long a number takes from
+one core to the other; it is measured before and after each engine, because on some virtual machines it changes by the
+minute. What is not arithmetic is measured for this package: the time of `SentenceEncoder.encode` beyond the time of the
+encoder's pass over the same ids.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from benchmarks import contests, report
 from benchmarks.contests import Contest, Entry, Timing
@@ -25,6 +30,19 @@ from wordpiece_bert.sentence.dense.parts import transformer_of
 LENGTHS = (8, 16, 32, 64, 128, 256)
 
 
+def core_distance() -> str:
+    """Return the nanoseconds from the first core of this process to the second; "" where they cannot be measured."""
+    compiler = shutil.which("cc")
+    cores = sorted(os.sched_getaffinity(0))[:2] if hasattr(os, "sched_getaffinity") else []
+    if compiler is None or len(cores) < 2:
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "core_distance"
+        source = Path(__file__).with_name("core_distance.c")
+        subprocess.run([compiler, "-O2", "-pthread", source, "-o", program], check=True)
+        return subprocess.run([program, *map(str, cores)], check=True, capture_output=True, text=True).stdout.strip()
+
+
 def row_of(tokens: int) -> list[int]:
     """Return ids of the usual vocabulary: [CLS], words, [SEP]."""
     return [101, *(1996 + 7 * i for i in range(tokens - 2)), 102]
@@ -32,9 +50,13 @@ def row_of(tokens: int) -> list[int]:
 
 def of_engines(
     folder: Path, entries: list[Entry], threads: int, budget: float, options: argparse.Namespace
-) -> tuple[str, dict[str, Any]]:
-    """Measure each engine alone; return a table of milliseconds for one row of each length, and the figures."""
+) -> tuple[str, dict[str, list[float]], dict[str, list[str]]]:
+    """Measure each engine alone.
+
+    Return a table of milliseconds for one row of each length, and for each engine the seconds and the distance of the cores.
+    """
     found: dict[str, list[Timing]] = {}
+    distances: dict[str, list[str]] = {}
     notes = []
     texts = paragraphs(options.corpora and options.corpora / "wiki_en.txt", CALIBRATION)
     calibration = ids_of(folder, texts)
@@ -43,19 +65,26 @@ def of_engines(
             notes += [f"- {label}: not measured: {note}" for label, note in contest.notes.items()]
             if contest.engines:
                 contest.rows([row_of(length) for length in LENGTHS])
+                before = core_distance()
                 found[entry.label] = [
                     contest.time([[place]], 2, calls=10_000, limit=budget)[entry.label] for place in range(len(LENGTHS))
                 ]
-    cells = [[label, *(f"{1e3 * t.seconds:.2f}" for t in times)] for label, times in found.items()]
+                distances[entry.label] = [before, core_distance()]
+    cells = [
+        [label, *(f"{1e3 * t.seconds:.2f}" for t in times), " to ".join(filter(None, distances[label]))]
+        for label, times in found.items()
+    ]
     for entry in entries:
         able = [one.label for one in entries if one.dtype == entry.dtype and not one.ours and one.label in found]
         if able and entry.ours and entry.label in found:
             best = [min(times) for times in zip(*([t.seconds for t in found[label]] for label in able), strict=True)]
             shares = [t.seconds / least for t, least in zip(found[entry.label], best, strict=True)]
-            cells.append([f"{entry.label} ÷ the fastest other {entry.dtype}", *(f"{share:.2f}" for share in shares)])
+            cells.append(
+                [f"{entry.label} ÷ the fastest other {entry.dtype}", *(f"{share:.2f}" for share in shares), ""]
+            )
     title = f"## One sentence, {threads} thread{'s' * (threads != 1)}, milliseconds by tokens"
-    text = "\n".join([title, "", *report.markdown(["", *map(str, LENGTHS)], cells), "", *notes, ""])
-    return text, {label: [t.seconds for t in times] for label, times in found.items()}
+    text = "\n".join([title, "", *report.markdown(["", *map(str, LENGTHS), "ns between cores"], cells), "", *notes, ""])
+    return text, {label: [t.seconds for t in times] for label, times in found.items()}, distances
 
 
 def least(calls: list[Callable[[], object]], rounds: int) -> list[float]:
@@ -111,9 +140,11 @@ def main(arguments: list[str]) -> int:
     lines = [report.heading("One sentence", "ids of one row of each length")]
     lines.append(f"dtype=auto: {SentenceEncoder(folder, dtype='auto').engine}\n")
     print(*lines, sep="\n", flush=True)
-    found = {}
+    found, distances = {}, {}
     for threads in options.threads:
-        part, found[threads] = of_engines(folder, entries, threads, 0.01 if options.quick else 0.5, options)
+        part, found[threads], distances[threads] = of_engines(
+            folder, entries, threads, 0.01 if options.quick else 0.5, options
+        )
         lines.append(part)
         print(part, flush=True)
     calls = 5 if options.quick else 1000
@@ -130,6 +161,7 @@ def main(arguments: list[str]) -> int:
         content = {
             "lengths": LENGTHS,
             "seconds": found,
+            "nanoseconds between cores": distances,
             "parts": [dict(zip(header, one, strict=True)) for one in parts],
         }
         print(report.save("latency", "\n".join(lines), content, options.record))

@@ -82,11 +82,8 @@ def measure(arguments: list[str], rounds: int) -> dict[str, tuple[float, float]]
     }
 
 
-def table(model: str, threads: int, rounds: int) -> str:
-    """Measure all steps and return them as a table."""
-    compileall.compile_dir(Path(wordpiece_bert.__file__).parent, quiet=1)
-    file = find_model(model) / "tokenizer.json"
-    found = measure([model, str(file), str(threads)], rounds)
+def table(found: dict[str, tuple[float, float]]) -> str:
+    """Return what was measured as a table."""
     cells = []
     for label, (seconds, cpu) in found.items():
         ours = label.partition(": ")[2]
@@ -101,8 +98,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--model", default="minilm", help="name or folder of the model (default: minilm)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default: 1 2)")
     parser.add_argument("--quick", action="store_true", help="fewer processes, to check that the benchmark works")
+    parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS)
     options = parser.parse_args(arguments)
+    compileall.compile_dir(Path(wordpiece_bert.__file__).parent, quiet=1)
+    file = find_model(options.model) / "tokenizer.json"
+    rounds = 2 if options.quick else 15
+    lines = [report.heading("From the start of a process", f"one; medians of {rounds} processes")]
+    found = {}
     for threads in options.threads:
-        print(f"## {threads} thread{'s' * (threads != 1)}\n")
-        print(table(options.model, threads, 2 if options.quick else 15), end="\n\n")
+        found[threads] = measure([options.model, str(file), str(threads)], rounds)
+        lines.append(f"## {threads} thread{'s' * (threads != 1)}\n\n{table(found[threads])}\n")
+    print(*lines, sep="\n")
+    if options.record:
+        print(report.save("start", "\n".join(lines), {"seconds and CPU seconds": found}, options.record))
     return 0
