@@ -32,6 +32,7 @@ LARGE = "amd-epyc-family-26-model-2-2026-11-22-models-large"
 AMX = "intel-r-xeon-r-processor-family-6-model-167-2026-11-23-models"
 SECOND_AMX = "intel-r-xeon-r-processor-family-6-model-207-2026-11-26-models"
 QUEUED = "intel-r-xeon-r-processor-family-6-model-207-2026-11-27-models"
+WITHOUT_AVX512 = "amd-epyc-family-25-model-1-2026-11-29-models"
 #: Names of processors by the family and the model that records have.
 ZEN = {"family 25, model 17": "Zen 4", "family 26, model 2": "Zen 5"}
 NAMES = {
@@ -95,6 +96,8 @@ RATIOS: list[tuple[str, str, str, dict[str, tuple[str, str]]]] = [
     ("BERT-base's size, two threads of it", SECOND_AMX, "BERT-base, random weights, 2 threads", {}),
     ("MiniLM, one thread of its like, beside other work", QUEUED, "minilm, 1 thread", {}),
     ("MiniLM, two threads of it, OpenVINO by its queue", QUEUED, "minilm, 2 threads", {}),
+    ("MiniLM, one thread of a Zen 3, which has no AVX-512", WITHOUT_AVX512, "minilm, 1 thread", {}),
+    ("MiniLM, two threads of it", WITHOUT_AVX512, "minilm, 2 threads", {}),
 ]
 
 #: The tasks of pairs that people scored, by the names of their files.
