@@ -134,10 +134,12 @@ mod tests {
 
     #[test]
     fn cosines_and_sines_are_those_of_the_library_to_its_last_bits() {
-        for i in 0..if cfg!(miri) { 100 } else { 200_000 } {
+        // The functions of Miri are off by some units in the last place, at random.
+        let (count, most) = if cfg!(miri) { (100, 2e-15) } else { (200_000, 4e-16) };
+        for i in 0..count {
             let x = f64::from(i) * 0.0123 * f64::from(1 + i % 400);
             let (cos, sin) = cos_sin(x);
-            assert!((cos - x.cos()).abs() < 4e-16 && (sin - x.sin()).abs() < 4e-16, "{x}: {cos}, {sin}");
+            assert!((cos - x.cos()).abs() < most && (sin - x.sin()).abs() < most, "{x}: {cos}, {sin}");
         }
         assert_eq!(cos_sin(0.0), (1.0, 0.0));
     }
