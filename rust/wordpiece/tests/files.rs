@@ -267,6 +267,11 @@ fn utf16_is_recognised_with_a_mark_and_without() {
         }
     }
     assert_eq!(read(&bare, TextLayout::Separator("\0".into())).unwrap(), ["a", "\n", "b", "\n"]);
+    // Two NULs in a line of JSON do not make the file UTF-16: the lines after it are read.
+    let with_nuls = b"{\"a\0\": \0}\n{\"text\": \"b\"}\n";
+    let options = ReadOptions { layout: json(), on_error: OnError::Skip, ..ReadOptions::default() };
+    let found = collect(vec![trickle("a", with_nuls, &[9])], options).unwrap();
+    assert_eq!(found.into_iter().map(|(text, _)| text).collect::<Vec<_>>(), ["b"]);
     // A file that is skipped counts as one text, and the next one is read.
     let sources = || vec![trickle("a", &bare, &[1]), trickle("b", b"c\n", &[1])];
     for (on_error, expected) in [(OnError::Skip, vec!["c"]), (OnError::Replace, vec!["a\0", "\0b\0", "\0", "c"])] {

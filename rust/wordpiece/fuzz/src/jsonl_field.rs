@@ -79,8 +79,9 @@ fn read(bytes: &[u8], chunk: usize, options: ReadOptions) -> Outcome {
 
 /// Checks the lines that `serde_json` accepts: the text of the field is read if and only if it is a string.
 fn agrees_with_serde(bytes: &[u8], keys: &[String], texts: &[(String, String)]) {
-    if bytes.starts_with(b"\xef\xbb\xbf") {
-        return; // a byte order mark is removed from the first line
+    // A byte order mark is removed from the first line, and a file that begins as UTF-16 does is skipped.
+    if bytes.starts_with(b"\xef\xbb\xbf") || bytes.iter().take(2).any(|byte| *byte == 0) {
+        return;
     }
     for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
         let Ok(value) = serde_json::from_slice::<Value>(line) else { continue };
