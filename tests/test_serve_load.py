@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -38,29 +39,47 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads t
 
 
 def tokens_of(parts: Any) -> int:
-    return sum(part.rows[part.start : part.stop].sum() for part in parts)
+    return int(sum(part.rows[part.start : part.stop].sum() for part in parts))
 
 
-def batches(settings: ServerSettings, second: int) -> list[tuple[float, int]]:
-    """Return when batches began, and their tokens: a long request, and others of so many tokens meanwhile.
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time for batches, which passes only when they are computed, and a little whenever it is read."""
+    now = [0.0]
+
+    def read() -> float:
+        now[0] += 1e-3
+        return now[0]
+
+    monkeypatch.setattr("wordpiece_bert.serve.batching.perf_counter", read)
+    return now
+
+
+def batches(clock: list[float], settings: ServerSettings, second: int) -> list[int]:
+    """Return the tokens of batches: of a long request, and of others of so many tokens during its second batch.
 
     The model computes 20,000 tokens in a second.
     """
-    found = []
+    found: list[int] = []
+    began, submitted = threading.Event(), threading.Event()
 
     def run(_: object, parts: Any) -> list[int]:
-        tokens = tokens_of(parts)
-        found.append((time.perf_counter(), tokens))
-        time.sleep(tokens / 20_000)
+        found.append(tokens_of(parts))
+        if len(found) == 2:
+            began.set()
+            assert submitted.wait(60)
+        clock[0] += found[-1] / 20_000
         return [0] * sum(part.stop - part.start for part in parts)
 
     async def load() -> None:
         batcher = Batcher(run, settings, Metrics(), "a")
-        rows = np.full(1200, 10)
+        rows, others = np.full(1200, 10), np.full(second // 10, 10)
         task = asyncio.create_task(batcher.submit(rows, rows))
-        await asyncio.sleep(0.3)  # a full batch was computed, and the next one is
-        others = np.full(second // 10, 10)
-        await batcher.submit(others, others)
+        assert await asyncio.to_thread(began.wait, 60)
+        other = asyncio.create_task(batcher.submit(others, others))
+        await asyncio.sleep(0)  # it waits in the queue
+        submitted.set()
+        await other
         assert not task.done() or second > 1000
         await task
         await batcher.close()
@@ -69,35 +88,41 @@ def batches(settings: ServerSettings, second: int) -> list[tuple[float, int]]:
     return found
 
 
-def test_a_batch_is_short_while_a_short_request_is_there_beside_a_long_one() -> None:
-    sizes = [tokens for _, tokens in batches(ServerSettings(batch_seconds=0.0125), 10)]
+def test_a_batch_is_short_while_a_short_request_is_there_beside_a_long_one(clock: list[float]) -> None:
+    sizes = batches(clock, ServerSettings(batch_seconds=0.0125), 10)
     # The speed is not known; then twelve times 0.0125 s of the request that is alone, by a speed that is never exact.
     assert sizes[0] == 4100
-    assert 1000 < sizes[1] <= 3500
+    assert 2500 < sizes[1] <= 3500
     assert sizes[2] == 10
-    assert max(sizes[3:]) <= 600
+    assert max(sizes[3:]) <= 300
     assert sum(sizes) == 12_010
 
 
 @pytest.mark.parametrize(("seconds", "second"), [(0.0, 10), (0.02, 6000)], ids=["no limit", "long ones alone"])
-def test_batches_are_full_where_nobody_waits_for_less(seconds: float, second: int) -> None:
-    sizes = [tokens for _, tokens in batches(ServerSettings(batch_seconds=seconds), second)]
+def test_batches_are_full_where_nobody_waits_for_less(clock: list[float], seconds: float, second: int) -> None:
+    sizes = batches(clock, ServerSettings(batch_seconds=seconds), second)
     assert max(sizes[2:]) > 1500
 
 
-def test_the_queue_is_bounded_in_seconds() -> None:
+def test_the_queue_is_bounded_in_seconds(clock: list[float]) -> None:
+    began, refused = threading.Event(), threading.Event()
+
     def run(_: object, parts: Any) -> list[int]:
-        time.sleep(tokens_of(parts) / 20_000)
+        if clock[0] > 0.2:  # the second batch
+            began.set()
+            assert refused.wait(60)
+        clock[0] += tokens_of(parts) / 20_000
         return [0] * sum(part.stop - part.start for part in parts)
 
     async def load() -> None:
         batcher = Batcher(run, ServerSettings(max_wait=0.5), Metrics(), "a")
         rows = np.full(2400, 10)
         task = asyncio.create_task(batcher.submit(rows, rows))  # its speed is not known: any number of tokens may wait
-        await asyncio.sleep(0.4)
+        assert await asyncio.to_thread(began.wait, 60)
         with pytest.raises(RequestError, match=r"queue of a is full \(\d+ tokens wait\); try again in 1 s") as caught:
             await batcher.submit(rows[:1], rows[:1])
         assert (caught.value.status, caught.value.retry_after) == (429, 1)
+        refused.set()
         await task
         assert len(await batcher.submit(rows, rows)) == 2400  # an idle server takes a request of any length
         await batcher.close()
