@@ -38,8 +38,9 @@ def core_distance() -> str:
         return ""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "core_distance"
-        source = Path(__file__).with_name("core_distance.c")
-        subprocess.run([compiler, "-O2", "-pthread", source, "-o", program], check=True)
+        subprocess.run(
+            [compiler, "-O2", "-pthread", Path(__file__).with_name("core_distance.c"), "-o", program], check=True
+        )
         return subprocess.run([program, *map(str, cores)], check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -51,10 +52,7 @@ def row_of(tokens: int) -> list[int]:
 def of_engines(
     folder: Path, entries: list[Entry], threads: int, budget: float, options: argparse.Namespace
 ) -> tuple[str, dict[str, list[float]], dict[str, list[str]]]:
-    """Measure each engine alone.
-
-    Return a table of milliseconds for one row of each length, and for each engine the seconds and the distance of the cores.
-    """
+    """Measure each engine alone; return a table for one row of each length, the seconds, and the distances of the cores."""
     found: dict[str, list[Timing]] = {}
     distances: dict[str, list[str]] = {}
     notes = []

