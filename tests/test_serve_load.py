@@ -91,9 +91,8 @@ def batches(clock: list[float], settings: ServerSettings, second: int) -> list[i
 def test_a_batch_is_short_while_a_short_request_is_there_beside_a_long_one(clock: list[float]) -> None:
     sizes = batches(clock, ServerSettings(batch_seconds=0.0125), 10)
     # The speed is not known; then twelve times 0.0125 s of the request that is alone, by a speed that is never exact.
-    assert sizes[0] == 4100
+    assert (sizes[0], sizes[2]) == (4100, 10)
     assert 2500 < sizes[1] <= 3500
-    assert sizes[2] == 10
     assert max(sizes[3:]) <= 300
     assert sum(sizes) == 12_010
 
