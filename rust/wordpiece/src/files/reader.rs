@@ -156,7 +156,7 @@ impl TextReader {
         let marked = first.starts_with(BYTE_ORDER_MARK);
         // JSON begins with an ASCII character (RFC 4627, section 3); a line with NULs further on is one that is not JSON.
         let last = if matches!(self.options.layout, TextLayout::JsonLines(..)) { 1 } else { usize::MAX };
-        let utf16 = utf16::position(first).filter(|at| !marked && !separated_by_nul && *at <= last);
+        let utf16 = utf16::position(first).filter(|at| !separated_by_nul && *at <= last);
         if marked {
             self.buffer.consume(BYTE_ORDER_MARK.len());
         }

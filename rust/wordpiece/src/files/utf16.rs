@@ -13,12 +13,15 @@ const CONTROLS: usize = 16;
 
 /// Returns the position of the first byte by which a file is UTF-16 and not UTF-8; `None` if it is not UTF-16.
 ///
-/// That is the byte order mark. Without it, NULs decide: there are two or more, and all are at even positions, or all at odd
-/// ones, as the upper bytes of ASCII characters are. With fewer of them, control characters do, which the upper bytes of
-/// other alphabets are.
+/// That is the byte order mark; a file with UTF-8's mark is UTF-8. Without a mark, NULs decide: there are two or more, and all
+/// are at even positions, or all at odd ones, as the upper bytes of ASCII characters are. With fewer of them, control
+/// characters do, which the upper bytes of other alphabets are.
 pub(crate) fn position(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Some(0);
+    }
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        return None;
     }
     let sample = &bytes[..bytes.len().min(SAMPLE_BYTES)];
     let first = memchr::memchr(0, sample)?;
