@@ -85,8 +85,8 @@ impl Error {
                  2, … without gaps"
             ),
             VocabTxtToken { token, id } => format!(
-                "token {token:?} (id {id}) contains a line break or ends in white space, which a vocab.txt cannot \
-                 represent"
+                "token {token:?} (id {id}) contains a line break, ends in white space, or has a NUL for which the file would \
+                 be taken for UTF-16: a vocab.txt cannot represent it"
             ),
             VocabNotUtf8 { line, offset } => {
                 format!("the vocabulary is not UTF-8: line {line}, byte offset {offset} of the file")

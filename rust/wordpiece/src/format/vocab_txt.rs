@@ -161,6 +161,11 @@ pub fn write(vocab: &Vocab) -> Result<String> {
         text.push_str(token);
         text.push('\n');
     }
+    if let Some(at) = utf16::position(text.as_bytes()) {
+        let line = text[..at].matches('\n').count();
+        let (token, id) = vocab.iter().nth(line).expect("each line is a token");
+        return Err(Error::VocabTxtToken { token: token.to_owned(), id });
+    }
     Ok(text)
 }
 
@@ -250,7 +255,7 @@ mod tests {
     fn a_vocabulary_that_would_not_be_read_back_is_not_written() {
         let write_one = |token: &str, id: u32| write(&Vocab::new([(token, id)]).unwrap());
         assert!(matches!(write_one("a", 1), Err(Error::VocabTxtGap { id: 1, expected: 0, .. })));
-        for token in ["a\nb", "a ", "a\r", "\u{3000}"] {
+        for token in ["a\nb", "a ", "a\r", "\u{3000}", "\0a\0"] {
             assert!(matches!(write_one(token, 0), Err(Error::VocabTxtToken { .. })), "{token:?}");
         }
         assert_eq!(write_one(" a", 0).unwrap(), " a\n");
@@ -258,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_written_vocabulary_is_read_back(tokens in prop::collection::hash_set("[ab \\n\\r\u{85}\u{feff}#]{0,3}", 0..8)) {
+        fn a_written_vocabulary_is_read_back(tokens in prop::collection::hash_set("[ab \\n\\r\\x00\u{85}\u{feff}#]{0,3}", 0..8)) {
             let vocab = Vocab::new(tokens.iter().map(String::as_str).zip(0..)).unwrap();
             if let Ok(text) = write(&vocab) {
                 prop_assert_eq!(read(text.as_bytes(), false).unwrap().0, vocab);
