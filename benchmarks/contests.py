@@ -97,9 +97,9 @@ def both_ways(*labels: str) -> tuple[str, ...]:
     return (*labels, *map(streaming, labels))
 
 
-def others(*dtypes: str) -> tuple[str, ...]:
-    """Return the labels of the other engines that compute in these types."""
-    return both_ways(*(entry.label for entry in THEIRS if entry.dtype in dtypes))
+def others(dtype: str) -> tuple[str, ...]:
+    """Return the labels of the other engines that compute in this type."""
+    return both_ways(*(entry.label for entry in THEIRS if entry.dtype == dtype))
 
 
 OURS = (

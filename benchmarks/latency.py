@@ -1,10 +1,9 @@
 """The command `latency`: one sentence, by length, threads and engine, each engine alone on the machine.
 
 The threads of some engines wait busily for the next call, so an engine is measured in a process of its own, without
-others beside it. The least of many calls counts. Two threads that share a sentence depend on how long a number takes from
-one core to the other; it is measured before and after each engine, because on some virtual machines it changes by the
-minute. What is not arithmetic is measured for this package: the time of `SentenceEncoder.encode` beyond the time of the
-encoder's pass over the same ids.
+others beside it. The least of many calls counts. How long a number takes from one core to the other, on which two threads
+depend, is measured before and after each engine: on some virtual machines it changes by the minute. What is not arithmetic
+is measured for this package: the time of `SentenceEncoder.encode` beyond the encoder's pass over the same ids.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import argparse
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 
@@ -30,18 +28,22 @@ from wordpiece_bert.sentence.dense.parts import transformer_of
 LENGTHS = (8, 16, 32, 64, 128, 256)
 
 
+@cache
+def core_distance_program() -> Path:
+    """Compile what measures the distance of two cores."""
+    program = contests.BUILD / "core_distance"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cc", "-O2", "-pthread", Path(__file__).with_name("core_distance.c"), "-o", program], check=True)
+    return program
+
+
 def core_distance() -> str:
     """Return the nanoseconds from the first core of this process to the second; "" where they cannot be measured."""
-    compiler = shutil.which("cc")
     cores = sorted(os.sched_getaffinity(0))[:2] if hasattr(os, "sched_getaffinity") else []
-    if compiler is None or len(cores) < 2:
+    if shutil.which("cc") is None or len(cores) < 2:
         return ""
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "core_distance"
-        subprocess.run(
-            [compiler, "-O2", "-pthread", Path(__file__).with_name("core_distance.c"), "-o", program], check=True
-        )
-        return subprocess.run([program, *map(str, cores)], check=True, capture_output=True, text=True).stdout.strip()
+    command = [core_distance_program(), *map(str, cores)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def row_of(tokens: int) -> list[int]:
@@ -77,9 +79,8 @@ def of_engines(
         if able and entry.ours and entry.label in found:
             best = [min(times) for times in zip(*([t.seconds for t in found[label]] for label in able), strict=True)]
             shares = [t.seconds / least for t, least in zip(found[entry.label], best, strict=True)]
-            cells.append(
-                [f"{entry.label} ÷ the fastest other {entry.dtype}", *(f"{share:.2f}" for share in shares), ""]
-            )
+            what = f"{entry.label} ÷ the fastest other {entry.dtype}"
+            cells.append([what, *(f"{share:.2f}" for share in shares), ""])
     title = f"## One sentence, {threads} thread{'s' * (threads != 1)}, milliseconds by tokens"
     text = "\n".join([title, "", *report.markdown(["", *map(str, LENGTHS), "ns between cores"], cells), "", *notes, ""])
     return text, {label: [t.seconds for t in times] for label, times in found.items()}, distances
@@ -138,11 +139,9 @@ def main(arguments: list[str]) -> int:
     lines = [report.heading("One sentence", "ids of one row of each length")]
     lines.append(f"dtype=auto: {SentenceEncoder(folder, dtype='auto').engine}\n")
     print(*lines, sep="\n", flush=True)
-    found, distances = {}, {}
+    found, distances, budget = {}, {}, 0.01 if options.quick else 0.5
     for threads in options.threads:
-        part, found[threads], distances[threads] = of_engines(
-            folder, entries, threads, 0.01 if options.quick else 0.5, options
-        )
+        part, found[threads], distances[threads] = of_engines(folder, entries, threads, budget, options)
         lines.append(part)
         print(part, flush=True)
     calls = 5 if options.quick else 1000

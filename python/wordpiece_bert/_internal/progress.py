@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+from wordpiece_bert._internal.context import value_within
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 
 BAR_WIDTH = 24
@@ -20,14 +23,9 @@ BAR_INTERVAL = 0.1
 line_interval: ContextVar[float] = ContextVar("line_interval", default=10.0)
 
 
-@contextmanager
-def lines_every(seconds: float) -> Iterator[None]:
+def lines_every(seconds: float) -> AbstractContextManager[None]:
     """Print plain lines at another interval, in seconds, within the context."""
-    token = line_interval.set(seconds)
-    try:
-        yield
-    finally:
-        line_interval.reset(token)
+    return value_within(line_interval, seconds)
 
 
 def shows_bars(stream: TextIO) -> bool:
@@ -301,11 +299,6 @@ def notify(rows: int, tokens: int, of_tokens: int = 0) -> None:
         observer(rows, tokens, of_tokens)
 
 
-@contextmanager
-def observed(observer: Callable[[int, int, int], object]) -> Iterator[None]:
+def observed(observer: Callable[[int, int, int], object]) -> AbstractContextManager[None]:
     """Call a function with (rows, tokens, tokens of the call) after each pass of a model inside this context."""
-    token = _observer.set(observer)
-    try:
-        yield
-    finally:
-        _observer.reset(token)
+    return value_within(_observer, observer)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.context import value_within
+
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable
+    from contextlib import AbstractContextManager
 
     import numpy.typing as npt
 
@@ -23,14 +25,9 @@ RECENT_BYTES = 64 << 20
 _kept: ContextVar[Recent | None] = ContextVar("recent_vectors", default=None)
 
 
-@contextmanager
-def recent_vectors(kept: Recent) -> Iterator[None]:
+def recent_vectors(kept: Recent) -> AbstractContextManager[None]:
     """Inside this context, models of dense encoders take vectors from a table, and put the ones they compute there."""
-    token = _kept.set(kept)
-    try:
-        yield
-    finally:
-        _kept.reset(token)
+    return value_within(_kept, kept)
 
 
 class RecentVectors:

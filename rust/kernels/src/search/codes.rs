@@ -542,7 +542,7 @@ mod tests {
         let shapes: &[_] =
             if cfg!(miri) { &[(5, 140, 2)] } else { &[(1, 300, 2), (33, 600, 3), (384, 140, 40), (100, 20, 1)] };
         for &(width, count, queries) in shapes {
-            // Miri takes an hour for all of them.
+            // Miri takes more than half an hour for all of them.
             let all = collections(count, width).into_iter().filter(|one| !cfg!(miri) || one.0 == "not finite");
             for (name, rows) in all {
                 let finite = rows.chunks(width).find(|row| row.iter().all(|x| x.is_finite())).expect("one is");

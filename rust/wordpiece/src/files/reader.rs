@@ -65,8 +65,6 @@ impl std::fmt::Debug for OpenFile {
     }
 }
 
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
 impl TextReader {
     /// Creates a reader. No source is opened yet.
     ///
@@ -153,12 +151,12 @@ impl TextReader {
         }
         let first = self.buffer.bytes();
         let separated_by_nul = self.finder.as_ref().is_some_and(|finder| finder.needle().contains(&0));
-        let marked = first.starts_with(BYTE_ORDER_MARK);
+        let marked = first.starts_with(utf16::UTF8_MARK);
         // JSON begins with an ASCII character (RFC 4627, section 3); a line with NULs further on is one that is not JSON.
         let last = if matches!(self.options.layout, TextLayout::JsonLines(..)) { 1 } else { usize::MAX };
         let utf16 = utf16::position(first).filter(|at| !separated_by_nul && *at <= last);
         if marked {
-            self.buffer.consume(BYTE_ORDER_MARK.len());
+            self.buffer.consume(utf16::UTF8_MARK.len());
         }
         let index = u32::try_from(index).map_err(|_| Error::TooLarge { what: "the number of files", size: index })?;
         self.open = Some(OpenFile {

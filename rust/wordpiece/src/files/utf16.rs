@@ -1,5 +1,8 @@
 //! Recognises UTF-16. Without a byte order mark, texts of many languages in UTF-16 are valid UTF-8 with NUL characters.
 
+/// The byte order mark of UTF-8.
+pub(crate) const UTF8_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// How many bytes at the start of a file decide.
 pub(crate) const SAMPLE_BYTES: usize = 512;
 
@@ -20,7 +23,7 @@ pub(crate) fn position(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Some(0);
     }
-    if bytes.starts_with("\u{feff}".as_bytes()) {
+    if bytes.starts_with(UTF8_MARK) {
         return None;
     }
     let sample = &bytes[..bytes.len().min(SAMPLE_BYTES)];

@@ -159,9 +159,9 @@ impl OpenBlockFile {
         self.line += lines;
         if block.offset == 0 {
             self.utf16 = utf16::position(bytes).is_some();
-            if bytes.starts_with("\u{feff}".as_bytes()) {
-                bytes.drain(..3);
-                block.offset = 3;
+            if bytes.starts_with(utf16::UTF8_MARK) {
+                bytes.drain(..utf16::UTF8_MARK.len());
+                block.offset = utf16::UTF8_MARK.len() as u64;
             }
         }
         block.utf16 = self.utf16;
