@@ -143,10 +143,11 @@ lint-rust: $(CARGO_MODULES)
 	scripts/lint-targets.sh
 	$(BIN)/python scripts/check_modules.py $(CARGO_MODULES)
 
-lint-python: $(PACKAGE) $(LINT_TOOLS)
+lint-python: $(PACKAGE) $(LINT_TOOLS) $(TEST_TOOLS)
 	$(BIN)/python scripts/check_imports.py
 	$(BIN)/python scripts/size.py --check
 	$(BIN)/python scripts/check_wording.py
+	$(BIN)/python -m pytest -q tests/test_design.py
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-cache
