@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from collections import UserDict
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from hypothesis import strategies as st
 
 import wordpiece_bert as wb
 import wordpiece_bert.bert as bert
+from model_files import MODELS
 from test_finetune_trainer import DATA, arguments, bits, classifier, examples, model_folder, table
 from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.safe_json import parse_json
@@ -22,7 +27,7 @@ from wordpiece_bert.cli import main
 from wordpiece_bert.errors import CheckpointError, InputError, TrainingWarning
 from wordpiece_bert.evaluation import BaseEvaluator
 from wordpiece_bert.finetune import SentenceTrainer, Trainer, TrainingArguments, checkpoints, losses, pad_collate
-from wordpiece_bert.finetune.batches import batches_of_epoch
+from wordpiece_bert.finetune.batches import batches_of_epoch, fingerprint
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.objectives import new_pair
@@ -518,3 +523,48 @@ def test_the_command_writes_the_best_model(tmp_path: Path, capsys: pytest.Captur
             assert main([*command, *alone, *others, "-o", str(tmp_path / "third")]) == 2
             assert f"{alone[0]} is for evaluations, which need --eval" in capsys.readouterr().err
     assert not (tmp_path / "third").exists()
+
+
+def test_start_and_end_positions_keep_their_places_in_any_order_of_the_columns(tmp_path: Path) -> None:
+    model = bert.BertForQuestionAnswering.from_pretrained(MODELS / "bert_question_answering")
+    rows = [{"input_ids": [2, 7, 8, 3], "start_positions": 1, "end_positions": 2}]
+    for order in (rows, [dict(sorted(row.items())) for row in rows]):
+        assert np.ravel(Trainer(model, arguments(tmp_path)).predict(order).label_ids).tolist() == [1, 2]
+
+
+def test_settings_may_be_numbers_of_numpy_and_instructions_stay(tmp_path: Path) -> None:
+    start = classifier(tmp_path / "start")
+    start = type(start)(start.config, dict(start.named_parameters()), instructions="scalar")
+    settings = {
+        "save_steps": np.int64(1),
+        "seed": np.int64(3),
+        "learning_rate": np.float32(0.5),
+        "max_steps": np.int8(1),
+    }
+    trainer = Trainer(start, arguments(tmp_path / "run", **settings), examples())
+    trainer.train()
+    assert trainer.model.instructions == "scalar"
+    assert json.loads((tmp_path / "run/checkpoint-1/trainer_state.json").read_text())["step"] == 1
+
+
+def test_rows_of_any_mapping_and_with_any_values_have_a_fingerprint() -> None:
+    rows = [{"input_ids": [2, n, 3], "when": date(2024, 1, n), "note": note} for n, note in ((5, None), (6, "b"))]
+    assert fingerprint(rows) == fingerprint([UserDict(row) for row in rows])
+    changed = [[{**rows[0], name: value}, rows[1]] for name, value in (("note", 1), ("when", date(2024, 1, 2)))]
+    changed.append([UserDict({**rows[0], "input_ids": [2, 9, 3]}), rows[1]])
+    assert len({fingerprint(one) for one in (rows, *changed)}) == 4
+    program = (
+        "from wordpiece_bert.finetune.batches import fingerprint; print(fingerprint([{'a': [1, None], 'b': None}]))"
+    )
+    found = {subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout for _ in range(2)}
+    assert found == {f"{fingerprint([{'a': [1, None], 'b': None}])}\n".encode()}
+
+
+def test_an_evaluation_has_neither_the_default_prompt_nor_the_cut_as_the_steps_have_not(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"prompts": {"query": "old road "}, "default_prompt_name": "query", "truncate_dim": 3}
+    loss = losses.MatryoshkaLoss(losses.CosineSimilarityLoss(), [16, 8])
+    found = [
+        SentenceTrainer(wb.SentenceEncoder(ENCODER, **given), arguments(tmp_path), pairs(), loss, pairs()).evaluate()
+        for given in ({}, options)
+    ]
+    assert found[0] == found[1]

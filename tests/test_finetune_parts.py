@@ -261,6 +261,8 @@ def test_ridge_with_more_features_than_rows() -> None:
     centred = x - x.mean(axis=0)
     gradient = centred.T @ (centred @ wide.coef_ - (y - y.mean())) + 0.5 * wide.coef_
     assert np.abs(gradient).max() < 1e-10
+    # Equal columns beside which alpha vanishes: the solution of least norm, as scikit-learn's.
+    np.testing.assert_allclose(Ridge(alpha=1).fit([[0, 0], [1e9, 1e9], [2e9, 2e9]], [0, 1, 2]).coef_, [5e-10, 5e-10])
 
 
 @pytest.mark.parametrize(

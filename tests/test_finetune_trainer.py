@@ -408,8 +408,14 @@ def test_wrong_trainings_are_refused(tmp_path: Path) -> None:
         Trainer(model, arguments(tmp_path), []).train()
     with pytest.raises(InputError, match="nothing to evaluate"):
         Trainer(model, arguments(tmp_path), examples()).evaluate()
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        Trainer(model, arguments(tmp_path / "run", eval_strategy="epoch"), examples()).train()
+    assert not (tmp_path / "run").exists()
     with pytest.raises(InputError, match="labels"):
         Trainer(model, arguments(tmp_path), [{"input_ids": [2, 5, 3], "labels": 7}]).train()
+    int8 = type(model)(model.config, dict(model.named_parameters()), dtype="int8")
+    with pytest.raises(ConfigError, match="has int8 weights, and cannot be trained: load it with dtype='float32'"):
+        Trainer(int8, arguments(tmp_path), examples())
     with pytest.raises(InputError, match="no input_ids"):
         Trainer(model, arguments(tmp_path), [{"ids": [2, 5, 3], "labels": 1}]).train()
     config = bert.DPRConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
@@ -518,6 +524,8 @@ def test_padding_of_rows_and_labels() -> None:
         pad_collate([{"input_ids": [5]}, {"input_ids": []}])
     with pytest.raises(InputError, match="at least one row"):
         pad_collate([])
+    with pytest.raises(InputError, match=r"item 1 of the batch has labels of the shape \[3\], the first one of \[2\]"):
+        pad_collate([{"input_ids": [5, 6, 7], "labels": [0, 1]}, {"input_ids": [5, 6, 7, 8], "labels": [0, 1, 0]}])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

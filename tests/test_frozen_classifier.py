@@ -40,6 +40,14 @@ def test_the_scores_are_those_of_the_head_on_the_vectors(encoder: SentenceEncode
     assert classifier.labels == sorted(set(labels))
 
 
+def test_a_head_may_be_given_to_several_classifiers(encoder: SentenceEncoder) -> None:
+    head = LogisticRegression(C=10)
+    first, second = FrozenClassifier(encoder, head).fit(TEXTS, LABELS), FrozenClassifier(encoder, head)
+    second.fit(TEXTS, ["no" if label == "blame" else "yes" for label in LABELS])
+    assert first.predict(TEXTS).tolist() == LABELS
+    assert not hasattr(head, "coef_")
+
+
 def test_predictions_use_the_cache_too(encoder: SentenceEncoder, tmp_path: Path) -> None:
     classifier = FrozenClassifier(encoder).fit(TEXTS, LABELS, cache=tmp_path)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
@@ -397,6 +405,10 @@ def test_a_head_needs_every_label(folder: Path) -> None:
         fit_token_head(model, rows)
     with pytest.raises(InputError, match="no rows"):
         fit_token_head(model, [])
+    with pytest.raises(InputError, match="rows from 0 on need labels, one for each of their input_ids"):
+        fit_token_head(model, [{"input_ids": [2, 8, 3]}])
+    with pytest.raises(InputError, match="batch_size must be a whole number"):
+        fit_token_head(model, rows, batch_size=0)
     with pytest.raises(InputError, match="a model for token classification"):
         fit_token_head(model_for(folder, "SequenceClassification", labels=["a", "b"]), rows)
 

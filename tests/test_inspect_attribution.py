@@ -251,6 +251,13 @@ def test_what_cannot_be_explained_is_refused_by_name(monkeypatch: pytest.MonkeyP
         inspect.attribute(answers, "w5", "w6", answer=3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="token must be"):
         inspect.attribute(words, "w5", token=9)
+    for given in ({"label": "b"}, {"token": 1}, {"answer": (0, 1)}):
+        with pytest.raises(InputError, match=f"{next(iter(given))} is for models with a head"):
+            inspect.attribute(dense, "w5", "w6", **given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="layers must be True or False"):
+        inspect.attribute(classifier, "w5", layers="no")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="text must be a str, not NoneType"):
+        inspect.attribute(classifier, None)  # type: ignore[arg-type]
 
 
 def test_defaults_explain_what_the_model_answers() -> None:

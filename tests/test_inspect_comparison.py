@@ -140,9 +140,11 @@ def test_what_cannot_be_compared_is_refused() -> None:
         inspect.token_similarity(trace, [trace])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="takes what compare returns"):
         inspect.comparison(trace)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="layer must be from 0"):
+    with pytest.raises(InputError, match="layer must be a whole number from"):
         inspect.comparison(inspect.compare(trace, trace), layer=99)
-    with pytest.raises(InputError, match="head must be from 0"):
+    with pytest.raises(InputError, match="layer must be a whole number from"):
+        inspect.comparison(inspect.compare(trace, trace), layer="a")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="head must be a whole number from"):
         inspect.comparison(inspect.compare(trace, trace), head=-99)
     with pytest.raises(InputError, match="compare_tokenizers needs a Tokenizer, or a model with one, not int"):
         inspect.compare_tokenizers(5, one.tokenizer, "a")  # type: ignore[arg-type]

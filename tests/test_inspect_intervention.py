@@ -214,6 +214,10 @@ def test_wrong_interventions_are_refused() -> None:
         inspect.intervene(words, "w5")
     with pytest.raises(InputError, match="takes one text"):
         inspect.intervene(sentences(), "w5", "w6")
+    with pytest.raises(InputError, match="other_pair is the second text of other"):
+        inspect.intervene(classifier, "w5", other_pair="w6")
+    with pytest.raises(InputError, match="other_pair is for models of pairs"):
+        inspect.intervene(sentences(), "w5", other="w6", other_pair="w7")
     with pytest.raises(InputError, match="not BertModel"):
         inspect.intervene(loaded("bert_model"), "w5")
     with pytest.raises(InputError, match="takes what intervene returns"):

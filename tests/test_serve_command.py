@@ -225,12 +225,17 @@ def can_connect(path: Path, group: int) -> bool:
         ("max_tokens=0", "'0' is not a whole number above 0"),
         ("kind=encoder", "kind must be one of"),
         ("truncation=never", "truncation must be one of"),
+        (
+            "threads=1",
+            "a token-classifier computes with the threads of the process, which set_num_threads or --threads",
+        ),
     ],
 )
 def test_wrong_options_of_models(
     folders: Path, option: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["serve", f"a={folders / 'sentences'},{option}"]) == 2
+    folder = folders / ("entities" if option.startswith("threads") else "sentences")
+    assert main(["serve", f"a={folder},{option}"]) == 2
     assert complaint in capsys.readouterr().err
 
 

@@ -6,12 +6,13 @@ import asyncio
 import base64
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from model_files import MODELS
+from model_files import MODELS, sentence_folder
 from serve_client import Client, ask
 from serve_fixtures import TEXTS, _closing, client, colbert, encoder, folders, ranker, vectors
 from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder, tasks
@@ -42,6 +43,43 @@ def test_tei_has_the_vectors_of_encode_with_length_one_unless_asked_otherwise(
     short = client.post(path, inputs=TEXTS, dimensions=5, truncate=True, truncation_direction="Right")
     expected = encoder.encode(TEXTS, truncate_dim=5, normalize_embeddings=True)
     np.testing.assert_array_equal(vectors(short), expected)
+
+
+def test_vectors_that_the_encoder_cuts_have_length_one_where_they_are_asked_for(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(sentence_folder("sentence_mean_normalize", tmp_path), truncate_dim=5)
+    client = Client(create_app({"a": encoder}))
+    texts = ["bread", "oven"]
+    unit = encoder.encode(texts, normalize_embeddings=True)
+    np.testing.assert_array_equal(vectors(client.post("/embed", inputs=texts)), unit)
+    np.testing.assert_array_equal(vectors(client.post("/embed", inputs=texts, normalize=False)), encoder.encode(texts))
+    found = vectors(
+        [one["embedding"] for one in client.post("/v1/embeddings", input=texts, late_chunking=True)["data"]]
+    )
+    np.testing.assert_array_equal(found, encoder.encode_chunks("bread oven", [(0, 5), (6, 10)]))
+
+
+def test_a_query_that_is_cut_is_reported_or_refused(folders: Path) -> None:
+    client = Client(create_app({"colbert": load_model(str(folders / "colbert"))}))
+    long = "bread " * 99
+    for path, status, texts in (("/rerank", 413, "texts"), ("/v1/rerank", 400, "documents")):
+        given = {"query": long, "truncate": False, texts: ["flour"]}
+        assert "text 0 has more than" in client.refused(path, status, **given)
+    assert client.post("/v1/rerank", query=long, documents=["flour", "oven"])["truncated"] == [0, 1]
+
+
+def test_a_side_of_truncation_that_the_tokenizer_has_not_is_refused(folders: Path, tmp_path: Path) -> None:
+    shutil.copytree(folders / "sentences", tmp_path / "left")
+    settings = json.loads((tmp_path / "left/tokenizer_config.json").read_text())
+    (tmp_path / "left/tokenizer_config.json").write_text(json.dumps(settings | {"truncation_side": "left"}))
+    client = Client(create_app({"left": SentenceEncoder(tmp_path / "left")}))
+    for path, field, right, left in (
+        ("/embed", "truncate", "END", "START"),
+        ("/embed", "truncation_direction", "Right", "Left"),
+        ("/v1/embeddings", "truncation_side", "right", "left"),
+    ):
+        given = {"inputs" if path == "/embed" else "input": ["bread " * 99]}
+        assert client.post(path, **given, **{"truncate": True, field: left})
+        assert f"{field} on the right is not served" in client.refused(path, **given, **{field: right})
 
 
 @pytest.mark.parametrize("path", ["/v1/embed", "/v2/embed"])
@@ -175,7 +213,7 @@ def test_fields_of_vllm_and_jina_are_known(client: Client, path: str, groups: li
         ("continue_final_message", True, "no chats"),
         ("chat_template_kwargs", {"a": 1}, "no chats"),
         ("messages", [], "no chats"),
-        ("truncation_side", "left", "cut at their end"),
+        ("truncation_side", "left", "'(sentences|reviews|ranker)' are cut at their end"),
         ("priority", 1, "in the order in which they come"),
     ):
         assert re.fullmatch(rf"{field}.* is not served: .*{reason}.*", client.refused(path, **usual, **{field: wrong}))
@@ -485,6 +523,7 @@ def test_entities_and_masks_are_those_of_the_tasks(client: Client, folders: Path
     assert client.post("/models/entities", inputs=text) == list(tasks.ner(loaded, text))
     found = client.post("/models/entities", inputs=[text, text], parameters={"aggregation_strategy": "none"})
     assert found == [list(one) for one in tasks.ner(loaded, [text, text], aggregation_strategy="none")]
+    assert client.post("/models/entities", inputs=[text]) == [list(tasks.ner(loaded, text))]
     text = "the capital of france is [MASK]"
     words = tasks.load(folders / "words")
     assert client.post("/models/words", inputs=text) == list(tasks.fill_mask(words, text))

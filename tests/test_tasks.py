@@ -178,6 +178,7 @@ def test_a_model_with_another_head_is_refused(loaded: dict[str, Loaded], task: A
             {"choice": "weighted_sum_all", "weights": [1.0]},
             "weights must be 3 numbers",
         ),
+        (tasks.feature_extraction, "bert_model", "a", {"choice": "weighted_sum_all", "weights": [None] * 3}, "weights must be a finite number, not None"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_reported(
@@ -366,6 +367,8 @@ def test_a_long_question_is_cut_with_a_warning(loaded: dict[str, Loaded]) -> Non
         ({"max_seq_len": 49}, "max_seq_len must be a whole number from 1 to 48"),
         ({"max_seq_len": 8}, "leaves no room for the context in windows of 8"),
         ({"doc_stride": -1}, "doc_stride must be"),
+        ({"handle_impossible_answer": "no"}, "handle_impossible_answer must be True or False"),
+        ({"null_score_diff_threshold": float("nan")}, "null_score_diff_threshold must be a finite number"),
     ],
 )
 def test_wrong_questions_are_reported(loaded: dict[str, Loaded], options: dict[str, Any], message: str) -> None:

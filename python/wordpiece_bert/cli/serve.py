@@ -146,7 +146,8 @@ def run(options: argparse.Namespace) -> None:
         name, model, own = _parsed(given)
         if name in models:
             raise InputError(f"two models are named {name!r}: give one another name, as in NAME={model}")
-        loading = {"backend": options.backend, **arguments.loading_options(options), **_of(own, _LOADING)}
+        loading = {"backend": options.backend, **arguments.loading_options(options), "threads": None}
+        loading |= _of(own, _LOADING)
         key = (model, *((option, str(value)) for option, value in sorted(loading.items())))
         if key not in loaded:  # under several names it is loaded once
             loaded[key] = load_model(model, download=options.download, **loading)
@@ -162,6 +163,7 @@ def run(options: argparse.Namespace) -> None:
             print(f"{PROGRAM}: {', '.join(models)} at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
 
     with (
+        arguments.with_threads(options),
         _log_on_standard_error(quiet=options.quiet),
         exported() if settings.opentelemetry else contextlib.nullcontext(),
     ):

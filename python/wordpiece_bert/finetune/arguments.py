@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
@@ -99,6 +101,11 @@ class TrainingArguments:
     log_file: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(
+                value := getattr(self, field.name), np.generic
+            ):  # which the JSON of a checkpoint does not have
+                object.__setattr__(self, field.name, value.item())
         for name in ("learning_rate", "weight_decay", "adam_epsilon", "max_grad_norm", "warmup_steps"):
             finite_number(name, getattr(self, name), least=0)
         finite_number("num_train_epochs", self.num_train_epochs, above=0)

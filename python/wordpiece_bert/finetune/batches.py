@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
@@ -111,10 +112,10 @@ def _without_duplicates(dataset: Dataset, order: list[int], size: int) -> list[l
 
 def _values(row: Any) -> set[Any]:
     """Return what of a row shall not occur in another row of its batch: its texts, or its tokens."""
-    if isinstance(row, dict) and "input_ids" in row:
+    if isinstance(row, Mapping) and "input_ids" in row:
         return {np.asarray(row["input_ids"], np.int64).tobytes()}
     texts: Any = row
-    if isinstance(row, dict):
+    if isinstance(row, Mapping):
         label = label_column(row)
         texts = [text for name, text in row.items() if name != label]
     return {text if isinstance(text, str) else repr(text) for text in texts}
@@ -127,9 +128,9 @@ def label_column(names: Container[str]) -> str | None:
 
 def _length(row: Any) -> int:
     """Return the number of tokens of a row, or of characters of its texts."""
-    if isinstance(row, dict) and "input_ids" in row:
+    if isinstance(row, Mapping) and "input_ids" in row:
         return int(np.asarray(row["input_ids"]).shape[-1])
-    texts = row.values() if isinstance(row, dict) else row
+    texts = row.values() if isinstance(row, Mapping) else row
     return sum(len(text) for text in texts if isinstance(text, str))
 
 
@@ -194,8 +195,14 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
         same = all(value.shape == row.shape for value, row in zip(values, ids, strict=True))
         if same and values[0].ndim:
             batch[key] = _padded(values, IGNORED if key == "labels" else 0)
-        else:
-            batch[key] = np.stack(values)
+            continue
+        for index, value in enumerate(values):
+            if value.shape != values[0].shape:
+                raise InputError(
+                    f"item {index} of the batch has {key} of the shape {list(value.shape)}, the first one of "
+                    f"{list(values[0].shape)}: give all rows the same, or one number for each of their input_ids"
+                )
+        batch[key] = np.stack(values)
     return batch
 
 
@@ -257,17 +264,32 @@ def fingerprint(dataset: Dataset) -> str:
 
 
 def _update(digest: Any, value: Any) -> None:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         for key in sorted(value):
             digest.update(json.dumps(str(key)).encode())
             _update(digest, value[key])
     elif isinstance(value, str):
         digest.update(json.dumps(value).encode())
-    elif isinstance(value, list | tuple) and any(isinstance(part, str | list | tuple | dict) for part in value):
+    elif isinstance(value, list | tuple) and any(isinstance(part, str | list | tuple | Mapping) for part in value):
         digest.update(f"[{len(value)}]".encode())
         for part in value:
             _update(digest, part)
+    elif (array := np.asarray(value)).dtype.hasobject:
+        if array.ndim == 0:
+            digest.update(_pickled(array.item()))
+            return
+        digest.update(f"O{array.shape}".encode())
+        for part in array.ravel().tolist():
+            _update(digest, part)
     else:
-        array = np.asarray(value)
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
+
+
+def _pickled(value: Any) -> bytes:
+    """Return None, a date or another object as bytes, which are the same in every process."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception as error:
+        message = f"rows with a {type(value).__name__} have no fingerprint, by which a resumed training knows them"
+        raise InputError(f"{message}: give the data set an attribute `fingerprint`, a str") from error

@@ -177,7 +177,9 @@ class FrozenClassifier(Estimator):
             raise InputError(f"there are {len(firsts)} texts, but {len(right)} labels")
         if not self.is_regression and (right == right[0]).all():
             raise InputError(f"all {len(right)} labels are {right.tolist()[0]!r}: at least two classes are needed")
-        self.head.fit(self._features(firsts, seconds, cache, show_progress_bar), right)
+        # A new head with the settings of the given one, which may be fitted for another classifier, too.
+        head = type(self.head)(**self.head.get_params())
+        self.head = head.fit(self._features(firsts, seconds, cache, show_progress_bar), right)
         self.labels = ["LABEL_0"] if isinstance(self.head, Ridge) else list(map(class_name, self.head.classes_))
         warn_alike(self.labels)
         self.takes_pairs = seconds is not None

@@ -251,16 +251,26 @@ class Ridge(Estimator):
             raise InputError(f"y[{int(np.argwhere(~np.isfinite(targets))[0][0])}] is NaN or infinite")
         x_mean, y_mean = x.mean(axis=0), targets.mean(axis=0)
         x, targets = x - x_mean, targets - y_mean
-        if self.alpha == 0:
-            solution = np.linalg.lstsq(x, targets, rcond=None)[0]
-        elif len(x) >= x.shape[1]:
-            solution = np.linalg.solve(x.T @ x + self.alpha * np.eye(x.shape[1]), x.T @ targets)
-        else:  # fewer rows than features: the same solution from a system of n equations
-            solution = x.T @ np.linalg.solve(x @ x.T + self.alpha * np.eye(len(x)), targets)
+        solution = self._solution(x, targets)
         self.coef_ = np.ascontiguousarray(solution.T)
         intercept = y_mean - x_mean @ solution
         self.intercept_ = float(intercept) if np.ndim(intercept) == 0 else intercept
         return self
+
+    def _solution(self, x: npt.NDArray[np.float64], targets: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+        """[n, D] and [n] or [n, targets] -> [D] or [D, targets]."""
+        width = x.shape[1]
+        if self.alpha > 0:
+            try:
+                if len(x) >= width:
+                    return np.linalg.solve(x.T @ x + self.alpha * np.eye(width), x.T @ targets)
+                # Fewer rows than features: the same solution from a system of n equations.
+                return np.asarray(x.T @ np.linalg.solve(x @ x.T + self.alpha * np.eye(len(x)), targets))
+            except np.linalg.LinAlgError:  # alpha vanishes beside the squares of the features
+                pass
+        rows = np.concatenate([x, np.sqrt(self.alpha) * np.eye(width)])
+        right = np.concatenate([targets, np.zeros((width, *targets.shape[1:]))])
+        return np.asarray(np.linalg.lstsq(rows, right, rcond=None)[0])
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the predictions, float64 [n] or [n, targets].

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
@@ -63,11 +64,14 @@ def fit_token_head(
         raise InputError(f"fit_token_head needs a model for token classification, not {type(model).__name__}")
     if len(dataset) == 0:
         raise InputError("there are no rows")
+    batch_size = whole_number("batch_size", batch_size, 1)
     features, labels, done = [], [], 0
     with shown_progress(len(dataset), "row", show_progress_bar) as bar:
         for rows in row_blocks(dataset, batch_size):
             batch: dict[str, Any] = pad_collate(rows, model.config.pad_token_id or 0)
-            right = batch.pop("labels")
+            right = batch.pop("labels", None)
+            if right is None or right.shape != batch["input_ids"].shape:
+                raise InputError(f"rows from {done} on need labels, one for each of their input_ids")
             x = model.base_model(**batch, visible_only=True).last_hidden_state  # [B, S, H]
             counted = right != IGNORED
             features.append(x[counted])

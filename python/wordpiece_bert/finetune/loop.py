@@ -156,6 +156,10 @@ class TrainingLoop(Generic[Trained]):
         self._log(**metrics)
         return metrics
 
+    def _check_evaluates(self) -> None:
+        """Refuse settings that ask for evaluations where there is nothing to evaluate, before the first step."""
+        self._some_rows(self.eval_dataset)
+
     def _measured(self, dataset: Dataset) -> dict[str, float]:
         """Return the loss and the metrics of a data set, each with the prefix ``eval_``."""
         raise NotImplementedError
@@ -312,6 +316,8 @@ class TrainingLoop(Generic[Trained]):
         if self.eval_dataset is not None:
             deque(check_rows(self.eval_dataset), maxlen=0)
             self._problem.check(self.eval_dataset, None)
+        if self.args.eval_strategy != "no":
+            self._check_evaluates()
         self._check_best()
         trained = sum(array.size for name, array in self._parameters.items() if name not in self._frozen)
         check_memory(self._problem.config, trained, self.train_dataset, self.args, self._problem.sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,7 +164,7 @@ def row_sizes(rows: Sequence[Any], *, scores: bool) -> tuple[int, int]:
     scores : bool
         Whether the head computes scores of the vocabulary for labelled tokens.
     """
-    if not all(isinstance(row, dict) and "input_ids" in row for row in rows):
+    if not all(isinstance(row, Mapping) and "input_ids" in row for row in rows):
         return 0, 0
     tokens = sum(
         int(np.sum(row["attention_mask"])) if "attention_mask" in row else np.asarray(row["input_ids"]).size

@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 Parameters = dict[str, "Array"]
 
 
+def refuse_int8(model: Model) -> None:
+    """Refuse to train an int8 model: the weights would be rounded, and what is saved is no folder of other libraries.
+
+    Raises
+    ------
+    ConfigError
+        The model computes with int8 weights.
+    """
+    if model.dtype == "int8":
+        raise ConfigError(
+            f"{type(model).__name__} from {model.source} has int8 weights, and cannot be trained: load it with "
+            "dtype='float32', and the trained model with dtype='int8'"
+        )
+
+
 class Network:
     """What training knows of a model besides the numbers of its parameters.
 

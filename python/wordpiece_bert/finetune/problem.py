@@ -13,7 +13,7 @@ from wordpiece_bert.finetune.head_kinds import head_of
 from wordpiece_bert.finetune.heads import Head, HeadTraining
 from wordpiece_bert.finetune.learnable import warn_of_one_label
 from wordpiece_bert.finetune.memory import row_sizes
-from wordpiece_bert.finetune.network import Network
+from wordpiece_bert.finetune.network import Network, refuse_int8
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -107,15 +107,15 @@ class ModelProblem:
     InputError
         The model has no head.
     ConfigError
-        Its backward pass is not here.
+        Its backward pass is not here, or its weights are int8.
     """
 
     def __init__(self, model: Model, collate: Collate, head: HeadFactory | None = None) -> None:
         self.start = model
+        refuse_int8(model)
         self.network = Network(model)
         self.config, self.backend = model.config, model.backend
         self.batch = collate
-        self._dtype = model.dtype
         self._trained_from: int | None = None
         self.head = head_of(type(model), self.network) if head is None else head(self.network)
         self.averages_tokens = self.head.scores_vocabulary
@@ -139,7 +139,10 @@ class ModelProblem:
     def model(self, parameters: Parameters) -> Model:
         """Return a model with copies of the parameters."""
         weights = {name: array.copy() for name, array in parameters.items()}
-        return self.network.model_class(self.config, weights, backend=self.backend, dtype=self._dtype)
+        start = self.start
+        return self.network.model_class(
+            self.config, weights, backend=self.backend, dtype=start.dtype, instructions=start.instructions
+        )
 
     def write(self, model: Model, output: AtomicFolder) -> None:
         """Write the files of `Model.save_pretrained`."""

@@ -15,6 +15,7 @@ from wordpiece_bert.finetune.batches import Dataset, row_blocks
 from wordpiece_bert.finetune.loop import TrainingLoop
 from wordpiece_bert.finetune.losses import SoftmaxLoss
 from wordpiece_bert.finetune.sentences import SentenceProblem
+from wordpiece_bert.sentence.dense.parts import transformer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +127,10 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
         self._log(**measured)
         return measured
 
+    def _check_evaluates(self) -> None:
+        if self.eval_dataset is not None or not self._evaluators:
+            super()._check_evaluates()
+
     def _best_metric(self) -> str:
         given = super()._best_metric()
         if given == "eval_loss" and self.eval_dataset is None and self._primary:
@@ -139,9 +144,11 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
     def _measured(self, dataset: Dataset) -> dict[str, float]:
         self._problem.check(dataset, None)
         total, cosines, labels = 0.0, list[float](), list[float]()
+        width = transformer_of(self.model).folder.dimension
         for rows in row_blocks(dataset, self.args.per_device_eval_batch_size):
             batch = self._problem.batch(rows)
-            columns = [self.model.encode(list(column)) for column in batch["columns"]]
+            # As they are trained: with neither the default prompt nor the cut of the encoder's settings.
+            columns = [self.model.encode(list(column), prompt="", truncate_dim=width) for column in batch["columns"]]
             total += self._loss.value_and_grad(columns, batch["labels"]).loss * len(rows)
             if len(columns) == 2 and batch["labels"] is not None and not isinstance(self._loss, SoftmaxLoss):
                 a, b = (normalize(column) for column in columns)

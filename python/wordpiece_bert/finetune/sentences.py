@@ -14,7 +14,7 @@ from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune.batches import label_column
 from wordpiece_bert.finetune.learnable import check_sentence_rows, columns_of
-from wordpiece_bert.finetune.network import Gradients, Network, Parameters
+from wordpiece_bert.finetune.network import Gradients, Network, Parameters, refuse_int8
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
 from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.sentence.folders.modules import Normalize
@@ -50,7 +50,7 @@ class SentenceProblem:
     Raises
     ------
     ConfigError
-        The encoder has a module whose gradient is not here.
+        The encoder has a module whose gradient is not here, or int8 weights.
     """
 
     averages_tokens = False
@@ -68,6 +68,7 @@ class SentenceProblem:
                 raise ConfigError(f"an encoder with a module {type(module).__name__} cannot be trained here")
         self.start, self._loss = encoder, loss
         self._model = body.model
+        refuse_int8(self._model)
         self._network = Network(self._model)
         self._normalizes, self._modes = len(folder.modules), folder.pooling.modes
         self.config, self.backend = self._model.config, self._model.backend

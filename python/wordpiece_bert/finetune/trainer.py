@@ -88,7 +88,7 @@ class Trainer(TrainingLoop["Model"]):
     InputError
         The model has no head, or a setting is wrong.
     ConfigError
-        A dropout rate is out of range, or the model's backward pass is not here.
+        A dropout rate is out of range, the model's backward pass is not here, or its weights are int8.
 
     Examples
     --------
@@ -205,8 +205,7 @@ class Trainer(TrainingLoop["Model"]):
             if out.loss is not None:
                 parts.append(_loss_parts(self._problem, out, batch))
             logits.append(_logits(out))
-            names = [name for name in batch if "label" in name or name.endswith("_positions")]
-            labels.append([np.asarray(batch[name]) for name in names])
+            labels.append([np.asarray(batch[name]) for name in self._label_names(batch)])
         found = EvalPrediction(_one(_joined(logits)), _one(_joined(labels)))
         metrics = {}
         if parts:  # one batch has the loss of the model, whose parts may be rounded once they are added
@@ -215,6 +214,12 @@ class Trainer(TrainingLoop["Model"]):
             metrics |= {name: float(value) for name, value in self._compute_metrics(found).items()}
         named = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
         return EvalPrediction(found.predictions, found.label_ids, named)
+
+    def _label_names(self, batch: Mapping[str, Any]) -> list[str]:
+        """Return the names of the labels of a batch: those of the head in its order, then others in theirs."""
+        names = [name for name in batch if "label" in name or name.endswith("_positions")]
+        own = self._problem.head.label_names if isinstance(self._problem, ModelProblem) else ()
+        return sorted(names, key=lambda name: own.index(name) if name in own else len(own))
 
 
 def _loss_parts(problem: Any, out: Any, batch: Mapping[str, Any]) -> list[tuple[float, int]]:

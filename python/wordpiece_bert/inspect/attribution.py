@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_choice, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
 from wordpiece_bert._internal.choices import SALIENCY_METHODS, SaliencyMethod
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
@@ -184,10 +184,13 @@ def attribute(
     method = checked_choice("method", method, SALIENCY_METHODS)
     replace = checked_choice("replace", replace, _REPLACE)
     steps = whole_number("steps", steps, 1, 10_000)
-    options = Options(method, replace, steps, layers)
+    options = Options(method, replace, steps, checked_flag("layers", layers))
     if (sentences := as_sentence_encoder(source)) is not None:
         if pair is None:
             raise InputError("the cosine of two sentences needs the second: pass pair=")
+        for name, value in (("label", label), ("token", token), ("answer", answer)):
+            if value is not None:
+                raise InputError(f"{name} is for models with a head: a SentenceEncoder has the cosine alone")
         return _of_cosine(sentences, text, pair, options, max_length)
     given = resolve(source)
     model, tokenizer = given.model, given.tokenizer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
@@ -240,8 +240,7 @@ def comparison(found: Comparison, *, layer: int = -1, head: int = 0, title: str 
         raise InputError(f"comparison takes what compare returns, not {type(found).__name__}")
     shapes = [one.shape[:2] for one in found.attentions]
     for name, value, counts in (("layer", layer, [s[0] for s in shapes]), ("head", head, [s[1] for s in shapes])):
-        if not -min(counts) <= value < min(counts):
-            raise InputError(f"{name} must be from 0 to {min(counts) - 1}, not {value}")
+        whole_number(name, value, -min(counts), min(counts) - 1)
     data: dict[str, Any] = {
         "names": list(found.names),
         "tokens": [list(one) for one in found.tokens],

@@ -151,7 +151,11 @@ def intervene(
     True
     """
     top_k = whole_number("top_k", top_k, 1)
+    if other_pair is not None and other is None:
+        raise InputError("other_pair is the second text of other: pass other=, too")
     if (sentences := as_sentence_encoder(source)) is not None:
+        if other_pair is not None:
+            raise InputError("a SentenceEncoder takes one text: other_pair is for models of pairs")
         return _of_sentence(sentences, text, pair, heads, other, checked_strings("beside", beside), token, max_length)
     if beside:
         raise InputError("beside is for a SentenceEncoder")

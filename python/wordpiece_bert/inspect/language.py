@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
@@ -76,7 +76,7 @@ def predictions(
     given, model = _with_language_head(source)
     tokenizer, encoding = given.tokenizer, given.encode(text, pair, max_length)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
-    if mask_each:
+    if checked_flag("mask_each", mask_each):
         if tokenizer.mask_token_id is None:
             raise InputError("mask_each needs a tokenizer with a mask token")
         vectors = _masked_one_by_one(model, encoding, tokenizer.mask_token_id)

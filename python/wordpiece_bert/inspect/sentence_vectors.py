@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.parts import transformer_of
@@ -52,6 +53,7 @@ class Sentences:
 
     def encode(self, text: str, max_length: int | None) -> AnyEncoding:
         """Encode a text with the default prompt, as `SentenceEncoder.encode` does."""
+        check_instance("text", text, str)
         max_length = self._longest_row if max_length is None else min(max_length, self._longest_row)
         encoding = self.tokenizer.encode(self._prefix + text, truncation=True, max_length=max_length, padding=False)
         if not len(encoding):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
@@ -53,8 +53,10 @@ class Resolved(NamedTuple):
         Raises
         ------
         InputError
-            The text has no token, or `max_length` is not a whole number, or too small for the special tokens.
+            The text is no str or has no token; or `max_length` is not a whole number, or too small for the special
+            tokens.
         """
+        check_instance("text", text, str)
         given = self.longest_row if max_length is None else whole_number("max_length", max_length, 1)
         most = min(given, self.longest_row)
         encoding = self.tokenizer.encode(self.prefix + text, pair, truncation=True, max_length=most, padding=False)

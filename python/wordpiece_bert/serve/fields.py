@@ -215,21 +215,17 @@ class Choices(Choice):
 
 @dataclass(frozen=True)
 class Truncate:
-    """Whether texts may be truncated: true or "END", false or "NONE"."""
+    """Whether texts may be truncated: true, "START" or "END", false or "NONE"."""
 
-    def read(self, name: str, value: Any, _: ServerSettings) -> bool:
-        """Convert it to a boolean."""
-        if isinstance(value, bool):
+    def read(self, name: str, value: Any, _: ServerSettings) -> bool | str:
+        """Check it."""
+        if isinstance(value, bool) or (isinstance(value, str) and value in ("START", "END", "NONE")):
             return value
-        if value == "START":
-            raise RequestError(400, f"{name} 'START' is not served: texts are cut at their end", param=name)
-        if isinstance(value, str) and value in ("END", "NONE"):
-            return value == "END"
-        raise RequestError(400, f'{name} must be true, false, "END" or "NONE"', param=name)
+        raise RequestError(400, f'{name} must be true, false, "START", "END" or "NONE"', param=name)
 
     def schema(self, _: ServerSettings) -> dict[str, Any]:
         """Return its schema."""
-        return {"oneOf": [{"type": "boolean"}, {"enum": ["END", "NONE"]}]}
+        return {"oneOf": [{"type": "boolean"}, {"enum": ["START", "END", "NONE"]}]}
 
 
 @dataclass(frozen=True)
@@ -372,6 +368,19 @@ class Sequences:
         item = {"type": "array", "items": text, "minItems": 1, "maxItems": 2}
         many = {"type": "array", "items": item, "minItems": 1, "maxItems": settings.max_items}
         return {"oneOf": [text, item, many]}
+
+
+@dataclass(frozen=True)
+class TextOrTexts:
+    """A text or a list of texts, where the answer to a text is not a list."""
+
+    def read(self, name: str, value: Any, settings: ServerSettings) -> tuple[bool, Any]:
+        """Return whether it is a single text, and the list."""
+        return isinstance(value, str), Texts().read(name, value, settings)
+
+    def schema(self, settings: ServerSettings) -> dict[str, Any]:
+        """Return its schema."""
+        return Texts().schema(settings)
 
 
 @dataclass(frozen=True)

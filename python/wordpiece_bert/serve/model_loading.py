@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from wordpiece_bert._internal.checks import checked_choice
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert.bert.config import find_config
-from wordpiece_bert.errors import ConfigError
+from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
@@ -77,6 +77,8 @@ def load_model(
     ------
     ModelNotFoundError, ConfigError, CheckpointError, TokenizerFormatError
         As for the class; a ConfigError also for a model of another head, which the server does not have.
+    InputError
+        `threads` is given for a model that has no threads of its own.
     """
     if kind is not None:
         checked_choice("kind", kind, KINDS)
@@ -87,6 +89,9 @@ def load_model(
         return _classifier(folder, name, threads=threads, **options)
     if found in _ENCODERS:
         return cast("AnyModel", _ENCODERS[found](name, threads=threads, **options))
+    if threads is not None:
+        message = f"threads={threads} is not for the model {name}: a {found} computes with the threads of the process"
+        raise InputError(f"{message}, which set_num_threads or --threads set")
     return load(name, **options)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, o
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Answers
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_flag, finite_number, whole_number
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.kinds import QuestionAnswering
@@ -151,6 +151,10 @@ def question_answering(
     max_answer_len = whole_number("max_answer_len", max_answer_len, 1)
     max_question_len = whole_number("max_question_len", max_question_len, 1)
     batch_size = whole_number("batch_size", batch_size, 1)
+    checked_flag("align_to_words", align_to_words)
+    checked_flag("handle_impossible_answer", handle_impossible_answer)
+    if null_score_diff_threshold is not None:
+        null_score_diff_threshold = finite_number("null_score_diff_threshold", null_score_diff_threshold)
     question, cut = _cut_question(tokenizer, question, max_question_len)
     encodings = _encode(tokenizer, question, context, longest_row(model, tokenizer), max_seq_len, doc_stride)
     windows = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.batching import encoding_batches
-from wordpiece_bert._internal.checks import checked_choice, whole_number
+from wordpiece_bert._internal.checks import checked_choice, finite_number, whole_number
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.bert.heads.head_model import HeadModel
@@ -183,7 +183,8 @@ def _factors(choice: Choice, weights: Sequence[float] | None, layers: int) -> Ar
             raise InputError(f"weights are for the weighted sums, not for {choice}")
         return None
     count = layers if choice == "weighted_sum_all" else 4
-    factors = np.ones(count, np.float32) if weights is None else np.asarray(weights, np.float32)
+    given = [1.0] * count if weights is None else [finite_number("weights", weight) for weight in weights]
+    factors = np.array(given, np.float32)
     if factors.shape != (count,):
         raise InputError(
             f"weights must be {count} numbers for {choice} with this model, not of shape {list(factors.shape)}"

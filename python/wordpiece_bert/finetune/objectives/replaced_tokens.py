@@ -29,7 +29,7 @@ from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.memory import row_sizes
-from wordpiece_bert.finetune.network import Gradients, Network
+from wordpiece_bert.finetune.network import Gradients, Network, refuse_int8
 from wordpiece_bert.finetune.objectives.examples import (
     ExamplesObjective,
     Sums,
@@ -319,6 +319,8 @@ class PairProblem:
 
     def __init__(self, pair: ElectraPair, weight: float) -> None:
         self.start, self._weight = pair, weight
+        refuse_int8(pair.generator)
+        refuse_int8(pair.discriminator)
         self._generator, self._discriminator = Network(pair.generator), Network(pair.discriminator)
         self.config, self.backend = pair.discriminator.config, pair.discriminator.backend
         #: The name of each of the generator's parameters among the parameters of both.
@@ -384,8 +386,10 @@ class PairProblem:
         rest = {name: parameters[name].copy() for name in self._discriminator.parameters(self.start.discriminator)}
         one, other = self.start.generator, self.start.discriminator
         return ElectraPair(
-            ElectraForMaskedLM(one.config, own, backend=one.backend, dtype=one.dtype),
-            ElectraForPreTraining(other.config, rest, backend=other.backend, dtype=other.dtype),
+            ElectraForMaskedLM(one.config, own, backend=one.backend, dtype=one.dtype, instructions=one.instructions),
+            ElectraForPreTraining(
+                other.config, rest, backend=other.backend, dtype=other.dtype, instructions=other.instructions
+            ),
         )
 
     def write(self, model: ElectraPair, output: AtomicFolder) -> None:

@@ -16,7 +16,7 @@ from wordpiece_bert.serve.dialects.tei import (
     SIMILARITY,
 )
 from wordpiece_bert.serve.errors import TEI, RequestError
-from wordpiece_bert.serve.fields import Choice, Field, Nested, Refused, Strings, Texts, Whole
+from wordpiece_bert.serve.fields import Choice, Field, Nested, Refused, Strings, TextOrTexts, Texts, Whole
 from wordpiece_bert.serve.kinds.outputs import Classifies, MakesSparse, MakesVectors
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
 from wordpiece_bert.serve.operations import Example, Operation, Route, first_of
@@ -42,7 +42,7 @@ _FILL_FIELDS = (
 )
 _STRATEGIES = ("simple", "none", "first", "average", "max")
 _ENTITY_FIELDS = (
-    Field("inputs", Texts(), required=True, about="The texts."),
+    Field("inputs", TextOrTexts(), required=True, about="The texts."),
     Field(
         "parameters",
         Nested(
@@ -76,15 +76,16 @@ async def fill(service: Service, fields: dict[str, Any]) -> Any:
 async def entities(service: Service, fields: dict[str, Any]) -> Any:
     """Entities of texts."""
     model = service.models.of_kind(TokenModel, fields["model"])
+    single, texts = fields["inputs"]
     given = fields["parameters"] or {"aggregation_strategy": "simple", "ignore_labels": ("O",)}
     answer = await model.entities(
-        fields["inputs"],
+        texts,
         options_of(service, fields),
         strategy=given["aggregation_strategy"],
         ignored=given["ignore_labels"],
     )
     truncated_rows(service, answer, model.name)
-    return answer.values[0] if len(answer.values) == 1 else answer.values
+    return answer.values[0] if single else answer.values
 
 
 def _chosen(service: Service, values: dict[str, Any]) -> Operation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -40,11 +40,21 @@ TRUNCATE = Field(
     about="Whether texts that are too long are truncated; else the request is refused. By default the server's "
     "setting.",
 )
+#: Sides in the words of TEI, vLLM and Hugging Face's `truncate`: the end of a text is on the right.
+_SIDES: dict[Any, Literal["left", "right"]] = {
+    "Right": "right",
+    "right": "right",
+    "END": "right",
+    "Left": "left",
+    "left": "left",
+    "START": "left",
+}
+_SIDE = "Where texts are truncated; another side than that of the model's tokenizer is refused."
 #: The side of truncation has two spellings.
 SIDE = Field(
     "truncation_direction",
-    Choice("Right", "right", Left="texts are cut at their end", left="texts are cut at their end"),
-    about="Where texts are truncated: at their end.",
+    Choice("Right", "right", "Left", "left"),
+    about=_SIDE,
 )
 PROMPT_NAME = Field("prompt_name", Text(), about="The name of the model's prompt to put before each text.")
 RANKED_FIELDS = Field(
@@ -76,7 +86,12 @@ def object_of(**properties: Any) -> dict[str, Any]:
 
 def options_of(service: Service, fields: dict[str, Any], role: str | None = None) -> Options:
     """Return how the texts of a request are read: the fields of these names that its dialect has."""
-    truncate = fields.get("truncate")
+    truncate, side = fields.get("truncate"), None
+    for name in ("truncation_direction", "truncation_side", "truncate"):
+        if (wanted := _SIDES.get(fields.get(name))) is not None:
+            side = name, wanted
+    if isinstance(truncate, str):
+        truncate = truncate != "NONE"
     max_length = fields.get("truncate_prompt_tokens")
     if max_length == 0:
         raise RequestError(400, "truncate_prompt_tokens must be -1, or 1 or more", param="truncate_prompt_tokens")
@@ -85,6 +100,7 @@ def options_of(service: Service, fields: dict[str, Any], role: str | None = None
         prompt_name=fields.get("prompt_name"),
         role=role,
         max_length=None if max_length is None or max_length < 0 else max_length,
+        side=side,
     )
 
 
@@ -181,8 +197,8 @@ OF_VLLM = (
     Field("truncate_prompt_tokens", Whole(-1), about="The longest row in tokens; -1 for the longest of the model."),
     Field(
         "truncation_side",
-        Choice("right", left="texts are cut at their end"),
-        about="Where texts are truncated: at their end.",
+        Choice("right", "left"),
+        about=_SIDE,
     ),
     Field("padding", Choice("do_not_pad", "max_length"), about="Changes nothing: no token sees padding."),
     Field("request_id", Ignored(), about="Changes nothing: the id of a request is in the header X-Request-ID."),

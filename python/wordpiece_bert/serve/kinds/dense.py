@@ -15,7 +15,7 @@ from wordpiece_bert.sentence.folders.modules import Normalize
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.fields import TokenRows
 from wordpiece_bert.serve.kinds.outputs import MakesTokenVectors, MakesVectors
-from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens, check_truncated, prefix_of
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens, prefix_of
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         self.encoder: SentenceEncoder = encoder
         folder = body_of(encoder).folder
         normalizes = bool(folder.modules) and isinstance(folder.modules[-1], Normalize)
-        self.normalizes = normalizes or getattr(folder, "least_length", None) is not None
+        has_length_1 = normalizes or getattr(folder, "least_length", None) is not None
+        self.normalizes = has_length_1 and encoder.truncate_dim is None  # what is cut is shorter
         prefix_of(encoder, settings)  # a prompt that the model does not have is found at the start
 
     @property
@@ -113,7 +114,9 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         spans = np.stack([starts, ends - 1], axis=1)
         vectors = await asyncio.to_thread(body.vectors_of_chunks, states, tokens.starts[0], spans)
-        return Answer(self.shortened(vectors, dimensions), np.zeros(len(chunks), np.bool_), len(rows.ids))
+        return Answer(
+            self.shortened(vectors[:, : self.dimension], dimensions), np.zeros(len(chunks), np.bool_), len(rows.ids)
+        )
 
     async def _rows(self, texts: list[str] | TokenRows, options: Options) -> tuple[RaggedBatch, int]:
         """Return the rows of texts, and how many tokens at the start of each are not pooled."""
@@ -125,7 +128,7 @@ class DenseModel(MakesVectors, MakesTokenVectors):
         self.check_characters(texts)
         rows: RaggedBatch = await self.tokenized(lambda: body.rows(texts, call), sum(map(len, texts)))
         check_tokens(len(rows.ids), self.settings.max_tokens)
-        check_truncated(rows.truncated, truncate=options.truncate, longest_row=longest_row)
+        self.check_truncated(rows.truncated, options, longest_row)
         return rows, body.skipped(call)
 
     def _longest_row_of(self, options: Options) -> int:
@@ -187,7 +190,7 @@ class StaticModel(DenseModel):
             tokens = int(np.minimum(rows.lengths, self.longest_row).sum())
             check_tokens(tokens, self.settings.max_tokens)
             vectors, truncated = self.encoder.encode(plain, prompt=prefix, return_truncated=True)
-            check_truncated(truncated, truncate=options.truncate, longest_row=self.longest_row)
+            self.check_truncated(truncated, options)
             return Answer(self.shortened(vectors, dimensions), truncated, tokens)
 
         return await asyncio.to_thread(encode)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, MakesVectors, sparse_rows
-from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_truncated, prefix_of
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ class M3Model(MakesVectors, MakesSparse, MakesTokenVectors):
         prefix = prefix_of(self.encoder, self.settings, options)
         given = [prefix + text for text in plain]
         rows = await self._counted(given, self.longest_row)
-        check_truncated(rows.truncated, truncate=options.truncate, longest_row=self.longest_row)
+        self.check_truncated(rows.truncated, options)
         return given, rows
 
     async def _answer(self, texts: list[str], rows: RaggedBatch, output: _Output) -> Answer:

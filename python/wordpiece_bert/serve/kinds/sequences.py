@@ -12,7 +12,7 @@ from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.parts import config_of, logits_of, prompt_of, scores_of
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds.outputs import Classifies
-from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens, check_truncated
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens
 from wordpiece_bert.serve.pair_encoder import PairEncoder
 from wordpiece_bert.tasks.text_classification import FUNCTIONS, default_function
 
@@ -106,7 +106,7 @@ class SequenceModel(Classifies):
         )
         tokens = int(rows.lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
-        check_truncated(rows.truncated, truncate=options.truncate, longest_row=encoder.longest_row)
+        self.check_truncated(rows.truncated, options, encoder.longest_row)
         logits = await self._results(rows, rows.lengths)
         scores = logits if raw_scores else scores_of(self.ranker, logits)
         return Answer(scores[:, 0], rows.truncated, tokens)
@@ -130,7 +130,7 @@ class SequenceModel(Classifies):
         )
         tokens = int(lengths.sum())
         check_tokens(tokens, self.settings.max_tokens)
-        check_truncated(truncated, truncate=options.truncate, longest_row=encoder.longest_row)
+        self.check_truncated(truncated, options, encoder.longest_row)
         return Answer(await self._results(rows, lengths), truncated, tokens)
 
     def _pair_encoder(self, options: Options) -> PairEncoder:

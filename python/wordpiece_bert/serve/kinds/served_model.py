@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -61,6 +61,8 @@ class Options(NamedTuple):
     role: str | None = None
     #: The longest row in tokens, if it is shorter than the model's.
     max_length: int | None = None
+    #: The field that says on which side long texts are cut, and the side; None for the side of the tokenizer.
+    side: tuple[str, Literal["left", "right"]] | None = None
 
     @property
     def task(self) -> str | None:
@@ -188,6 +190,22 @@ class Served:
             )
             raise RequestError(400, message, param="truncate_prompt_tokens", code="not_served")
 
+    def check_truncated(
+        self, truncated: npt.NDArray[np.bool_], options: Options, longest_row: int | None = None
+    ) -> None:
+        """Refuse truncated texts unless truncation is allowed, and another side of it than the tokenizer's."""
+        if options.side is not None and options.side[1] != self.tokenizer.truncation_side:
+            field, side = options.side
+            reason = f"texts of the model {self.name!r} are cut at their {'end' if side == 'left' else 'start'}"
+            raise RequestError(400, f"{field} on the {side} is not served: {reason}", param=field, code="not_served")
+        if not options.truncate and truncated.any():
+            first = int(truncated.argmax())
+            message = (
+                f"text {first} has more than the model's {longest_row or self.longest_row} tokens "
+                f'({int(truncated.sum())} such texts); shorten it, or allow truncation with "truncate": true'
+            )
+            raise RequestError(400, message, code="text_too_long")
+
     def check_numbers(self, numbers: int) -> None:
         """Refuse an answer with more numbers than the server makes for a request."""
         if numbers > _MOST_NUMBERS:
@@ -221,14 +239,3 @@ def check_tokens(tokens: int, most: int) -> None:
     if tokens > most:
         message = f"the request has more than the server's limit of {most} tokens"
         raise RequestError(400, message, code="too_many_tokens")
-
-
-def check_truncated(truncated: npt.NDArray[np.bool_], *, truncate: bool, longest_row: int | None) -> None:
-    """Refuse truncated texts unless truncation is allowed."""
-    if not truncate and truncated.any():
-        first = int(truncated.argmax())
-        message = (
-            f"text {first} has more than the model's {longest_row} tokens ({int(truncated.sum())} such texts); shorten "
-            'it, or allow truncation with "truncate": true'
-        )
-        raise RequestError(400, message, code="text_too_long")

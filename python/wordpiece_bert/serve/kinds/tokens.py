@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.served_model import Answer, Options, Served, check_truncated
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, Served
 from wordpiece_bert.tasks import fill_mask, ner
 from wordpiece_bert.tasks.mask_filling import target_id
 from wordpiece_bert.tasks.task_loading import longest_row
@@ -46,7 +46,7 @@ class _TaskModel(Served):
         """Return the tokens of texts, which are counted before the work."""
         self.refuse_max_length(options)
         rows = await self._counted(texts, self.longest_row)
-        check_truncated(rows.truncated, truncate=options.truncate, longest_row=self.longest_row)
+        self.check_truncated(rows.truncated, options)
         return rows
 
     async def _answers(self, texts: list[str], rows: RaggedBatch, key: NamedTuple) -> Answer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, Prompted, SparseRow, sparse_rows
-from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_truncated, prefix_of
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ class _VectorModel(Prompted):
         counted = await self._counted(texts, self.longest_row)
         results = await self._results(texts, counted.lengths, options.task)
         truncated = np.array([cut for _, cut in results], np.bool_)
-        check_truncated(truncated, truncate=options.truncate, longest_row=self.longest_row)
+        self.check_truncated(truncated, options)
         rows = [row for row, _ in results]
         self.check_numbers(sum(map(_numbers, rows)))
         return Answer(rows, truncated, len(counted.ids))
@@ -107,10 +107,10 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
 
     async def rank(self, query: str, documents: list[str], options: Options) -> Answer:
         """Return the score of each document, [n], as `MultiVectorEncoder.rank` does."""
-        one = await self._embed([query], options._replace(role="query", truncate=True))
+        one = await self._embed([query], options._replace(role="query"))
         many = await self._embed(documents, options._replace(role="document"))
         scores = (await asyncio.to_thread(self.encoder.similarity, one.values, many.values))[0]
-        return Answer(scores, many.truncated, one.tokens + many.tokens)
+        return Answer(scores, one.truncated | many.truncated, one.tokens + many.tokens)
 
     async def score(self, left: list[str], right: list[str], options: Options) -> Answer:
         """Return the score of each document of `right` with its query of `left`, or with the only one, [n]."""
