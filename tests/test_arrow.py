@@ -66,6 +66,7 @@ def assert_reads(column: Callable[[], Any], texts: list[Any], *, split: bool = F
     theirs = tok(texts, padding=True, is_split_into_words=split)
     assert ours["input_ids"].tolist() == theirs["input_ids"].tolist()
     assert ours["token_type_ids"].tolist() == theirs["token_type_ids"].tolist()
+    assert [ours.tokens(i) for i in range(len(texts))] == [theirs.tokens(i) for i in range(len(texts))]
 
 
 def cast(texts: list[str | None], kind: Any) -> Any:

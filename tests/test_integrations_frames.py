@@ -278,6 +278,8 @@ def test_pandas_accessor(folder: Path) -> None:
     assert len(pd.Series([], dtype=object).wordpiece.encode(tokenizer())) == 0
     with pytest.raises(InputError, match="values that are no texts"):
         pd.Series(["a", object()]).wordpiece.encode(tokenizer())
+    with pytest.raises(InputError, match="item 1 has a lone surrogate at position 1"):
+        pd.Series(["a", "a\ud800"], dtype=object).wordpiece.encode(tokenizer())
 
 
 @given(
