@@ -557,11 +557,7 @@ def test_flags_may_have_any_byte() -> None:
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(arrays: dict[str, Any], message: str) -> None:
-    usual = {
-        "ids": np.arange(3, dtype=np.uint32),
-        "row_offsets": np.array([0, 3]),
-        "truncated": np.array([False]),
-    }
+    usual = {"ids": np.arange(3, dtype=np.uint32), "row_offsets": np.array([0, 3]), "truncated": np.array([False])}
     assert pa.table(wb.RaggedBatch(**usual).to_arrow_table())["ids"].to_pylist() == [[0, 1, 2]]
     batch = wb.RaggedBatch(**usual | arrays)
     for passed_on in (batch.to_arrow_table().__arrow_c_stream__, batch.to_arrow_table().__arrow_c_array__):

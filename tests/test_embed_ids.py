@@ -16,7 +16,7 @@ pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 TEXTS = ["bread in the oven", "a bicycle", "flour and water", "to repair a wheel", "a wonderful film"]
-IDS = {"number": [7, 3, 2**40, 0, -1], "name": ["x", "ä", "", 'quo"te', "z\u2028z"]}
+IDS: dict[str, list[Any]] = {"number": [7, 3, 2**40, 0, -1], "name": ["x", "ä", "", 'quo"te', "z\u2028z"]}
 
 
 @pytest.fixture(autouse=True)
@@ -52,18 +52,7 @@ def test_the_ids_are_beside_the_vectors(models: Path, kind: str, given: str, col
     assert found.column(column).to_pylist() == IDS[column]
     expected = SentenceEncoder(models / "static").encode(TEXTS)
     np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), expected)
-    search = [
-        "search",
-        "texts.parquet",
-        "--text-column",
-        "text",
-        "--vectors",
-        f"v.{kind}",
-        "--query",
-        "bread",
-        "-k",
-        "1",
-    ]
+    search = ["search", "texts.parquet", "--text-column", "text", "--vectors", f"v.{kind}", "--query", "bread"]
     assert main([*search, *model[:2]]) == 0
 
 

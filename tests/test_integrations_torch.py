@@ -45,7 +45,7 @@ def test_texts_are_encoded() -> None:
     with pytest.raises(InputError, match=r"item 0 must be a text or a mapping with 'text', not tuple: \('a', 1\)"):
         collate([("a", 1)])
     with pytest.raises(InputError, match="item 1 must be a mapping with input_ids, not list"):
-        PaddingCollator(tok)([{"input_ids": [1]}, [1, 2]])
+        PaddingCollator(tok)([{"input_ids": [1]}, [1, 2]])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("side", ["right", "left"])

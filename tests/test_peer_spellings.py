@@ -89,21 +89,8 @@ def test_an_empty_batch_of_words_is_a_column() -> None:
 def test_positional_arguments_are_those_of_transformers() -> None:
     tok = tokenizer()
     peer = peer_of(tok)
-    arguments = (
-        ["the cat", "a b c"],
-        ["un", "mat"],
-        None,
-        None,
-        True,
-        "max_length",
-        True,
-        8,
-        0,
-        False,
-        8,
-        "left",
-        "np",
-    )
+    texts = ["the cat", "a b c"], ["un", "mat"], None, None
+    arguments = (*texts, True, "max_length", True, 8, 0, False, 8, "left", "np")
     ours, theirs = tok(*arguments), peer(*arguments)
     assert lists(ours) == {name: theirs[name].tolist() for name in ours}
 
