@@ -66,6 +66,7 @@ def assert_reads(column: Callable[[], Any], texts: list[Any], *, split: bool = F
     theirs = tok(texts, padding=True, is_split_into_words=split)
     assert ours["input_ids"].tolist() == theirs["input_ids"].tolist()
     assert ours["token_type_ids"].tolist() == theirs["token_type_ids"].tolist()
+    assert [ours.tokens(i) for i in range(len(texts))] == [theirs.tokens(i) for i in range(len(texts))]
 
 
 def cast(texts: list[str | None], kind: Any) -> Any:
@@ -556,11 +557,7 @@ def test_flags_may_have_any_byte() -> None:
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(arrays: dict[str, Any], message: str) -> None:
-    usual = {
-        "ids": np.arange(3, dtype=np.uint32),
-        "row_offsets": np.array([0, 3]),
-        "truncated": np.array([False]),
-    }
+    usual = {"ids": np.arange(3, dtype=np.uint32), "row_offsets": np.array([0, 3]), "truncated": np.array([False])}
     assert pa.table(wb.RaggedBatch(**usual).to_arrow_table())["ids"].to_pylist() == [[0, 1, 2]]
     batch = wb.RaggedBatch(**usual | arrays)
     for passed_on in (batch.to_arrow_table().__arrow_c_stream__, batch.to_arrow_table().__arrow_c_array__):

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wordpiece_bert import SentenceEncoder
+from wordpiece_bert import SentenceEncoder, open_vectors
 from wordpiece_bert.cli import main
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 TEXTS = ["bread in the oven", "a bicycle", "flour and water", "to repair a wheel", "a wonderful film"]
-IDS = {"number": [7, 3, 2**40, 0, -1], "name": ["x", "ä", "", 'quo"te', "z\u2028z"]}
+IDS: dict[str, list[Any]] = {"number": [7, 3, 2**40, 0, -1], "name": ["x", "ä", "", 'quo"te', "z\u2028z"]}
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = pyarrow.table({**IDS, "text": TEXTS})
     parquet.write_table(table, "texts.parquet", row_group_size=2)
-    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n\n" for row in table.to_pylist()))
+    rows = zip(*IDS.values(), TEXTS, strict=True)
+    Path("texts.tsv").write_text("number\tname\ttext\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows))
 
 
 def read(path: str) -> Any:
@@ -40,7 +42,7 @@ def read(path: str) -> Any:
 
 
 @pytest.mark.parametrize("column", IDS)
-@pytest.mark.parametrize("given", ["texts.parquet", "texts.jsonl"])
+@pytest.mark.parametrize("given", ["texts.parquet", "texts.jsonl", "texts.tsv"])
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows", "jsonl"])
 def test_the_ids_are_beside_the_vectors(models: Path, kind: str, given: str, column: str) -> None:
     model = ["-m", str(models / "static"), "--batch-size", "1"]
@@ -50,19 +52,30 @@ def test_the_ids_are_beside_the_vectors(models: Path, kind: str, given: str, col
     assert found.column(column).to_pylist() == IDS[column]
     expected = SentenceEncoder(models / "static").encode(TEXTS)
     np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), expected)
-    search = [
-        "search",
-        "texts.parquet",
-        "--text-column",
-        "text",
-        "--vectors",
-        f"v.{kind}",
-        "--query",
-        "bread",
-        "-k",
-        "1",
-    ]
+    search = ["search", "texts.parquet", "--text-column", "text", "--vectors", f"v.{kind}", "--query", "bread"]
     assert main([*search, *model[:2]]) == 0
+
+
+def test_cells_of_tables_stay_as_they_are(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`007` is no number; a text that looks like a date, or has more bytes than a block of pyarrow, is a text."""
+    Path("t.csv").write_text(f'id,text,zip\n007,"2024\n",01234\n7,{"bread " * 400_000},\n')
+    Path("t.jsonl").write_text(
+        '{"id": "2024-01-01", "text": "2024", "zip": "2024-01-01"}\n\n{"id": "7", "text": "a"}\n'
+    )
+    columns = ["--text-column", "text", "--id-column", "id"]
+    for given, expected in (("t.csv", [("007", "01234"), ("7", "")]), ("t.jsonl", [("2024-01-01",) * 2, ("7", None)])):
+        model = ["-m", str(models / "static"), *columns]
+        assert main(["embed", given, *model, "--keep", "zip", "-o", f"{given}.vectors"]) == 0
+        hits: Any = open_vectors(f"{given}.vectors").search("bread", 2)
+        assert sorted((hit["id"], hit["zip"]) for hit in hits) == expected
+        assert main(["embed", given, *model, "-o", "v.jsonl"]) == 0
+        assert read("v.jsonl").column("id").to_pylist() == [key for key, _ in expected]
+    assert "1 of 2 texts truncated to the model's 512 tokens: t.csv line 4" in capsys.readouterr().err
+    Path("t.jsonl").write_text('{"id": "a", "text": "b"}\n\n{"id": "c", "text": null}\n')
+    parquet.write_table(pyarrow.table({"id": ["a", None], "text": ["b", "c"]}), "t.parquet")
+    for given, place in (("t.jsonl", "t.jsonl, line 3: the column 'text'"), ("t.parquet", "row 2 of the column 'id'")):
+        assert main(["embed", given, *columns, "-m", str(models / "static"), "-o", "v.jsonl"]) == 2
+        assert f"{place} is null" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("model", "columns"), [("splade", ["indices", "values"]), ("colbert", ["vectors"])])

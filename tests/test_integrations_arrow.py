@@ -128,6 +128,12 @@ def test_wrong_arguments_are_named() -> None:
         encode(data, "texts", tokenizer())
     with pytest.raises(InputError, match="have a column 'ids' already"):
         encode(data, "text", tokenizer())
+    with pytest.raises(InputError, match="several columns 'text'; the data have text, text"):
+        encode(pa.table([["a"], ["b"]], ["text", "text"]), "text", tokenizer())
+    with pytest.raises(InputError, match=r"data must be a pyarrow\.Table or RecordBatch, not dict"):
+        encode({"text": ["a"]}, "text", tokenizer())  # type: ignore[type-var]
+    with pytest.raises(InputError, match="texts must be a column of Arrow, not list"):
+        encode_texts(["a"], tokenizer())  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"vectors must be an array \[n, d\], not one of shape \(3,\)"):
         vectors_to_arrow(np.zeros(3))
     with pytest.raises(InputError, match="tokenizer must be a Tokenizer or the name of a model, not int"):

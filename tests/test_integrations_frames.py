@@ -278,12 +278,11 @@ def test_pandas_accessor(folder: Path) -> None:
     assert len(pd.Series([], dtype=object).wordpiece.encode(tokenizer())) == 0
     with pytest.raises(InputError, match="values that are no texts"):
         pd.Series(["a", object()]).wordpiece.encode(tokenizer())
+    with pytest.raises(InputError, match="item 1 has a lone surrogate at position 1"):
+        pd.Series(["a", "a\ud800"], dtype=object).wordpiece.encode(tokenizer())
 
 
-@given(
-    st.lists(st.none() | st.text(alphabet="the cat sat", max_size=20), min_size=1, max_size=12),
-    st.booleans(),
-)
+@given(st.lists(st.none() | st.text(alphabet="the cat sat", max_size=20), min_size=1, max_size=12), st.booleans())
 def test_results_of_pandas_survive_parquet(texts: list[str | None], named: bool) -> None:
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

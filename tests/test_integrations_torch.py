@@ -40,6 +40,12 @@ def test_texts_are_encoded() -> None:
     np.testing.assert_array_equal(found["labels"], [0.5, 1.0])
     with pytest.raises(InputError, match="item 1 has no 'b'; it has a"):
         pairs([{"a": "a", "b": "b"}, {"a": "a"}])
+    with pytest.raises(InputError, match="1 of 2 items have a label: give each item one, or none"):
+        collate([{"text": "a"}, {"text": "b", "label": 1}])
+    with pytest.raises(InputError, match=r"item 0 must be a text or a mapping with 'text', not tuple: \('a', 1\)"):
+        collate([("a", 1)])
+    with pytest.raises(InputError, match="item 1 must be a mapping with input_ids, not list"):
+        PaddingCollator(tok)([{"input_ids": [1]}, [1, 2]])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -53,6 +59,9 @@ def test_labels_of_tokens_are_padded_with_the_ignored_label(side: str) -> None:
     for row, labels, mask in zip(rows, found["labels"], found["attention_mask"], strict=True):
         assert labels[mask == 1].tolist() == row["labels"]
         assert set(labels[mask == 0].tolist()) <= {-100}
+    targets = [[0.5, 0.9, 0.1, 1.0], [1.0, 0.0, 0.2, 0.3]]  # of a regression, as many as tokens
+    some = PaddingCollator(tok, return_tensors="np")([{**rows[0], "labels": one} for one in targets])
+    np.testing.assert_array_equal(some["labels"], targets)
     single = [{**row, "label_ids": 1} for row in rows]
     for row in single:
         del row["labels"]

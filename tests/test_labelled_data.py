@@ -124,8 +124,17 @@ def test_columns_leave_out_wrong_rows_and_count_them(tmp_path: Path) -> None:
         read_columns(file, ["b"], errors="skip")
     with pytest.raises(InputError, match="errors must be one of 'strict', 'skip', not 'replace'"):
         read_columns(file, ["a"], errors="replace")  # type: ignore[arg-type]
-    (tmp_path / "b.jsonl").write_bytes(b'\xef\xbb\xbf{"a": "x"}\n')
-    assert read_columns(tmp_path / "b.jsonl", ["a"]) == {"a": ["x"]}  # with a byte order mark
+    for line, message in (
+        (b"{'a'}", "c.jsonl, line 4: Expecting"),
+        (b'{"a": "\xff"}', "c.jsonl: line 4, byte offset 20"),
+    ):
+        (tmp_path / "c.jsonl").write_bytes(b'\n{"a": "x"}\n\n' + line)
+        with pytest.raises(InputError, match=message):
+            read_columns(tmp_path / "c.jsonl", ["a"])
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pytest.importorskip("pyarrow").table([["x"], ["y"]], ["a", "a"]), tmp_path / "d.parquet")
+    with pytest.raises(InputError, match="several columns 'a'"):
+        read_columns(tmp_path / "d.parquet", ["a"])
 
 
 def test_the_commands_leave_out_wrong_rows_and_count_them(
@@ -162,13 +171,13 @@ def test_folders_of_beir_refuse_what_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\td\t1\n")
     write(tmp_path / "queries.jsonl", [{"_id": 1, "text": "bread"}])  # the number is an id too
-    good = [{"_id": "d", "title": "Bread", "text": "dough"}, {"_id": "e", "title": None, "text": "film"}]
+    good = [{"_id": "d", "title": "Bread", "text": "dough"}, {"_id": "e", "text": "film"}]
     write(tmp_path / "corpus.jsonl", good)
     assert read_beir(tmp_path).corpus == {"d": "Bread dough", "e": "film"}  # others keep their titles
     for row, message in (
         ({"_id": "x", "title": "", "text": 5}, "line 3, column 'text': the text must be a str, not int: 5"),
         ({"_id": ["x"], "title": "", "text": "a"}, r"line 3, column '_id': an id must be a str or a whole number, not"),
-        ({"_id": "x", "title": 5, "text": "a"}, "row 3: the title must be a str, not 5"),
+        ({"_id": "x", "title": 5, "text": "a"}, "line 3, column 'title': the title must be a str, not 5"),
     ):
         write(tmp_path / "corpus.jsonl", [*good, row])
         with pytest.raises(InputError, match=message):
@@ -387,7 +396,7 @@ def test_utf_16_without_a_mark_is_refused(
         assert "it looks like UTF-16" in capsys.readouterr().err
     rows = tmp_path / "a.jsonl"
     rows.write_bytes('{"text": "a film"}\n'.encode(order))
-    with pytest.raises(InputError, match=r"a.jsonl, line 1: .*it looks like UTF-16"):
+    with pytest.raises(InputError, match=r"a.jsonl: line 1, .*it looks like UTF-16"):
         read_columns(rows, ["text"])
     plain = tmp_path / "a.txt"
     several = ("the cat sat on the mat\n", "Кошка спит на ковре\n", "η γάτα κοιμάται\n")

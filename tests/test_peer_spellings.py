@@ -89,21 +89,8 @@ def test_an_empty_batch_of_words_is_a_column() -> None:
 def test_positional_arguments_are_those_of_transformers() -> None:
     tok = tokenizer()
     peer = peer_of(tok)
-    arguments = (
-        ["the cat", "a b c"],
-        ["un", "mat"],
-        None,
-        None,
-        True,
-        "max_length",
-        True,
-        8,
-        0,
-        False,
-        8,
-        "left",
-        "np",
-    )
+    texts = ["the cat", "a b c"], ["un", "mat"], None, None
+    arguments = (*texts, True, "max_length", True, 8, 0, False, 8, "left", "np")
     ours, theirs = tok(*arguments), peer(*arguments)
     assert lists(ours) == {name: theirs[name].tolist() for name in ours}
 
@@ -121,6 +108,12 @@ def test_targets_are_labels(options: dict[str, Any]) -> None:
         theirs = peer(text, text_target=["the mat on a b c", "un"], max_length=6, **options)
         assert dict(ours) == {name: theirs[name] for name in ours}
         assert ("labels" in ours) == (text is not None)
+    # A length of the targets counts where the tokenizer has none for the texts.
+    options = {"text_target": "the mat on a b c", "max_target_length": 4, "truncation": True}
+    with warnings.catch_warnings(action="error"):
+        assert tok(**options)["input_ids"].shape == (1, 4)
+    with pytest.warns(UserWarning, match="truncation=True needs a max_length"):
+        assert tok("the mat on a b c", **options)["labels"].shape == (1, 4)
 
 
 def test_an_empty_call_and_unknown_options_are_errors() -> None:

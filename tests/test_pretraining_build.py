@@ -19,7 +19,7 @@ from killed_runs import finish_after_kills
 from pretraining_folders import tokenizer
 from test_pretraining_reference import DATA, TOKENS, cases
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining import TokenStore, build_token_store, merge_token_stores
+from wordpiece_bert.pretraining import TokenStore, build_token_store, merge_token_stores, store_batches
 
 TOK = tokenizer()
 NAMES = ("documents", "documents_empty", "sentences", "sentences_empty", "tokens")
@@ -121,11 +121,12 @@ def test_fields_with_ids(tmp_path: Path) -> None:
 def test_columns_with_ids(tmp_path: Path, kind: str) -> None:
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
-    texts = ["Bami gu.\nka fi", "", None, "zado\n\nso ka.", "ka"]
-    given_ids: list[Any] = ["a", "b", "c", "d", "é"] if kind == "string" else [3, 2, 1, 0, 5]
+    texts = ["Bami gu.\nka fi", "", None, "caf\udce9", "zado\n\nso ka.", "ka"]  # the fourth is not UTF-8
+    given_ids: list[Any] = ["a", "b", "c", "d", "é", "f"] if kind == "string" else [3, 2, 1, 0, 5, 9]
     if kind == "int64":
         given_ids[0] = -1
-    table = pa.table({"id": pa.array(given_ids, kind), "text": texts})
+    values = [None if text is None else text.encode(errors="surrogateescape") for text in texts]
+    table = pa.table({"id": pa.array(given_ids, kind), "text": pa.array(values, pa.binary()).view(pa.string())})
     pq.write_table(table, tmp_path / "texts.parquet", row_group_size=2)
     store = build_token_store(
         TOK, tmp_path / "texts.parquet", tmp_path / "store", column="text", id_column="id", errors="skip"
@@ -134,10 +135,12 @@ def test_columns_with_ids(tmp_path: Path, kind: str) -> None:
     kept = [
         reference.Text(number, reference.cut_lines(reference.lines_of(text), "lines"))
         for number, text in zip(numbers, texts, strict=True)
-        if text is not None
+        if text not in (None, texts[3])
     ]
     assert_store(store, reference.store_of(kept, encode()))
-    assert store.skipped == 1
+    assert store.skipped == 2
+    (batch,) = store_batches(TOK, errors="skip")(table.to_batches())
+    assert batch.column(0).to_pylist() == store.shards[0].document_ids.view("int64").tolist()
     with pytest.raises(InputError):
         build_token_store(TOK, tmp_path / "texts.parquet", tmp_path / "strict", column="text")
 

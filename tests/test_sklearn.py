@@ -126,6 +126,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (WordPieceVectorizer, {"max_length": "8"}, "max_length"),
     (WordPieceVectorizer, {"threads": 0}, "threads"),
     (WordPieceVectorizer, {"dtype": "texts"}, "dtype must be a type of numbers"),
+    (WordPieceVectorizer, {"dtype": "float16"}, "dtype must be a type of numbers that a sparse matrix can have"),
     (SentenceEmbedder, {"prompt_name": "none"}, "none"),
     (SentenceEmbedder, {"prompt_name": 3}, "no prompt 3"),
     (SentenceEmbedder, {"normalize_embeddings": "no"}, "normalize_embeddings must be True or False, not 'no'"),

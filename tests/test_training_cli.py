@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 from pathlib import Path
 
 import pytest
@@ -98,13 +99,62 @@ def test_counts_by_file_are_reused_and_can_be_trained_from(
     assert main(command) == 0
     assert "1 file counted, 1 counted before" in capsys.readouterr().err
     assert (folder / "corpus.txt.tsv").read_bytes() == first
-    files = sorted(map(str, folder.iterdir()))
+    files = sorted(map(str, folder.glob("*.tsv")))
     output = tmp_path / "vocab.txt"
     assert main(["train", "--counts", *files, "-n", "60", "-o", str(output)]) == 0
     expected = wb.train_vocab([corpus, other], 60).tokens
     assert output.read_text(encoding="utf-8").splitlines() == expected
     assert main(["train", "--counts", *files, "--cased", "-o", str(output)]) == 2
     assert "contradict" in capsys.readouterr().err
+
+
+def test_counts_of_other_texts_are_not_reused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a.jsonl", "cat"), ("b/a.jsonl", "fox")):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(json.dumps({"title": f"the {text}", "body": "a dog sat"}))
+
+    def words(file: str, field: str, *options: str) -> list[str]:
+        assert main(["count", file, "--jsonl-field", field, "-o", "counts", "--format", "tsv", *options]) == 0
+        return list(wb.WordCounts.load("counts/a.jsonl.tsv"))
+
+    assert words("a.jsonl", "title") == ["cat", "the"]
+    assert words("a.jsonl", "body") == ["a", "dog", "sat"]
+    assert words("a.jsonl", "body", "--max-distinct-words", "3") == ["a", "dog", "sat"]
+    Path("a.jsonl").write_text(Path("a.jsonl").read_text().replace("dog", "cow"))  # of the same size
+    assert words("a.jsonl", "body") == ["a", "cow", "sat"]
+    assert "counted before" not in capsys.readouterr().err
+    assert main(["count", "b/a.jsonl", "--jsonl-field", "body", "-o", "counts", "--format", "tsv"]) == 2
+    assert "counts/a.jsonl.tsv has the counts of" in capsys.readouterr().err
+    Path("a.jsonl").unlink()
+    assert words("b/a.jsonl", "title") == ["fox", "the"]
+
+
+def test_a_list_of_words_has_the_normalizer_of_the_call(tmp_path: Path) -> None:
+    (tmp_path / "words.tsv").write_text("The\t5\nthe\t3\n")
+    command = ["train", "--counts", str(tmp_path / "words.tsv"), "-q", "-n", "20", "-o", str(tmp_path / "out")]
+    for option, normalized in ((["--cased"], "The\u0301"), (["--keep-accents"], "the\u0301"), ([], "the")):
+        assert main([*command, *option]) == 0
+        assert wb.Tokenizer.from_pretrained(tmp_path / "out").normalize("The\u0301") == normalized
+
+
+def test_skipped_texts_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad, vocab = tmp_path / "bad.csv", tmp_path / "vocab.txt"
+    bad.write_bytes(b"text\nthe cat\n\xff\nthe dog\n")
+    vocab.write_text("[UNK]\n[CLS]\n[SEP]\nthe\n")
+    options = [str(bad), "--text-column", "text", "--errors", "skip"]
+    for command, said in (
+        (["count", "-o", str(tmp_path / "c.tsv")], f"1 text skipped: {bad}: line 3"),
+        (["train", "-n", "20", "-o", str(tmp_path / "v")], "1 texts could not be read and were skipped"),
+        (["report", "-v", str(vocab)], f"1 text skipped: {bad}: line 3"),
+    ):
+        with warnings.catch_warnings(action="always"):
+            assert main([command[0], *options, *command[1:]]) == 0
+        assert said in capsys.readouterr().err
+    counts = wb.WordCounts.load(tmp_path / "c.tsv")
+    assert (counts.texts, counts.skipped) == (2, 1)
 
 
 def test_a_vocabulary_is_extended(corpus: Path, tmp_path: Path) -> None:

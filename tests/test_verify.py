@@ -223,6 +223,8 @@ def test_hostile_files_of_texts(models: Path, capsys: pytest.CaptureFixture[str]
         verify_tokenizer(models / "reviews", "bad.txt", errors="skip")
     report = verify_tokenizer(models / "reviews", "latin.txt", errors="skip")
     assert (report.passed, report.texts, report.skipped) == (True, 1, 1)
+    found = verify_model(models / "reviews", "latin.txt", reference="ours", errors="skip")
+    assert (found.compared, found.texts, found.skipped) == (1, 1, 1)
     report = verify_tokenizer(models / "reviews", "long.txt")
     assert report.passed
     assert report.windows > 500

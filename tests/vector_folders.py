@@ -21,26 +21,8 @@ WIDTH = 12
 
 #: Words that the toy models of the examples know.
 WORDS = [
-    "a",
-    "the",
-    "cat",
-    "dog",
-    "sat",
-    "on",
-    "mat",
-    "bread",
-    "dough",
-    "oven",
-    "flour",
-    "water",
-    "repair",
-    "bicycle",
-    "capital",
-    "of",
-    "Poland",
-    "to",
-    "in",
-    "and",
+    *["a", "the", "cat", "dog", "sat", "on", "mat", "bread", "dough", "oven"],
+    *["flour", "water", "repair", "bicycle", "capital", "of", "Poland", "to", "in", "and"],
 ]
 
 #: A document: its text, and a field.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wordpiece_bert._internal.progress import stage_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import counted, print_summary
+from wordpiece_bert.cli.messages import counted, print_summary, warn_skipped
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training.parameters import COUNTING
 
@@ -66,7 +68,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         type=Path,
         metavar="OUT",
         help="a .parquet, .arrow or .tsv file for the counts of all files; or a folder with one file of counts for "
-        "each, where files counted before are not counted again",
+        "each, where files that were counted before in the same way are not counted again",
     )
     parser.add_argument(
         "--format", choices=FORMATS, default="parquet", help="format of the files in a folder (default: parquet)"
@@ -87,11 +89,12 @@ def run(options: argparse.Namespace) -> None:
         refuse_input_as_output([folder / f"{Path(name).name}.{suffix}" for name in options.files], options.files)
     with stage_progress(quiet=options.quiet) as progress:
         if one_file:
-            counts = count_files(options.files, options, progress)
+            counts, reasons = count_files(options.files, options, progress)
             counts.save(options.output)
             new, kept = len(options.files), 0
         else:
-            counts, new, kept = _count_into_folder(options, progress)
+            counts, reasons, new, kept = _count_into_folder(options, progress)
+    warn_skipped(counts.skipped, reasons)
     seconds = time.perf_counter() - start
     files = f"{counted(new, 'file')} counted{f', {kept:,} counted before' if kept else ''}"
     print_summary(
@@ -103,6 +106,7 @@ def run(options: argparse.Namespace) -> None:
             "words": len(counts),
             "occurrences": counts.total,
             "texts": counts.texts,
+            "skipped": counts.skipped,
             "files_counted": new,
             "files_reused": kept,
             "seconds": seconds,
@@ -122,8 +126,18 @@ def normalizer_options(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def count_files(files: list[str], options: argparse.Namespace, progress: Callable[..., None]) -> WordCounts:
-    """Count the words of files of any kind: plain text, JSON lines or tables."""
+def count_files(
+    files: list[str], options: argparse.Namespace, progress: Callable[..., None]
+) -> tuple[WordCounts, list[str]]:
+    """Count the words of files of any kind: plain text, JSON lines or tables.
+
+    Returns
+    -------
+    WordCounts
+        The counts.
+    list of str
+        The places and problems of the first texts that were skipped; none of plain lines.
+    """
     from wordpiece_bert.training import WordCounts
 
     reading = arguments.reading_options(options)
@@ -134,12 +148,14 @@ def count_files(files: list[str], options: argparse.Namespace, progress: Callabl
     }
     plain = reading == {"separator": "\n", "field": None, "column": None, "errors": reading["errors"]}
     if plain and not any(_is_structured(name) for name in files):
-        return WordCounts.from_files(files, errors=reading["errors"], **counting)
+        return WordCounts.from_files(files, errors=reading["errors"], **counting), []
     from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
     warn_repeated(files)
-    return WordCounts.from_texts(arguments.single_texts(TextReader(files, **reading)), **counting)
+    reader = TextReader(files, **reading)
+    counts = WordCounts.from_texts(arguments.single_texts(reader), **counting)
+    return counts._with_skipped(reader.skipped_count), reader.skipped  # noqa: SLF001
 
 
 def _is_structured(name: str) -> bool:
@@ -150,14 +166,19 @@ def _is_structured(name: str) -> bool:
     return suffix_of(name) in HOLDERS
 
 
-def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None]) -> tuple[WordCounts, int, int]:
-    """Count file by file into a folder, and reuse the counts of unchanged files.
+def _count_into_folder(
+    options: argparse.Namespace, progress: Callable[..., None]
+) -> tuple[WordCounts, list[str], int, int]:
+    """Count file by file into a folder, and reuse the counts of files that were counted before in the same way.
 
     Returns
     -------
-    counts, new, reused
-        The sum of all counts, the number of files counted now, and of those counted before.
+    counts, reasons, new, reused
+        The sum of all counts, the problems of the first skipped texts, the number of files counted now, and of those
+        counted before.
     """
+    from wordpiece_bert._internal.atomic_file import write_text
+
     folder: Path = options.output
     sources: dict[Path, str] = {}
     for name in options.files:
@@ -168,28 +189,64 @@ def _count_into_folder(options: argparse.Namespace, progress: Callable[..., None
             raise InputError(f"{sources[path]} and {name} have the same name, and so would their counts in {folder}")
         sources[path] = name
     folder.mkdir(parents=True, exist_ok=True)
-    parts, reused = [], 0
+    parts, reasons, reused = [], [], 0
     for path, name in sources.items():
-        counts = _reusable_counts(path, name, options)
+        # Hidden, so that a pattern such as counts/* names the counts alone.
+        beside = path.with_name(f".{path.name}.json")
+        record = _record(name, options)
+        counts = _reusable_counts(path, beside, record)
         if counts is None:
-            counts = count_files([name], options, progress)
+            beside.unlink(missing_ok=True)
+            counts, skipped = count_files([name], options, progress)
             counts.save(path)
+            write_text(beside, json.dumps(record) + "\n")
+            reasons += skipped
         else:
             reused += 1
         parts.append(counts)
-    return sum(parts[1:], parts[0]), len(sources) - reused, reused
+    return sum(parts[1:], parts[0]), reasons, len(sources) - reused, reused
 
 
-def _reusable_counts(path: Path, name: str, options: argparse.Namespace) -> WordCounts | None:
-    """Load the counts of a file if they were made with the same normalizer from a file of the same size."""
-    from wordpiece_bert.training import WordCounts
+def _record(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return what decides about the counts of a file, as JSON has it."""
+    from wordpiece_bert import _core
     from wordpiece_bert.training.options import normalizer_settings
 
+    status = Path(name).stat()
+    found: dict[str, Any] = json.loads(
+        json.dumps(
+            {
+                "file": os.path.realpath(name),
+                "size": status.st_size,
+                "mtime_ns": status.st_mtime_ns,
+                "reading": arguments.reading_options(options),
+                "max_distinct_words": options.max_distinct_words,
+                "normalizer": normalizer_settings(**normalizer_options(options)).fingerprint,
+                "version": _core.__version__,
+            }
+        )
+    )
+    return found
+
+
+def _reusable_counts(path: Path, beside: Path, record: dict[str, Any]) -> WordCounts | None:
+    """Load the counts of a file if they were made as a record says.
+
+    Raises
+    ------
+    InputError
+        They are the counts of another file, which is still there.
+    """
+    from wordpiece_bert._internal.safe_json import read_object
+    from wordpiece_bert.training import WordCounts
+
     try:
-        counts = WordCounts.load(path)
-    except (FileNotFoundError, TrainingError):
+        before = read_object(beside, InputError)
+        if before == record:
+            return WordCounts.load(path)
+    except (FileNotFoundError, InputError, TrainingError):
         return None
-    same = counts.normalizer == normalizer_settings(**normalizer_options(options))
-    # The counts hold the number of bytes of text, which says nothing about the size of a compressed file.
-    size_unknown = Path(name).suffix in (".gz", ".zst") or _is_structured(name)
-    return counts if same and (size_unknown or counts.bytes == Path(name).stat().st_size) else None
+    other = before.get("file")
+    if other != record["file"] and isinstance(other, str) and Path(other).exists():
+        raise InputError(f"{path} has the counts of {other}: give another folder for those of {record['file']}")
+    return None

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert import _core
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, strings_of
+from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
+from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 from wordpiece_bert.vectors.documents import Documents
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from wordpiece_bert.tokenizer.corpus.text_reader import StrPath
+    from wordpiece_bert import _core
+    from wordpiece_bert.tokenizer.corpus.text_reader import ReadingOptions, StrPath
 
 
 class TextsWithIds:
@@ -41,26 +44,35 @@ class TextsWithIds:
     def __init__(self, files: Sequence[StrPath], text_column: str, id_column: str, block_texts: int | None) -> None:
         self._pyarrow = import_pyarrow("reading texts with their ids")
         self._documents = Documents(files, text_column, id_column, ())
-        self._block_texts = block_texts
-        self._total = self._documents.count
+        # The texts, with their places, come from the reader of every command, in the same order.
+        self._readers = []
+        for one in files:
+            holder: ReadingOptions = (
+                {"field": text_column}
+                if suffix_of(os.fspath(one)) in (".jsonl", ".ndjson")
+                else {"column": text_column}
+            )
+            self._readers.append(TextReader(one, block_texts=block_texts, **holder))
         self.field = self._documents.schema.field(0)
         self.ids: Any = None
         self.size: int | None = sum(Path(name).stat().st_size for name in files)
-        self._bytes = self.size or 0
         self.bytes_read = self.count = self.skipped_count = 0
         self.skipped: list[str] = []
 
     def __iter__(self) -> Iterator[_core.TextBlock]:
-        for name, first, table in self._documents.located(texts=True):
-            step = self._block_texts or max(1, len(table))
-            for start in range(0, len(table), step):
-                some = table.slice(start, step)
-                texts = some.column("").combine_chunks()
-                block = _core.TextBlock.from_arrow(name, first + start, [strings_of(self._pyarrow, texts)], "strict")
-                self.ids = some.column(self.field.name)
+        tables = self._documents.tables(texts=False)
+        before = 0
+        waiting = self._documents.schema.empty_table()
+        for reader in self._readers:
+            for block in reader:
+                while len(waiting) < len(block):
+                    waiting = self._pyarrow.concat_tables([waiting, next(tables)])
+                self.ids = waiting.column(0).slice(0, len(block))
+                waiting = waiting.slice(len(block))
                 self.count += len(block)
-                self.bytes_read = self._bytes * self.count // max(self._total, 1)
+                self.bytes_read = before + reader.bytes_read
                 yield block
+            before += reader.bytes_read
 
 
 def texts_with_ids(options: argparse.Namespace, files: Sequence[StrPath], block_texts: int | None) -> TextsWithIds:

@@ -119,7 +119,9 @@ def warn_skipped(count: int, reasons: Sequence[str], noun: str = "text") -> None
     noun : str, default "text"
         What one of them is called.
     """
-    if count:
+    if count and not reasons:
+        print_warning(f"{counted(count, noun)} skipped, which cannot be read")
+    elif count:
         _warn_with_list(f"{counted(count, noun)} skipped", reasons[:LOCATIONS_SHOWN], count, "")
 
 

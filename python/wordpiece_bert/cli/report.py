@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wordpiece_bert._internal.progress import reading_progress
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import print_verbose
+from wordpiece_bert.cli.messages import print_verbose, warn_skipped
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
             reports.append(
                 vocab_report(tokenizer, texts, name=name, min_count=options.min_count, threads=options.threads)
             )
+    warn_skipped(reader.skipped_count, reader.skipped)  # the same for each vocabulary
     first, *others = reports
     if options.plot:
         first.plot(options.plot, *others)

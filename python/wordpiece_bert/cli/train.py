@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> None:
     refuse_input_as_output(written, [*options.files, *arguments.files_of(options.base)])
     training = _training_options(options)
     with stage_progress(quiet=options.quiet) as progress:
-        counts = _load_counts(options) if options.counts else count.count_files(options.files, options, progress)
+        # `train_vocab` says how many texts were skipped.
+        counts = _load_counts(options) if options.counts else count.count_files(options.files, options, progress)[0]
         counted = time.perf_counter()
         vocab = train_vocab(counts, progress=progress, **training)
     if as_file:
@@ -67,6 +68,8 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
     from wordpiece_bert.training.options import refuse_options_of_other_algorithms
 
     given: dict[str, Any] = {"algorithm": options.algorithm}
+    if options.cased or options.no_clean_text or options.no_chinese_chars or options.strip_accents is not None:
+        given |= count.normalizer_options(options)
     if options.vocab_size is not None:
         given["vocab_size"] = options.vocab_size
     if options.special_token is not None:
@@ -103,20 +106,15 @@ def _training_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _load_counts(options: argparse.Namespace) -> WordCounts:
-    """Load and add up files of counts, and check the normalizer options against theirs."""
+    """Load and add up files of counts; `train_vocab` checks the normalizer options against theirs."""
     counting = ("max_distinct_words", *arguments.READING_OPTIONS)
     arguments.refuse(options, counting, "applies to counting, and with --counts the words are counted already")
     from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
     from wordpiece_bert.training import WordCounts
-    from wordpiece_bert.training.options import settings_of
 
     warn_repeated(options.files)
     parts = [WordCounts.load(path) for path in options.files]
-    counts = sum(parts[1:], parts[0])
-    given = options.cased or options.no_clean_text or options.no_chinese_chars or options.strip_accents is not None
-    if counts.normalizer is not None:
-        settings_of(counts.normalizer, **(count.normalizer_options(options) if given else {}))
-    return counts
+    return sum(parts[1:], parts[0])
 
 
 def _unknown_token(vocab: Vocab) -> str:

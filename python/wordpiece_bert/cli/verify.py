@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
-from wordpiece_bert.cli.messages import counted, print_warning
+from wordpiece_bert.cli.messages import counted, warn_skipped
 from wordpiece_bert.cli.parser import add_model_option
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def run_tokenizer(options: argparse.Namespace) -> int:
         threads=options.threads,
         **arguments.reading_options(options),
     )
-    if report.skipped:
-        print_warning(f"{counted(report.skipped, 'text')} skipped, which cannot be read")
+    warn_skipped(report.skipped, [])
     _print(options, report, _tokenizer_lines(options.model, report))
     return int(not report.passed)
 
@@ -141,6 +140,7 @@ def run_model(options: argparse.Namespace) -> int:
         **arguments.loading_options(options),
         **arguments.reading_options(options),
     )
+    warn_skipped(report.skipped, [])
     _print(options, report, _model_lines(options.model, report))
     return int(not report.passed)
 
@@ -195,9 +195,10 @@ def _excerpt(first: Difference) -> str:
 def _model_lines(name: str, report: ModelReport) -> list[str]:
     from wordpiece_bert.verify.measures import AT_MOST, MEASURES
 
+    unread = f", and {report.skipped:,} that cannot be read" if report.skipped else ""
     lines = [
         f"{name}: a {report.kind} in {report.dtype}, beside {report.reference}",
-        f"{report.compared:,} compared, of {counted(report.texts, 'text')} in the files",
+        f"{report.compared:,} compared, of {counted(report.texts, 'text')} in the files{unread}",
     ]
     for measure, one in report.measures.items():
         bound = "at most" if measure in AT_MOST else "at least"

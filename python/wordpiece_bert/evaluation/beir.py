@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wordpiece_bert._internal.checks import finite_or_none
 from wordpiece_bert._internal.texts import is_missing, text_problem
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.corpus.table_reader import read_columns
+from wordpiece_bert.tokenizer.corpus.table_reader import read_columns, read_table
 
 if TYPE_CHECKING:
     import os
@@ -121,20 +121,16 @@ def _id_problem(value: Any) -> str | None:
     return None if known else f"an id must be a str or a whole number, not {value!r:.80}"
 
 
+def _title_problem(value: Any) -> str | None:
+    return None if isinstance(value, str) or is_missing(value) else f"the title must be a str, not {value!r:.80}"
+
+
 def _texts(file: Path, *, title: bool = False) -> dict[str, str]:
     """Return the texts of a table by id, with the titles before them, where there are any."""
     checks: dict[str, Callable[[Any], str | None]] = {"_id": _id_problem, "text": text_problem}
-    try:
-        found = read_columns(file, [*checks, *(["title"] if title else [])], checks={**checks, "title": lambda _: None})
-    except InputError:
-        if not title:
-            raise
-        found = read_columns(file, list(checks), checks=checks)
+    found, _ = read_table(file, list(checks), checks={**checks, "title": _title_problem}, optional=["title"] * title)
     ids, texts = [str(one) for one in found["_id"]], found["text"]
-    if "title" in found:
-        for row, head in enumerate(found["title"], 1):
-            if not isinstance(head, str) and not is_missing(head):
-                raise InputError(f"{file}, row {row}: the title must be a str, not {head!r:.80}")
+    if title:
         titles = ["" if is_missing(head) else head for head in found["title"]]
         texts = [f"{head} {text}".strip() for head, text in zip(titles, texts, strict=True)]
     by_id = dict(zip(ids, texts, strict=True))

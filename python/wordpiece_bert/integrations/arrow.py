@@ -79,7 +79,7 @@ def encode(
     ['text', 'ids', 'length', 'truncated']
     """
     names = encoded_columns(ids_column)
-    check_columns(data.schema.names, [column, pair], names)
+    _check_data(data, [column, pair], names)
     for name in (column, pair):
         if name is not None:
             checked_texts(data.column(name), f"the column {name!r}")
@@ -133,7 +133,7 @@ def embed(
     >>> found["vector"].null_count
     1
     """
-    check_columns(data.schema.names, [column], EMBEDDED)
+    _check_data(data, [column], EMBEDDED)
     checked_texts(data.column(column), f"the column {column!r}")
     options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
     encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
@@ -332,6 +332,16 @@ def vectors_to_arrow(vectors: npt.NDArray[Any], null: npt.NDArray[np.bool_] | No
     return pa.FixedSizeListArray.from_arrays(values, vectors.shape[1], mask=mask)
 
 
+def _check_data(data: object, needed: Sequence[str | None], added: Sequence[str]) -> None:
+    """Check the type and the columns of data."""
+    pa = import_package("pyarrow", "arrow")
+    if not isinstance(data, pa.Table | pa.RecordBatch):
+        raise InputError(
+            f"data must be a pyarrow.Table or RecordBatch, not {type(data).__name__}: pyarrow.table makes one"
+        )
+    check_columns(data.schema.names, needed, added)
+
+
 def check_columns(names: Sequence[str], needed: Sequence[str | None], added: Sequence[str]) -> None:
     """Check the names of columns.
 
@@ -347,11 +357,12 @@ def check_columns(names: Sequence[str], needed: Sequence[str | None], added: Seq
     Raises
     ------
     InputError
-        A column is missing, or exists already.
+        A column is missing or there twice, or exists already.
     """
     for name in needed:
-        if name is not None and name not in names:
-            raise InputError(f"no column {name!r}; the data have {', '.join(names) or 'none'}")
+        if name is not None and list(names).count(name) != 1:
+            what = "several columns" if name in names else "no column"
+            raise InputError(f"{what} {name!r}; the data have {', '.join(names) or 'none'}")
     for name in added:
         if name in names:
             raise InputError(
@@ -372,9 +383,11 @@ def checked_texts(column: Any, called: str) -> Any:
     Raises
     ------
     InputError
-        Its type is not text.
+        It is no column of Arrow, or its type is not text.
     """
     pa = import_package("pyarrow", "arrow")
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        raise InputError(f"{called} must be a column of Arrow, not {type(column).__name__}: pyarrow.array makes one")
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_null(kind):
         return column.cast(pa.string())

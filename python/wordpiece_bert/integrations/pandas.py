@@ -160,6 +160,11 @@ class WordPieceAccessor:
             texts = pa.array(self._series, from_pandas=True)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as cause:
             raise InputError(f"{called} has values that are no texts: {cause}") from cause
+        except UnicodeEncodeError as cause:
+            item = list(self._series).index(cause.object)
+            raise InputError(
+                f"{called}: item {item} has a lone surrogate at position {cause.start}: clean it"
+            ) from cause
         return checked_texts(texts, called)
 
     def _frame(self, columns: dict[str, Any]) -> Any:

@@ -323,8 +323,10 @@ def _number_dtype(dtype: object) -> np.dtype[Any]:
         found: np.dtype[Any] = np.dtype(dtype)  # type: ignore[call-overload]
     except TypeError:
         found = np.dtype(object)
-    if dtype is None or found.kind not in "biuf":
-        raise InputError(f"dtype must be a type of numbers, such as 'int64', not {dtype!r:.80}")
+    if dtype is None or found.kind not in "biuf" or found == np.float16:
+        raise InputError(
+            f"dtype must be a type of numbers that a sparse matrix can have, such as 'int64', not {dtype!r:.80}"
+        )
     return found
 
 

@@ -5,6 +5,7 @@ Stability: provisional.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,7 @@ import numpy as np
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
@@ -60,17 +61,25 @@ class PaddingCollator:
         ----------
         features : sequence of mapping
             Rows with ``input_ids`` and other values; ``label`` and ``label_ids`` become ``labels``. Labels that are
-            lists, one for each token, are padded with `label_pad_token_id`.
+            lists of integers, one for each token, are padded with `label_pad_token_id`.
 
         Returns
         -------
         dict
             Tensors or arrays by name.
+
+        Raises
+        ------
+        InputError
+            A row is no mapping, or as for `Tokenizer.pad`.
         """
-        rows = [
-            {"labels" if name in ("label", "label_ids") else name: value for name, value in row.items()}
-            for row in features
-        ]
+        rows: list[dict[str, Any]] = []
+        for index, row in enumerate(features):
+            if not isinstance(row, Mapping):
+                raise InputError(
+                    f"item {index} must be a mapping with input_ids, not {type(row).__name__}: {row!r:.80}"
+                )
+            rows.append({"labels" if name in ("label", "label_ids") else name: value for name, value in row.items()})
         labels = [row.pop("labels") for row in rows] if all(_labels_tokens(row) for row in rows) else None
         inputs = self.tokenizer.pad(
             rows,
@@ -94,9 +103,11 @@ class PaddingCollator:
 
 
 def _labels_tokens(row: Mapping[str, Any]) -> bool:
-    """Whether a row has a label for each token."""
+    """Whether a row has a label for each token; numbers with a fraction are the targets of a regression instead."""
     labels, ids = row.get("labels"), row.get("input_ids")
-    return np.ndim(labels) == 1 and ids is not None and len(labels) == len(ids)  # type: ignore[arg-type]
+    if np.ndim(labels) != 1 or ids is None or len(labels) != len(ids):  # type: ignore[arg-type]
+        return False
+    return not len(ids) or np.asarray(labels).dtype.kind in "iu"
 
 
 @dataclass(frozen=True)
@@ -150,7 +161,7 @@ class TextCollator:
         Raises
         ------
         InputError
-            An example has no such text.
+            An example has no such text, or is no text and no mapping; or some have a label and some have none.
         """
         texts: list[tuple[str, Any]] = []
         labels: list[Any] = []
@@ -158,6 +169,11 @@ class TextCollator:
             if isinstance(example, str):
                 texts.append((example, None))
                 continue
+            if not isinstance(example, Mapping):
+                raise InputError(
+                    f"item {index} must be a text or a mapping with {self.column!r}, not {type(example).__name__}: "
+                    f"{example!r:.80}"
+                )
             try:
                 texts.append((example[self.column], None if self.pair is None else example[self.pair]))
             except KeyError as cause:
@@ -165,6 +181,8 @@ class TextCollator:
                     f"item {index} has no {cause.args[0]!r}; it has {', '.join(map(str, example))}"
                 ) from None
             labels += [example[name] for name in ("labels", "label") if name in example][:1]
+        if labels and len(labels) < len(texts):
+            raise InputError(f"{len(labels)} of {len(texts)} items have a label: give each item one, or none")
         seconds = [second for _, second in texts]
         inputs = self.tokenizer(
             [first for first, _ in texts],

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import check_instance, checked_choice
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.pretraining.document_ids import ids_of_column
+from wordpiece_bert.pretraining.document_ids import block_with_ids
 from wordpiece_bert.pretraining.parameters import ERRORS, ROWS, RUN, SENTENCES, STORING
 from wordpiece_bert.pretraining.row_options import ROW_DEFAULTS, RowArguments, RowOptions
 from wordpiece_bert.pretraining.sinks.tables import arrow_schema, record_batch
 from wordpiece_bert.pretraining.store import TokenStore
 from wordpiece_bert.pretraining.store_writer import StoreWriter
 from wordpiece_bert.pretraining.storing_options import StoringOptions
-from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, strings_of
+from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -102,7 +101,6 @@ def _schema_of(options: RowOptions) -> RowSchema:
 @contextmanager
 def _store_of(mapper: StoreBatches | ExampleBatches, batches: Iterable[Any]) -> Iterator[TokenStore | None]:
     """Tokenize the documents of a partition into a temporary store of one shard; None if there are none with tokens."""
-    pyarrow = import_pyarrow("Arrow batches")
     with TemporaryDirectory(prefix="wordpiece-bert-") as folder:
         options = StoringOptions(column="text", sentences=mapper.sentences, shard_tokens=1 << 62)
         builder = options.builder(mapper.tokenizer, [0], 1)
@@ -113,10 +111,7 @@ def _store_of(mapper: StoreBatches | ExampleBatches, batches: Iterable[Any]) -> 
                     raise InputError(
                         f"the columns must be an id and a text, not {', '.join(batch.schema.names)}: select them"
                     )
-                ids, texts = ids_of_column(batch.column(0), "ids"), batch.column(1)
-                block = _core.TextBlock.from_arrow("batch", rows, [strings_of(pyarrow, texts)], mapper.errors)
-                if len(block) < len(ids):  # nulls were skipped
-                    ids = ids[np.asarray(texts.is_valid())]
+                block, ids = block_with_ids("batch", rows, batch.column(1), batch.column(0), mapper.errors, "ids")
                 rows += batch.num_rows
                 writer.add(block, input_index=0, ids=ids)
             if writer.counts["tokens"]:
@@ -138,7 +133,7 @@ def store_batches(
     Parameters
     ----------
     errors : {"strict", "replace", "skip"}, default "strict"
-        What to do with a text that is null.
+        What to do with a text that is null or not UTF-8.
 
     Returns
     -------
@@ -196,7 +191,7 @@ def example_batches(
     masking : Masking, optional
         Mask rows.
     errors : {"strict", "replace", "skip"}, default "strict"
-        What to do with a text that is null.
+        What to do with a text that is null or not UTF-8.
 
     Returns
     -------

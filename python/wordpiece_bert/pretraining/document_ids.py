@@ -59,6 +59,40 @@ def ids_of_column(values: Any, where: str, first_row: int = 0) -> npt.NDArray[np
     raise InputError(f"{where}: ids are {kind}, but must be integers or strings")
 
 
+def block_with_ids(
+    name: str, first_row: int, texts: Any, ids: Any, errors: str, where: str
+) -> tuple[_core.TextBlock, npt.NDArray[np.uint64]]:
+    """Return a block of the texts in an Arrow column, and the document ids of the texts that it has.
+
+    Parameters
+    ----------
+    name : str
+        The name of the file, for the places of texts.
+    first_row : int
+        The number of rows before these.
+    texts, ids : pyarrow.Array
+        The columns.
+    errors : str
+        What happens to a text that is null or not UTF-8: ``"strict"``, ``"replace"`` or ``"skip"``.
+    where : str
+        What messages call the column of ids.
+
+    Raises
+    ------
+    InputError
+        A text cannot be read, or as for `ids_of_column`.
+    """
+    block = _core.TextBlock.from_arrow(
+        name, first_row, [parquet.strings_of(parquet.import_pyarrow("Arrow columns"), texts)], errors
+    )
+    numbers = ids_of_column(ids, where, first_row)
+    if block.skipped_count:
+        # The place of a text ends in the number of its row, from 1.
+        rows = [int(block.location(i).rpartition(" ")[2]) - 1 - first_row for i in range(len(block))]
+        numbers = numbers[np.array(rows, np.int64)]
+    return block, numbers
+
+
 @completed_by(READING)
 def column_ids(
     name: str, column: str, id_column: str, errors: str
@@ -93,10 +127,7 @@ def column_ids(
             raise InputError(f"{name}: {parquet.missing_column(id_column, file.schema_arrow.names)}")
         total = max(file.metadata.num_rows, 1)
         for batch in parquet.batches(file, [column, id_column]):
-            texts = batch.column(column)
-            block = _core.TextBlock.from_arrow(name, rows, [parquet.strings_of(pyarrow, texts)], errors)
-            ids = ids_of_column(batch.column(id_column), f"{name}, column {id_column!r}", rows)
-            if len(block) < len(ids):  # nulls were skipped
-                ids = ids[np.asarray(texts.is_valid())]
+            where = f"{name}, column {id_column!r}"
+            block, ids = block_with_ids(name, rows, batch.column(column), batch.column(id_column), errors, where)
             rows += batch.num_rows
             yield block, rows / total, ids

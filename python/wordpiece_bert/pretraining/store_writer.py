@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import sync_folder, write_text
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.array_files import ArrayFiles, array_file, remove_parts
 from wordpiece_bert.pretraining.index import INDEX, JOURNAL, is_intact, read_index
 from wordpiece_bert.pretraining.journal import Journal, compare_headers
@@ -136,10 +137,12 @@ class StoreWriter:
         Raises
         ------
         InputError
-            A text cannot be tokenized.
+            A text cannot be tokenized, or there are more or fewer ids than texts.
         OSError
             A file cannot be written.
         """
+        if ids is not None and len(ids) != len(block):
+            raise InputError(f"there are {len(ids):,} document ids for {len(block):,} texts: give each text one")
         for part in self._builder.add(block, input_index=input_index, ids=ids):
             self._write(part)
 

@@ -201,8 +201,15 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
             offset_unit,
             encode_special_tokens,
         )
+        targets = given
+        if max_target_length is not None:
+            targets = CallOptions._make(given)._replace(max_length=max_target_length)
         if max_length is None and self._defaults.model_max_length is None:
-            given, off = without_unknown_maximum(self._defaults, CallOptions._make(given))
+            off: str | None = None
+            if text_target is not None:
+                targets, off = without_unknown_maximum(self._defaults, CallOptions._make(targets))
+            if text is not None:
+                given, off = without_unknown_maximum(self._defaults, CallOptions._make(given))
             if off and verbose:
                 warn(off)
         names = self._settings.model_input_names
@@ -222,10 +229,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         if text is not None:
             inputs = self._inputs(text, text_pair, given, columns, array_type, threads, return_length=return_length)
         if text_target is not None:
-            if max_target_length is not None:
-                given = CallOptions._make(given)._replace(max_length=max_target_length)
             labels = self._inputs(
-                text_target, text_pair_target, given, columns, array_type, threads, return_length=return_length
+                text_target, text_pair_target, targets, columns, array_type, threads, return_length=return_length
             )
             if inputs is None:
                 inputs = labels
@@ -497,14 +502,15 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
 
 
 def _kept(texts: Any) -> Any:
-    """Return texts such that they can be read again: an iterator or a list as a new list, others as they are."""
+    """Return texts that can be read again: a list or an iterator as a new list, a stream as a table, others as is."""
     if texts is None:
         return None
     if isinstance(texts, list):
         return texts.copy()
-    # An Arrow stream, such as pyarrow's RecordBatchReader, is an iterator too, but its rows are texts only to the core.
-    is_iterator = isinstance(texts, Iterator) and not hasattr(texts, "__arrow_c_stream__")
-    return list(texts) if is_iterator else texts
+    # An Arrow stream, such as pyarrow's RecordBatchReader, is read once too, but its rows are texts only to the core.
+    if hasattr(texts, "__arrow_c_stream__"):
+        return texts.read_all() if hasattr(texts, "read_all") else texts
+    return list(texts) if isinstance(texts, Iterator) else texts
 
 
 def _items(texts: Any) -> Any:

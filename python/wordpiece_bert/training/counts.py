@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
@@ -383,12 +384,12 @@ class WordCounts:
 
     @property
     def replaced(self) -> int:
-        """How many invalid UTF-8 sequences were replaced."""
+        """How many invalid UTF-8 sequences were replaced; those of JSON lines and tables are not counted."""
         return self._info.replaced
 
     @property
     def skipped(self) -> int:
-        """How many lines were skipped because they are not UTF-8."""
+        """How many texts were skipped because they cannot be read."""
         return self._info.skipped
 
     @property
@@ -401,6 +402,10 @@ class WordCounts:
         """SHA-256 of everything that determines the words of a text; None if the settings are unknown."""
         settings = self._info.settings
         return None if settings is None else settings.fingerprint
+
+    def _with_skipped(self, skipped: int) -> Self:
+        """Return the counts of texts whose reader has skipped others."""
+        return self._build(self._inner, replace(self._info, skipped=skipped))
 
     # --- addition and comparison
 

@@ -310,7 +310,7 @@ def _counting_notes(counts: WordCounts) -> list[str]:
     if counts.replaced:
         notes.append(f"{counts.replaced:,} byte sequences in the files were not UTF-8 and were replaced")
     if counts.skipped:
-        notes.append(f"{counts.skipped:,} lines were not UTF-8 and were skipped")
+        notes.append(f"{counts.skipped:,} texts could not be read and were skipped")
     return notes
 
 

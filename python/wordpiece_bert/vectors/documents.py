@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
+from wordpiece_bert.tokenizer.corpus.column_blocks import separator_format, suffix_of
 from wordpiece_bert.tokenizer.corpus.file_parts import groups_of
 from wordpiece_bert.tokenizer.corpus.parquet import first_row, import_pyarrow, missing_column
+from wordpiece_bert.tokenizer.corpus.table_reader import json_rows, separated_rows
 from wordpiece_bert.vectors.layout import RESERVED
 from wordpiece_bert.vectors.text_files import TextFiles
 
@@ -28,7 +29,8 @@ class Documents:
     ----------
     given : path, iterable of paths, table, or TextFiles
         Files: Parquet, which is read in blocks; .csv, .tsv and .jsonl, which are read entirely. Or a table that pyarrow
-        takes: its own, or one of polars, pandas or DuckDB. Or files that are documents themselves.
+        takes: its own, or one of polars, pandas or DuckDB. Or files that are documents themselves. A cell of a .csv or
+        .tsv is a text, except that ids are numbers if all of them are whole numbers as Python writes them.
     text_column, id_column : str
         The columns of the texts and the ids. Ids are texts or whole numbers, all different.
     keep : sequence of str
@@ -46,6 +48,8 @@ class Documents:
         self._keep = tuple(keep)
         listed = _listed(given)
         self._sources = [self._source(one) for one in listed]
+        if id_column != text_column:
+            self._read_numbers([i for i, one in enumerate(listed) if _is_separated(one)])
         self._names = [os.fspath(one) if isinstance(one, str | os.PathLike) else "the table" for one in listed]
         self._groups = [groups_of(one) for one in listed]
         schemas = [
@@ -69,29 +73,60 @@ class Documents:
             if hasattr(given, "__arrow_c_stream__"):
                 try:
                     return pyarrow.table(given)
-                except pyarrow.ArrowException as cause:  # pandas may have values of several types in a column
+                # pandas may have values of several types in a column, and halves of characters.
+                except (pyarrow.ArrowException, UnicodeEncodeError) as cause:
                     raise InputError(f"the table cannot be read: {cause}") from cause
             raise InputError(f"documents must be paths of tables, or a table, not {type(given).__name__}")
         path = os.fspath(given)
-        suffix = suffix_of(path)
         if not Path(path).exists():
             raise FileNotFoundError(2, "No such file or directory", path)
+        columns = list(dict.fromkeys([self.text_column, self.id_column, *self._keep]))
+        if _is_separated(path):
+            return self._table(path, columns, separated_rows(Path(path), columns))
+        if suffix_of(path) in (".jsonl", ".ndjson"):
+            return self._table(path, columns, json_rows(Path(path)))
         try:
-            if suffix in (".csv", ".tsv"):
-                from pyarrow import csv
-
-                parse = csv.ParseOptions(delimiter="," if suffix == ".csv" else "\t", newlines_in_values=True)
-                return csv.read_csv(path, parse_options=parse)
-            if suffix in (".jsonl", ".ndjson"):
-                from pyarrow import json
-
-                return json.read_json(path)
             return pyarrow.parquet.ParquetFile(path, pre_buffer=False)
         except pyarrow.ArrowException as cause:
-            kind = {".csv": "CSV", ".tsv": "TSV", ".jsonl": "JSON lines", ".ndjson": "JSON lines"}.get(
-                suffix, "Parquet"
-            )
-            raise InputError(f"{path}: cannot be read as {kind}: {cause}") from cause
+            raise InputError(f"{path}: cannot be read as Parquet: {cause}") from cause
+
+    def _table(self, path: str, columns: list[str], rows: Iterable[tuple[str, dict[str, Any]]]) -> Any:
+        """Return columns of rows, each of which has its place in the file, as a table."""
+        pyarrow = self._pyarrow
+        values: dict[str, list[Any]] = {column: [] for column in columns}
+        names: dict[str, None] = {}
+        for where, row in rows:
+            names.update(dict.fromkeys(row))
+            for column in (self.text_column, self.id_column):
+                if column not in row:
+                    raise InputError(f"{path}, {where}: {missing_column(column, list(row))}")
+                if row[column] is None:
+                    raise InputError(f"{path}, {where}: the column {column!r} is null")
+            for column, found in values.items():
+                found.append(row.get(column))
+        kind = pyarrow.string() if _is_separated(path) else None
+        arrays = {}
+        for column in columns:
+            if kind is None and column not in names:
+                raise InputError(f"{path}: {missing_column(column, list(names))}")
+            try:
+                arrays[column] = pyarrow.array(values[column], kind)
+            except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as cause:
+                raise InputError(f"{path}: the column {column!r}: {cause}") from cause
+        return pyarrow.table(arrays)
+
+    def _read_numbers(self, separated: list[int]) -> None:
+        """Make the ids of CSV and TSV files numbers if all of them are whole numbers as Python writes them."""
+        pyarrow = self._pyarrow
+        texts = [self._sources[i].column(self.id_column) for i in separated]
+        try:
+            numbers = [column.cast(pyarrow.int64()) for column in texts]
+        except pyarrow.ArrowInvalid:
+            return
+        if all(one.cast(pyarrow.string()).equals(text) for one, text in zip(numbers, texts, strict=True)):
+            for i, column in zip(separated, numbers, strict=True):
+                place = self._sources[i].column_names.index(self.id_column)
+                self._sources[i] = self._sources[i].set_column(place, self.id_column, column)
 
     def _schema(self, name: str, schema: Any) -> Any:
         """Check the columns of a table; return the id and what is kept, of plain types."""
@@ -137,11 +172,6 @@ class Documents:
         InputError
             An id or a text is null, or a value does not fit the type of its column.
         """
-        for _, _, table in self.located(texts=texts):
-            yield table
-
-    def located(self, *, texts: bool) -> Iterator[tuple[str, int, Any]]:
-        """Yield what `tables` does, each with the name of its file and the number of its first row there."""
         pyarrow = self._pyarrow
         columns = [*self.schema.names, *([self.text_column] if texts else [])]
         schema = self.schema.append(pyarrow.field("", pyarrow.string(), nullable=False)) if texts else self.schema
@@ -160,7 +190,9 @@ class Documents:
                 for field, column in zip(schema, columns, strict=True):
                     array = batch.column(column)
                     if not field.nullable and array.null_count:
+                        # The rows of a file count from 1, those of a table in memory from 0.
                         bad = row + array.is_null().to_numpy(zero_copy_only=False).argmax()
+                        bad += hasattr(source, "iter_batches")
                         raise InputError(f"{name}: row {bad} of the column {column!r} is null")
                     try:
                         arrays.append(array.cast(field.type))
@@ -168,7 +200,7 @@ class Documents:
                         arrays.append(pyarrow.array(array.to_pylist(), field.type))
                     except pyarrow.ArrowInvalid as cause:
                         raise InputError(f"{name}: the column {column!r}: {cause}") from cause
-                yield name, row, pyarrow.table(arrays, schema=schema)
+                yield pyarrow.table(arrays, schema=schema)
                 row += batch.num_rows
 
 
@@ -179,6 +211,11 @@ def _listed(given: Any) -> list[Any]:
     if not listed:
         raise InputError("documents is empty: pass at least one path")
     return listed
+
+
+def _is_separated(given: Any) -> bool:
+    """Return whether documents are a CSV or TSV file."""
+    return isinstance(given, str | os.PathLike) and separator_format(os.fspath(given)) is not None
 
 
 def _plain(pyarrow: Any, kind: Any) -> Any:

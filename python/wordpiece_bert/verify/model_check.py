@@ -57,9 +57,11 @@ class ModelReport:
     dtype: str
     #: What it was compared with, and the versions.
     reference: str
-    #: How many texts or pairs were compared, and how many texts or pairs the files have.
+    #: How many texts or pairs were compared, how many the files have, and how many more could not be read and were
+    #: skipped.
     compared: int
     texts: int
+    skipped: int
     #: What was measured, by the names of `wordpiece_bert.verify.measures.MEASURES`.
     measures: dict[str, Measure]
 
@@ -183,6 +185,7 @@ def verify_model(
         reference=described,
         compared=len(subject.texts),
         texts=reader.count,
+        skipped=reader.skipped_count,
         measures={
             measure: Measure(value, allowed[measure], holds(measure, value, allowed[measure]))
             for measure, value in found.items()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from wordpiece_bert import _core
 from wordpiece_bert._internal.checks import checked_choice, checked_strings
 from wordpiece_bert._internal.texts import is_missing
 from wordpiece_bert._internal.warn import warn
@@ -15,7 +16,7 @@ from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, missing_colu
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     #: For columns by name, a function from a value to what is wrong with it; None if nothing is.
     Checks = Mapping[str, Callable[[Any], str | None]]
@@ -85,85 +86,114 @@ def read_table(
     *,
     checks: Checks | None = None,
     errors: RowErrors = "strict",
+    optional: Sequence[str] = (),
 ) -> tuple[dict[str, list[Any]], list[str]]:
-    """Return what `read_columns` does, and the place and the problem of each row that was left out."""
+    """Return what `read_columns` does, and the place and the problem of each row that was left out.
+
+    Columns that are `optional` have None where a row, or the table, has none.
+    """
     columns = checked_strings("columns", columns)
     checked_choice("errors", errors, ("strict", "skip"))
     path = Path(file)
     suffix = path.suffix.lower()
     if separator_format(str(path)) is not None:
-        rows = _separated(path, columns)
+        rows = separated_rows(path, columns, optional)
     elif suffix in (".jsonl", ".ndjson"):
-        rows = _json_lines(path)
+        rows = json_rows(path)
     elif suffix == ".parquet":
-        rows = _parquet(path, columns)
+        rows = _parquet(path, columns, optional)
     else:
         raise InputError(f"{path}: the name must end in .csv, .tsv, .jsonl, .ndjson or .parquet")
-    found: dict[str, list[Any]] = {name: [] for name in columns}
+    found: dict[str, list[Any]] = {name: [] for name in (*columns, *optional)}
     skipped: list[str] = []
+    kept = 0
     for where, row in rows:
         if absent := [name for name in columns if name not in row]:
             problem: str | None = f": {missing_column(absent[0], list(map(str, row)))}"
         else:
-            problem = _problem(row, columns, checks or {})
+            problem = _problem(row, found, checks or {}, optional)
         if problem is None:
-            for name in columns:
-                found[name].append(row[name])
+            kept += 1
+            for name, values in found.items():
+                values.append(row.get(name))
         elif errors == "strict":
             raise InputError(f"{path}, {where}{problem}")
         else:
             skipped.append(f"{path}, {where}{problem}")
-    if len(skipped) == len(rows):
+    if not kept:
         raise InputError(f"{path}: there are no rows{f' without a problem: {skipped[0]}' if skipped else ''}")
     return found, skipped
 
 
-def _problem(row: Mapping[str, Any], columns: Sequence[str], checks: Checks) -> str | None:
+def _problem(row: Mapping[str, Any], columns: Iterable[str], checks: Checks, optional: Sequence[str]) -> str | None:
     """Return what is wrong with a row, and in which column, as the end of a message."""
     for name in columns:
         if name not in checks:
-            if is_missing(row[name]):
+            if name not in optional and is_missing(row[name]):
                 return f": the column {name!r} has no value"
-        elif problem := checks[name](row[name]):
+        elif problem := checks[name](row.get(name)):
             return f", column {name!r}: {problem}"
     return None
 
 
-def _separated(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    rows = []
+def separated_rows(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a CSV or TSV file, each with its place in the file; columns that are `optional` may be absent.
+
+    Raises
+    ------
+    InputError
+        As for `separated_blocks`.
+    """
+    if optional:
+        named = [*columns, *optional]
+        try:
+            next(separated_blocks([str(path)], named), None)
+            columns = named
+        except InputError as error:
+            if not str(error).startswith(f"{path}: no column"):
+                raise
     for block, _ in separated_blocks([str(path)], columns):
         for number, row in enumerate(block.texts()):
             values = row if isinstance(row, tuple) else (row,)
             where = block.location(number).removeprefix(f"{path} ")
-            rows.append((where, dict(zip(columns, values, strict=True))))
-    return rows
+            yield where, dict(zip(columns, values, strict=True))
 
 
-def _json_lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    rows = []
-    with path.open(encoding="utf-8-sig") as file:
-        try:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
+def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects of a file of JSON lines, which may be compressed, each with its place in the file.
+
+    Raises
+    ------
+    InputError
+        A line is not UTF-8, or no JSON object.
+    """
+    reader = _core.TextReader([str(path)], "\n", [], "strict", None)
+    while (block := reader.next_block()) is not None:
+        for number, line in enumerate(block.texts()):
+            if not line.strip():
+                continue
+            where = block.location(number).removeprefix(f"{path} ")
+            try:
                 row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise InputError(f"{path}, line {number}: a JSON object is needed, not {line.strip()[:40]!r}")
-                rows.append((f"line {number}", row))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            guess = "; it looks like UTF-16: convert it to UTF-8" if "\0" in getattr(error, "doc", "") else ""
-            raise InputError(f"{path}, line {len(rows) + 1}: {error}{guess}") from None
-    return rows
+            except json.JSONDecodeError as error:
+                raise InputError(f"{path}, {where}: {error}") from None
+            if not isinstance(row, dict):
+                raise InputError(f"{path}, {where}: a JSON object is needed, not {line.strip()[:40]!r}")
+            yield where, row
 
 
-def _parquet(path: Path, columns: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+def _parquet(path: Path, columns: Sequence[str], optional: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     pyarrow = import_pyarrow(f"{path}: reading Parquet")
     try:
         file = pyarrow.parquet.ParquetFile(path)
     except pyarrow.ArrowInvalid as error:
         raise InputError(f"{path}: {error}") from None
     known = file.schema_arrow.names
-    rows = file.read(columns=[name for name in columns if name in known]).to_pylist()
-    if rows and not rows[0]:
-        raise InputError(f"{path}: {missing_column(columns[0], known)}")
-    return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
+    named = [*columns, *(name for name in optional if name in known)]
+    for name in named:
+        if known.count(name) != 1:
+            raise InputError(f"{path}: {missing_column(name, known)}")
+    for number, row in enumerate(file.read(columns=named).to_pylist(), 1):
+        yield f"row {number}", row
