@@ -63,7 +63,12 @@ def test_cells_of_tables_stay_as_they_are(models: Path, capsys: pytest.CaptureFi
         '{"id": "2024-01-01", "text": "2024", "zip": "2024-01-01"}\n\n{"id": "7", "text": "a"}\n'
     )
     columns = ["--text-column", "text", "--id-column", "id"]
-    for given, expected in (("t.csv", [("007", "01234"), ("7", "")]), ("t.jsonl", [("2024-01-01",) * 2, ("7", None)])):
+    Path("y.csv").write_text("id,text,zip\na,b,2024\n")
+    for given, expected in (
+        ("t.csv", [("007", "01234"), ("7", "")]),
+        ("t.jsonl", [("2024-01-01",) * 2, ("7", None)]),
+        ("y.csv", [("a", 2024)]),
+    ):
         model = ["-m", str(models / "static"), *columns]
         assert main(["embed", given, *model, "--keep", "zip", "-o", f"{given}.vectors"]) == 0
         hits: Any = open_vectors(f"{given}.vectors").search("bread", 2)

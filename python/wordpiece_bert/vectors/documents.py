@@ -29,8 +29,8 @@ class Documents:
     ----------
     given : path, iterable of paths, table, or TextFiles
         Files: Parquet, which is read in blocks; .csv, .tsv and .jsonl, which are read entirely. Or a table that pyarrow
-        takes: its own, or one of polars, pandas or DuckDB. Or files that are documents themselves. A cell of a .csv or
-        .tsv is a text, except that ids are numbers if all of them are whole numbers as Python writes them.
+        takes: its own, or one of polars, pandas or DuckDB. Or files that are documents themselves. The cells of a .csv
+        or .tsv are texts, except in columns of which all are whole numbers as Python writes them (not ``007``).
     text_column, id_column : str
         The columns of the texts and the ids. Ids are texts or whole numbers, all different.
     keep : sequence of str
@@ -48,8 +48,9 @@ class Documents:
         self._keep = tuple(keep)
         listed = _listed(given)
         self._sources = [self._source(one) for one in listed]
-        if id_column != text_column:
-            self._read_numbers([i for i, one in enumerate(listed) if _is_separated(one)])
+        separated = [i for i, one in enumerate(listed) if _is_separated(one)]
+        for column in {id_column, *self._keep} - {text_column}:
+            self._read_numbers(column, separated)
         self._names = [os.fspath(one) if isinstance(one, str | os.PathLike) else "the table" for one in listed]
         self._groups = [groups_of(one) for one in listed]
         schemas = [
@@ -115,18 +116,18 @@ class Documents:
                 raise InputError(f"{path}: the column {column!r}: {cause}") from cause
         return pyarrow.table(arrays)
 
-    def _read_numbers(self, separated: list[int]) -> None:
-        """Make the ids of CSV and TSV files numbers if all of them are whole numbers as Python writes them."""
+    def _read_numbers(self, column: str, separated: list[int]) -> None:
+        """Make a column of CSV and TSV files numbers if all its cells are whole numbers as Python writes them."""
         pyarrow = self._pyarrow
-        texts = [self._sources[i].column(self.id_column) for i in separated]
+        texts = [self._sources[i].column(column) for i in separated]
         try:
-            numbers = [column.cast(pyarrow.int64()) for column in texts]
+            numbers = [one.cast(pyarrow.int64()) for one in texts]
         except pyarrow.ArrowInvalid:
             return
         if all(one.cast(pyarrow.string()).equals(text) for one, text in zip(numbers, texts, strict=True)):
-            for i, column in zip(separated, numbers, strict=True):
-                place = self._sources[i].column_names.index(self.id_column)
-                self._sources[i] = self._sources[i].set_column(place, self.id_column, column)
+            for i, one in zip(separated, numbers, strict=True):
+                place = self._sources[i].column_names.index(column)
+                self._sources[i] = self._sources[i].set_column(place, column, one)
 
     def _schema(self, name: str, schema: Any) -> Any:
         """Check the columns of a table; return the id and what is kept, of plain types."""
