@@ -142,7 +142,6 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         self.prompts = (query_prompt_name, query_prompt), (corpus_prompt_name, corpus_prompt)
         self.write_predictions = checked_flag("write_predictions", write_predictions)
         self.ignore_identical_ids = checked_flag("ignore_identical_ids", ignore_identical_ids)
-        self._predictions: dict[str, list[list[tuple[Any, float]]]] = {}
         self._set_up(name, "Information-Retrieval_evaluation", write_csv=write_csv)
 
     def _measured(self, model: Any) -> Measured:
@@ -152,6 +151,7 @@ class InformationRetrievalEvaluator(BaseEvaluator):
             checked_choice("main_score_function", self.main_score_function, tuple(names))
         ids = list(self.corpus)
         metrics, columns = dict[str, float](), dict[str, float]()
+        self._predictions: dict[str, list[list[tuple[Any, float]]]] = {}
         for name, (rows, scores) in self._found(model, names).items():
             self._predictions[name] = [
                 [(ids[row], score) for row, score in zip(*one, strict=True) if row >= 0]
