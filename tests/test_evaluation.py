@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model_files import MODELS
 from wordpiece_bert import MultiVectorEncoder, SentenceEncoder, SparseEncoder
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import (
@@ -252,6 +253,9 @@ def test_retrieval(encoder: SentenceEncoder, chunk: int, tmp_path: Path) -> None
     assert [prediction["query_id"] for prediction in predictions] == ["q1", "q2", "q3"]
     found_hits = [(-round(hit["score"], 5), hit["corpus_id"]) for hit in predictions[0]["results"]]
     assert [key for _, key in sorted(found_hits)] == orders["q1"]  # rounding may exchange what `ranked` takes as equal
+    evaluator(SentenceEncoder(MODELS / "static_st", similarity_fn_name="dot"), tmp_path / "dot")
+    written = (tmp_path / "dot").glob("*.jsonl")
+    assert [file.name for file in written] == ["Information-Retrieval_evaluation_toy_predictions_dot.jsonl"]
 
 
 def test_grades_are_gains_and_own_documents_are_no_hits(encoder: SentenceEncoder) -> None:

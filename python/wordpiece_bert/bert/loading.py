@@ -10,8 +10,8 @@ from wordpiece_bert.bert.calibration import calibration_rows, check_texts
 from wordpiece_bert.bert.checkpoint import find_weights, listed, non_finite
 from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.engines import choose_dtype
-from wordpiece_bert.bert.quantized import joined_tensors
-from wordpiece_bert.errors import CheckpointError
+from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight, joined_tensors
+from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.hub import check_packaged, find_model
 from wordpiece_bert.tokenizer.word_splitter import check_splitter
 
@@ -104,10 +104,16 @@ class Loading:
             if self.check_finite and (bad := non_finite(tensors)):
                 worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
                 raise CheckpointError(f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}")
+            weights = joined_tensors(tensors, str(file))
+            if self.calibrate is not None and any(isinstance(w, Int8Weight | StoredInt8Weight) for w in weights.values()):
+                raise InputError(
+                    f"calibrate is for weights that are quantized when they are loaded, but {file} has int8 weights: "
+                    "leave it out"
+                )
             is_int8 = choose_dtype(self.backend, self.dtype, self.instructions) == "int8"
             model = kind(
                 config,
-                joined_tensors(tensors, str(file)),
+                weights,
                 backend=self.backend,
                 dtype=self.dtype,
                 source=str(file),
