@@ -185,6 +185,8 @@ def test_other_programs_read_the_files(models: Path, tmp_path: Path) -> None:
     assert polars.read_parquet(folder.files).schema["vector"] == polars.Array(polars.Float32, width)
     together = pyarrow.Table.from_batches(folder.batches(["key", "vector"]))
     assert together.column("vector").combine_chunks().flatten().to_numpy().tobytes() == vectors.tobytes()
+    with pytest.raises(InputError, match="has no column 'nope'; its columns are vector, "):
+        next(folder.batches(["key", "nope"]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -343,6 +343,7 @@ class VectorFolder:
     ) -> Found:
         """Return the rows nearest to query vectors, and their scores."""
         groups = self._groups() if len(self) else []
+        count = min(count, len(self))  # a multiple of it is searched for, which has to fit in 64 bits
         if self.kind != DENSE:
             if precision is not None:
                 raise InputError(f"precision is for dense vectors; the folder has {self.kind} vectors")
@@ -357,7 +358,7 @@ class VectorFolder:
             return np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0))
         if precision == "float32":
             return nearest_in_groups(queries, groups, self.similarity, count, self._threads)
-        multiplier = whole_number("rescore_multiplier", multiplier, 1)
+        multiplier = min(whole_number("rescore_multiplier", multiplier, 1), len(self))
         if precision == "binary":
             return nearest_bits(queries, groups, self._layout, count, multiplier, self._threads)
         assert self._listing.ranges is not None
@@ -516,9 +517,17 @@ class VectorFolder:
         ------
         pyarrow.RecordBatch
             The next rows.
+
+        Raises
+        ------
+        InputError
+            There is no such column.
         """
         pyarrow = import_pyarrow("reading a folder of vectors")
         chosen = None if columns is None else checked_strings("columns", columns)
+        names = self._parts[0].schema.names if self._parts else []
+        if self._parts and (unknown := [name for name in chosen or () if name not in names]):
+            raise InputError(f"{self.path} has no column {unknown[0]!r}; its columns are {', '.join(names)}")
         for index, part in enumerate(self._parts):
             for number in range(part.groups):
                 table = part.group(number, chosen)
