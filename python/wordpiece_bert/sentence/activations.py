@@ -41,7 +41,8 @@ def checked_activation(value: object) -> ActivationFn | None:
         return None
     if not callable(value):
         raise InputError(
-            f"activation_fn must be a function from logits [B, labels] to scores, or None for the model's, not {value!r}"
+            "activation_fn must be a function from logits [B, labels] to scores, or None for the model's, not "
+            f"{value!r:.80}"
         )
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     exact = getattr(value, "approximate", "none") == "none"  # torch's GELU has two formulas
@@ -60,8 +61,8 @@ def activated(activation: ActivationFn, logits: Array) -> Array:
         scores = np.asarray(activation(logits))
     except TypeError as cause:
         raise InputError(
-            f"activation_fn does not take logits as a NumPy array [B, labels]: {cause}; for a function f of torch, pass "
-            "lambda logits: f(torch.from_numpy(logits)).numpy()"
+            f"activation_fn does not take logits as a NumPy array [B, labels]: {cause}; for a function f of torch, "
+            "pass lambda logits: f(torch.from_numpy(logits)).numpy()"
         ) from cause
     if scores.shape not in (logits.shape, logits.shape[:1]):
         raise InputError(

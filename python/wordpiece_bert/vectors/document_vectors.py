@@ -34,6 +34,22 @@ if TYPE_CHECKING:
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
 
+def checked_encoder(encoder: object) -> Encoder:
+    """Return an argument that is an encoder of dense, sparse or many vectors.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
+    if isinstance(encoder, SentenceEncoder | SparseEncoder | MultiVectorEncoder):
+        return encoder
+    raise InputError(
+        "encoder must be a SentenceEncoder, a SparseEncoder, a MultiVectorEncoder or the name of a model, not "
+        f"{type(encoder).__name__}: {encoder!r:.80}"
+    )
+
+
 def layout_of(
     encoder: Encoder,
     *,

@@ -18,11 +18,10 @@ from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.search.pair_scores import check_reranker, scores_of_pairs
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
-from wordpiece_bert.vectors.document_vectors import contents_of
+from wordpiece_bert.vectors.document_vectors import checked_encoder, contents_of
 from wordpiece_bert.vectors.fields import Fields
 from wordpiece_bert.vectors.folder_search import (
     Group,
@@ -196,18 +195,16 @@ class VectorFolder:
         """Check that an encoder is the model of the vectors."""
         if isinstance(encoder, str | os.PathLike):
             encoder = load_again(encoder, self._layout.loading_of(encoder))
-        elif isinstance(encoder, SentenceEncoder):
-            encoder = sentence_encoder(encoder)
+        found = checked_encoder(encoder)
         own = self._layout.fingerprint
         # The vectors of documents have another prompt than queries, and their lengths do not count for cosines.
-        now = contents_of(encoder, own.prompt, normalize=None if self.similarity == "cosine" else bool(own.normalized))
+        now = contents_of(found, own.prompt, normalize=None if self.similarity == "cosine" else bool(own.normalized))
         differences = own.differences(now)
         if differences:
             what = f"{self.path} has the vectors of another model; what differs: {'; '.join(differences)}"
             if not self._allow_stale:
                 raise InputError(f"{what}. Make them again, or search them all the same with allow_stale=True")
             warn(what, VectorsWarning)
-        found: Encoder = encoder
         return found
 
     @completed_by(ENCODING)

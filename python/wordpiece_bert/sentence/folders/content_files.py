@@ -54,9 +54,7 @@ def content_states(folder: Path) -> tuple[FileState, ...]:
     """Return the states of the files whose contents decide about the vectors of a model; none if one cannot be read."""
     try:
         files = [
-            file
-            for kind, home in module_folders(folder)
-            for file in (*config_files(home), *weight_files(kind, home))
+            file for kind, home in module_folders(folder) for file in (*config_files(home), *weight_files(kind, home))
         ]
         listing = folder / "modules.json"
         return tuple(FileState.of(file) for file in [*([listing] if listing.is_file() else []), *files])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: The kinds of routers; ``Asym`` is in old folders.
 ROUTERS = ("Router", "Asym")
 
-#: Files with the settings of a Transformer; the first that exists is read. Old versions named them after the model type.
+#: Files with the settings of a Transformer, the first of which is read. Old versions named them after the model type.
 TRANSFORMER_CONFIGS = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
@@ -62,7 +62,7 @@ def router_file(folder: Path) -> Path:
 
 
 def token_weights_file(folder: Path) -> Path | None:
-    """Return the file with the weights of tokens by name that a SparseStaticEmbedding has instead of a tensor, if any."""
+    """Return the file of a SparseStaticEmbedding that has weights by the names of tokens; None if it has a tensor."""
     file = folder / "config.json"
     path = setting(read_object(file, ConfigError) if file.is_file() else {}, "path", str, file)
     return inside(folder, path, str(file), ConfigError) if path is not None and path.endswith(".json") else None
