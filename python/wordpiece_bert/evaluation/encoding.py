@@ -37,7 +37,7 @@ def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
 
 
 def own_similarity(model: Any) -> str:
-    """Return the name of the similarity by which a model compares; an `InputError` if it is no encoder."""
+    """Return the name of the similarity by which a model compares; an `InputError` if it is not an encoder."""
     name = getattr(model, "similarity_fn_name", None)
     if not isinstance(name, str):
         raise _no_encoder(model)

@@ -77,7 +77,7 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         if len(self.sentences) < 2:
             raise InputError(f"sentences_map must have at least two sentences, not {len(self.sentences)}")
         rows = {key: row for row, key in enumerate(self.sentences)}
-        pairs = list(duplicates_list or ())
+        pairs: list[Any] = list(duplicates_list or ())
         for number, pair in enumerate(pairs):
             refuse_str(f"duplicates_list[{number}]", pair)
             if not isinstance(pair, Iterable) or len([*pair]) != 2:

@@ -65,7 +65,7 @@ def content_states(folder: Path) -> tuple[FileState, ...]:
 def folder_states(folder: Path) -> tuple[FileState, ...]:
     """Return the states of all files of a model, of its tokenizer, and of its modules.
 
-    Modules are one folder below, and those of a router up to two.
+    Modules are one folder below, and the modules of a router up to two.
     """
     folders = [folder, *(below := _folders_in(folder)), *(path for home in below for path in _folders_in(home))]
     files = (path for home in folders for path in sorted(home.iterdir()) if path.suffix in CONTENTS)
@@ -77,7 +77,7 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def module_folders(folder: Path) -> list[tuple[str, Path]]:
-    """Return the kinds and folders of the modules of a model, those of a router after it."""
+    """Return the kinds and folders of the modules of a model, and of a router after it."""
     listing = folder / "modules.json"
     modules = list_modules(listing, None) if listing.is_file() else [("Transformer", folder)]
     return [found for kind, home in modules for found in [(kind, home), *(_routed(home) if kind in ROUTERS else [])]]
