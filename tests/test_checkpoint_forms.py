@@ -150,6 +150,10 @@ def test_an_untied_model_is_saved_with_its_decoder(tmp_path: Path) -> None:
     BertForMaskedLM.from_pretrained(MODELS / "variant_untied").save_pretrained(tmp_path)
     assert {DECODER, BIAS} <= set(read_tensors(tmp_path / "model.safetensors"))
     check_form(BertForMaskedLM.from_pretrained(tmp_path), "variant_untied")
+    model = BertForMaskedLM.from_pretrained(MODELS / "variant_untied_by_value", dtype="int8")
+    model.save_pretrained(tmp_path)
+    again = BertForMaskedLM.from_pretrained(tmp_path, dtype="int8")
+    np.testing.assert_array_equal(again([[2, 9, 3]]).logits, model([[2, 9, 3]]).logits)
 
 
 # --- saving

@@ -67,6 +67,7 @@ def test_groups_that_are_not_rows_of_the_texts_are_refused(tokenizer: Tokenizer)
     for groups, message in (
         ([[0, 6]], "clusters[0] must be a whole number from 0 to 5, the last text, not 6"),
         ([[0], [-1]], "clusters[1] must be a whole number"),
+        (5, "clusters must be a list of groups of rows, not 5"),
         ([0, 0, 1, 1, 2, 2], "clusters[0] must be a list of the rows of one group, not 0"),
     ):
         with pytest.raises(InputError, match=re.escape(message)):

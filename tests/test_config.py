@@ -118,6 +118,9 @@ def test_every_activation_is_accepted_by_name(name: str) -> None:
 def test_labels_may_have_huge_ids() -> None:
     config = BertConfig.from_dict({"id2label": {"0": "no", "999999999999": "yes"}})
     assert config.id2label == {0: "no", 999_999_999_999: "yes"}
+    assert BertConfig(id2label={"0": "no"}).label(0) == "no"  # type: ignore[dict-item]
+    with pytest.raises(ConfigError, match="id2label is"):
+        BertConfig(id2label=["no"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

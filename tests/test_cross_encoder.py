@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,24 @@ def test_the_activation_of_the_folder_is_used(folder: Path) -> None:
     np.testing.assert_allclose(CrossEncoder.from_pretrained(folder).predict(pairs), np.tanh(raw), atol=1e-6)
     change(folder / "config.json", sentence_transformers={"activation_fn": "torch.nn.modules.linear.Identity"})
     np.testing.assert_array_equal(CrossEncoder.from_pretrained(folder).predict(pairs), raw)
+
+
+def test_an_activation_may_return_one_score_for_each_pair(folders: dict[str, Path]) -> None:
+    encoder = CrossEncoder(folders["cross_encoder_classes"], activation_fn=lambda y: y[:, 1] - y[:, 0])
+    pairs = LISTING["cross_encoder_classes"]["pairs"][:3]
+    raw = REFERENCE["cross_encoder_classes.predict_raw"][:3]
+    np.testing.assert_allclose(encoder.predict(pairs, 2, apply_softmax=True), raw[:, 1] - raw[:, 0], atol=1e-5)
+    np.testing.assert_allclose(encoder.predict(pairs[0]), raw[0, 1] - raw[0, 0], atol=1e-5)
+    for function, message in (
+        ("sigmoid", "must be a function from logits"),
+        (lambda y: y[:, :2], r"\[B, labels\] or \[B\], here \[2, 3\] or 2, not \[2, 2\]"),
+        (lambda y: None, r"not \[\]"),
+        (math.exp, "does not take logits as a NumPy array"),
+    ):
+        with pytest.raises(InputError, match=message):
+            encoder.predict(pairs, 2, activation_fn=function)
+    with pytest.raises(InputError, match="must be a function"):
+        CrossEncoder(folders["cross_encoder_score"], activation_fn=0.5)  # type: ignore[arg-type]
 
 
 def test_an_activation_outside_torch_is_a_warning_and_never_imported(folder: Path) -> None:

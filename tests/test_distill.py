@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ def test_the_numpy_engine_gives_the_same_table(encoder: SentenceEncoder) -> None
 
 def test_a_saved_folder_says_how_it_was_made_and_model2vec_loads_it(tmp_path: Path) -> None:
     static = distill_static(FOLDER, pca_dims=8, sif_coefficient=1e-3)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(static)).encode(TEXTS), static.encode(TEXTS))
     static.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["model_type"] == "model2vec"

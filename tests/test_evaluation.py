@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordpiece_bert import MultiVectorEncoder, SentenceEncoder, SparseEncoder
+from model_files import MODELS
+from wordpiece_bert import CrossEncoder, MultiVectorEncoder, SentenceEncoder, SparseEncoder
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import (
     BaseEvaluator,
@@ -33,6 +34,7 @@ from wordpiece_bert.evaluation import (
 )
 from wordpiece_bert.finetune.metrics import pearson, spearman
 from wordpiece_bert.sentence import (
+    M3Encoder,
     StaticEncoder,
     pairwise_similarity,
     paraphrase_mining_embeddings,
@@ -252,6 +254,9 @@ def test_retrieval(encoder: SentenceEncoder, chunk: int, tmp_path: Path) -> None
     assert [prediction["query_id"] for prediction in predictions] == ["q1", "q2", "q3"]
     found_hits = [(-round(hit["score"], 5), hit["corpus_id"]) for hit in predictions[0]["results"]]
     assert [key for _, key in sorted(found_hits)] == orders["q1"]  # rounding may exchange what `ranked` takes as equal
+    evaluator(SentenceEncoder(MODELS / "static_st", similarity_fn_name="dot"), tmp_path / "dot")
+    written = (tmp_path / "dot").glob("*.jsonl")
+    assert [file.name for file in written] == ["Information-Retrieval_evaluation_toy_predictions_dot.jsonl"]
 
 
 def test_grades_are_gains_and_own_documents_are_no_hits(encoder: SentenceEncoder) -> None:
@@ -348,6 +353,12 @@ def test_every_kind_of_encoder_is_evaluated(models: Path) -> None:
         assert list(triplets) == [f"{name}_accuracy"]
     with pytest.raises(InputError, match="compares by maxsim, not by cosine"):
         EmbeddingSimilarityEvaluator(FIRST, SECOND, SCORES, main_similarity="cosine")(many)
+    for options in ({"truncate_dim": 4}, {"precision": "int8"}):
+        with pytest.raises(InputError, match=f"SparseEncoder encodes texts without {next(iter(options))}"):
+            EmbeddingSimilarityEvaluator(FIRST, SECOND, SCORES, **options)(sparse)
+    for other in (M3Encoder(models / "m3"), CrossEncoder(models / "ranker")):
+        with pytest.raises(InputError, match="a model that encodes texts, a SentenceEncoder"):
+            InformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT)(other)
     assert RerankingEvaluator([{"query": "bread", "positive": TEXTS[0], "negative": TEXTS[6]}])(sparse)["map"] == 1
 
 
@@ -397,8 +408,13 @@ def test_wrong_data_is_named(encoder: SentenceEncoder) -> None:
         (lambda: RerankingEvaluator([{"query": "a"}]), r"samples\[0\] must be a dict with query, positive"),
         (lambda: RerankingEvaluator([{"query": "a", "positive": [1], "negative": "b"}]), r"samples\[0\]\['positive'\]"),
         (lambda: ParaphraseMiningEvaluator({"a": "b"}), "at least two sentences"),
+        (lambda: ParaphraseMiningEvaluator(["a", "b"], [(0, 1)]), "sentences_map must be a dict"),  # type: ignore[arg-type]
+        (lambda: ParaphraseMiningEvaluator({1: "a", 2: "b"}, [(1, 2, 3)]), r"duplicates_list\[0\] must be two ids"),  # type: ignore[list-item]
+        (lambda: ParaphraseMiningEvaluator({1: "a", 2: "b"}, None, {1: [2]}), r"duplicates_dict\[1\] must be a dict"),  # type: ignore[dict-item]
+        (lambda: RerankingEvaluator([None]), r"samples\[0\] must be a dict"),  # type: ignore[list-item]
+        (lambda: InformationRetrievalEvaluator(QUERIES, CORPUS, {"q1": None}), "must be a set of ids"),  # type: ignore[dict-item]
         (lambda: SequentialEvaluator([]), "evaluators is empty"),
-        (lambda: EmbeddingSimilarityEvaluator(*pairs, SCORES)(5), "a model that encodes texts, not int"),
+        (lambda: EmbeddingSimilarityEvaluator(*pairs, SCORES)(5), "or MultiVectorEncoder, not int: 5"),
         (lambda: EmbeddingSimilarityEvaluator(*pairs, SCORES, name=3), "name must be a str"),
     ):
         with pytest.raises(InputError, match=message):

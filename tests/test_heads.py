@@ -334,6 +334,10 @@ def test_a_head_is_drawn_on_request_with_a_warning() -> None:
     with pytest.warns(CheckpointWarning, match="drawn: 'cls.predictions.bias'|'pooler.dense.bias'") as warned:
         words = BertForMaskedLM.from_pretrained(MODELS / "bert_small", new_head=1)
     assert len(warned) == 2  # the pooler is not used, the head was drawn
+    with pytest.raises(InputError, match="new_head must be a whole number, 0 or more, not -1"):
+        BertForMaskedLM.from_pretrained(MODELS / "bert_small", new_head=-1)
+    with pytest.raises(InputError, match="seed must be a whole number, 0 or more, not -1"):
+        BertForMaskedLM.from_config(words.config, seed=-1)
     assert words(IDS).logits.shape == (2, 3, 110)
 
 

@@ -115,6 +115,8 @@ def test_a_saved_sentence_encoder_gives_the_same_vectors(tmp_path: Path) -> None
     encoder.save_pretrained(tmp_path)
     again = SentenceEncoder(tmp_path, dtype="int8")
     np.testing.assert_array_equal(encoder.encode(SHORT), again.encode(SHORT))
+    with pytest.raises(InputError, match=r"calibrate is for weights that are quantized when .* has int8 weights"):
+        SentenceEncoder(tmp_path, dtype="int8", calibrate=SHORT)
 
 
 def test_parts_of_an_int8_weight_that_do_not_fit_are_refused() -> None:

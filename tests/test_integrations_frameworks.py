@@ -426,7 +426,7 @@ def test_what_is_stored_means_the_same_model_everywhere_and_no_other(
     np.testing.assert_allclose(again(), expected, rtol=1e-6)
     tensors = dict(read_tensors(weights))
     write_safetensors(weights, {name: np.roll(array, 1, axis=0) for name, array in tensors.items()})
-    with pytest.raises(Exception, match="is not the model with which the stored vectors were made: another weights"):
+    with pytest.raises(Exception, match="is not the model with which the stored vectors were made: other weights"):
         again()
 
 

@@ -87,6 +87,8 @@ def test_scores_are_those_of_the_formula(models: Path, texts: list[str], k1: flo
     assert BM25Index([], tokenizer).search(["cat"]) == [[]]
     with pytest.raises(InputError, match="b must be from 0 to 1, not 2"):
         BM25Index(texts, tokenizer, b=2)
+    with pytest.raises(InputError, match="tokenizer must be a Tokenizer, such as the tokenizer of an encoder, not str"):
+        BM25Index(texts, "minilm")  # type: ignore[arg-type]
 
 
 @given(st.lists(st.lists(st.integers(0, 9), unique=True, max_size=8), max_size=4), st.floats(0, 100))

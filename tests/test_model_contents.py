@@ -81,8 +81,10 @@ def test_what_was_stored_with_another_model_is_refused(monkeypatch: pytest.Monke
     check_contents(name, stored_model(name)[1] or {}, contents)
     monkeypatch.chdir("../here")
     replace_model()
-    with pytest.raises(InputError, match="is not the model with which the stored vectors were made: another weights"):
+    with pytest.raises(InputError, match="is not the model with which the stored vectors were made: other weights"):
         check_contents(name, stored_model(name)[1] or {}, contents)
+    with pytest.raises(InputError, match="stored vectors were made: other settings"):
+        check_contents(name, stored_model(name, {"truncate_dim": 4})[1] or {}, stored_model(name)[1] or {})
     assert stored_model("org/none") == ("org/none", None)
 
 

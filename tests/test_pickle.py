@@ -16,10 +16,13 @@ import case_files
 import strategies
 import tiny_models
 import wordpiece_bert as wb
+from model_files import sentence_folder
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 from wordpiece_bert.sentence.activations import identity
 from wordpiece_bert.sentence.dense.parts import body_of
+from wordpiece_bert.sentence.encoder_loading import encoder_class
+from wordpiece_bert.vectors.document_vectors import folder_digests
 
 # Settings of the file that the tests follow on purpose: its truncation, and a padding id that is not its token's.
 pytestmark = [
@@ -217,6 +220,27 @@ def test_a_pickle_of_another_model_is_refused(model_folders: Path, file: str, pa
     (folder / file).write_bytes(content)
     with pytest.raises(InputError, match=rf"is not the model of the pickled .* loaded from .*: {part} \w+, then \w+;"):
         pickle.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "part"),
+    [
+        ("sentence_prompts", "config_sentence_transformers.json", "settings"),
+        ("sentence_old_layout", "0_Transformer/tokenizer.json", "tokenizer"),
+        ("splade_inference_free", "query_0_SparseStaticEmbedding/model.safetensors", "modules"),
+        ("splade_idf_json", "query_0_SparseStaticEmbedding/idf.json", "modules"),
+        ("colbert_stanford", "artifact.metadata", "settings"),
+    ],
+)
+def test_every_file_of_a_model_counts(tmp_path: Path, name: str, file: str, part: str) -> None:
+    folder = sentence_folder(name, tmp_path)
+    data, before = pickle.dumps(encoder_class(folder)(folder)), folder_digests(folder)
+    content = (folder / file).read_bytes()
+    weights = file.endswith(".safetensors")
+    (folder / file).write_bytes(content[:-1] + b"?" if weights else content.replace(b"{", b'{"more": 1, ', 1))
+    with pytest.raises(InputError, match=rf"is not the model of the pickled .*: {part} \w+, then \w+;"):
+        pickle.loads(data)
+    assert folder_digests(folder) != before  # for a folder of vectors
 
 
 def test_an_encoder_that_no_folder_has_is_pickled_with_its_weights(model_folders: Path) -> None:

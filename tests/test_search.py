@@ -257,7 +257,7 @@ def test_the_first_stage_may_have_sparse_or_many_vectors(
     vectors = encoder.encode_document(DOCUMENTS)
     scores = encoder.similarity(encoder.encode_query(QUERIES), vectors)
     monkeypatch.setattr("wordpiece_bert.search.retrieve_and_rerank._SCORES", 7)  # one query at a time
-    for computed in (None, vectors):
+    for computed in (None, vectors, *([vectors.to_scipy()] if kind is SparseEncoder else [])):
         found = retrieve_and_rerank(QUERIES, DOCUMENTS, encoder, top_k=4, document_embeddings=computed)
         for row, answers in zip(scores, found, strict=True):
             assert [answer["corpus_id"] for answer in answers] == np.argsort(-row, kind="stable")[:4].tolist()

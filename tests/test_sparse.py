@@ -65,6 +65,9 @@ def test_scores_and_tokens_are_those_of_the_reference_program(name: str) -> None
     pairs = encoder.similarity_pairwise(queries, documents[: len(queries)])
     np.testing.assert_allclose(pairs, np.diagonal(scores), rtol=1e-6)
     found = encoder.decode(encoder.encode(listing["texts"][: len(listing["decoded"])]), top_k=5)
+    one = encoder.encode(listing["texts"][0])
+    assert encoder.decode(one.toarray().tolist(), top_k=5) == found[0]
+    assert encoder.intersection(one, one.toarray().tolist()).shape == one.shape
     for ours, theirs in zip(found, listing["decoded"], strict=True):
         assert [token for token, _ in ours] == [token for token, _ in theirs]
         assert [value for _, value in ours] == pytest.approx([value for _, value in theirs], abs=1e-5)

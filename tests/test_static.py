@@ -218,6 +218,16 @@ def test_a_saved_folder_has_the_same_vectors_and_tensors(name: str, tmp_path: Pa
     assert dtypes_after[table] == dtypes[table]
 
 
+def test_a_saved_folder_of_model2vec_has_the_settings(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"truncate_dim": 2, "similarity_fn_name": "dot", "prompts": {"query": "a "}}
+    for options in (given, {}):  # the second replaces the first
+        encoder = SentenceEncoder(MODELS / "static_m2v", **options)
+        encoder.save_pretrained(tmp_path)
+        again = SentenceEncoder(tmp_path)
+        for name in given:
+            assert getattr(again, name) == getattr(encoder, name)
+
+
 def test_a_bfloat16_table_is_saved_as_such(tmp_path: Path) -> None:
     shutil.copytree(MODELS / "static_m2v", tmp_path / "model")
     file = tmp_path / "model" / "model.safetensors"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model_files import with_tokenizer
 from tiny_models import make_ranker, make_sentences
 from wordpiece_bert import CrossEncoder, SentenceEncoder, SparseEncoder, util
 from wordpiece_bert.errors import InputError, TrainingWarning
@@ -374,7 +375,8 @@ def test_a_cross_encoder_decides_about_limits(encoder: SentenceEncoder, tmp_path
     assert predicted.max() <= 0.5
 
 
-def test_wrong_arguments_of_mining_are_named(encoder: SentenceEncoder) -> None:
+def test_wrong_arguments_of_mining_are_named(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    three_labels = CrossEncoder(with_tokenizer("cross_encoder_classes", tmp_path))
     rows = [{"query": "a", "answer": "b"}]
     for data, options, message in (
         ([], {}, "rows that are dicts"),
@@ -387,6 +389,7 @@ def test_wrong_arguments_of_mining_are_named(encoder: SentenceEncoder) -> None:
         (rows, {"output_format": "pairs"}, "output_format"),
         (rows, {"sampling_strategy": "best"}, "sampling_strategy"),
         (rows, {"cross_encoder": encoder}, "cross_encoder"),
+        (rows, {"cross_encoder": three_labels}, "cross_encoder must be a cross encoder with one label; this one has 3"),
         (rows, {"num_negatives": 0}, "num_negatives"),
         (rows, {"max_score": 95}, "max_score must be from -1 to 1, a cosine, not 95"),
         (rows, {"min_score": 1.5}, "min_score must be from -1 to 1"),

@@ -185,6 +185,8 @@ def test_other_programs_read_the_files(models: Path, tmp_path: Path) -> None:
     assert polars.read_parquet(folder.files).schema["vector"] == polars.Array(polars.Float32, width)
     together = pyarrow.Table.from_batches(folder.batches(["key", "vector"]))
     assert together.column("vector").combine_chunks().flatten().to_numpy().tobytes() == vectors.tobytes()
+    with pytest.raises(InputError, match="has no column 'nope'; its columns are vector, "):
+        next(folder.batches(["key", "nope"]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -388,6 +390,8 @@ def test_bad_documents_are_refused(models: Path, tmp_path: Path) -> None:
     refused(table, "overlap", chunk_size=3, chunk_overlap=3)
     with pytest.raises(InputError, match="encoder must be an encoder"):
         write_vectors(table, tmp_path / "v", text_column="body", id_column="key")
+    with pytest.raises(InputError, match=r"encoder must be a SentenceEncoder, .* not CrossEncoder"):
+        write_vectors(table, tmp_path / "v", CrossEncoder(models / "ranker"), text_column="body", id_column="key")  # type: ignore[arg-type]
     (tmp_path / "x.parquet").write_bytes(b"no table")
     refused(tmp_path / "x.parquet", "cannot be read as Parquet")
     with pytest.raises(FileNotFoundError):
@@ -421,6 +425,8 @@ def test_a_folder_is_searched_by_its_own_model(models: Path, tmp_path: Path) -> 
     opened = open_vectors(folder)
     with pytest.raises(InputError, match="reranker needs the texts"):
         opened.search("cat", reranker=models / "ranker")
+    with pytest.raises(InputError, match=r"encoder must be a SentenceEncoder, .* not int: 5"):
+        opened.search("cat", encoder=5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has no field 'body'; its fields are title"):
         opened.search("cat", fields=["body"])
     with pytest.raises(InputError, match="the queries have 3 numbers"):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from command_line import desk, error_of
-from model_files import write_safetensors
+from model_files import MODELS, write_safetensors
 from wordpiece_bert import SentenceEncoder, Tokenizer, verify
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.cli import main, program
@@ -362,8 +362,9 @@ def test_a_static_model_needs_another_program(models: Path, monkeypatch: pytest.
 def test_limits_decide(models: Path) -> None:
     options: dict[str, Any] = {"dtype": "int8", "reference": "ours"}
     assert not verify_model(models / "splade", TEXTS, limits={"lowest_cosine": 1.0}, **options).passed
-    with pytest.raises(InputError, match="limits"):
-        verify_model(models / "splade", TEXTS, limits={"cosine": 0.5}, **options)
+    for limits in ({"cosine": 0.5}, {"flips": "0.9"}, ["flips"], 5):
+        with pytest.raises(InputError, match="limits"):
+            verify_model(models / "splade", TEXTS, limits=limits, **options)  # type: ignore[arg-type]
 
 
 def test_wrong_calls_for_models_are_refused(models: Path) -> None:
@@ -373,6 +374,7 @@ def test_wrong_calls_for_models_are_refused(models: Path) -> None:
         ("sentences", {"reference": "torch"}, "reference must be"),
         ("sentences", {"reference": "onnx"}, "has no ONNX file"),
         ("splade", {"reference": "transformers"}, "sparse encoder, which is compared with"),
+        (MODELS / "rerank_modules_mean", {"reference": "transformers"}, "with sentence-transformers, ours, not transf"),
         ("sentences", {"max_texts": 0}, "max_texts must be"),
         ("sentences", {"dtype": "float8"}, "dtype"),
     ]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_files import write_safetensors
+from model_files import sentence_folder, write_safetensors
 from tiny_models import make_all
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import InputError
@@ -132,6 +133,15 @@ def test_each_reference_with_other_weights_fails(
     report = verify_model(folder, TEXTS, reference=reference)
     assert not report.passed
     assert report.reference.startswith(reference)
+
+
+def test_a_prompt_that_is_not_pooled_and_a_dimension_that_is_cut_are_the_models(tmp_path: Path) -> None:
+    folder = sentence_folder("sentence_no_prompt_pooling", tmp_path)
+    file = folder / "config_sentence_transformers.json"
+    settings = json.loads(file.read_text()) | {"default_prompt_name": "query", "truncate_dim": 7}
+    file.write_text(json.dumps(settings))
+    report = verify_model(folder, TEXTS, reference="transformers", max_texts=9)
+    assert report.passed, report
 
 
 def test_the_default_is_the_best_that_takes_the_model(models: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_arguments import MODEL_CALL, MODEL_LOADING, MODEL_SAVING, refusing
 from wordpiece_bert._internal.peer_names import add_peer_names, without_peer_names
@@ -305,7 +306,7 @@ class Model:
         if not isinstance(config, cls.config_class):
             needed = cls.config_class.__name__
             raise ConfigError(f"{cls.__name__} needs a {needed}, not a {type(config).__name__}")
-        weights = drawn_weights(cls._layout(config), config, seed)
+        weights = drawn_weights(cls._layout(config), config, whole_number("seed", seed, 0))
         return cls(config, weights, backend=backend, dtype=dtype, source="new weights")
 
     @property

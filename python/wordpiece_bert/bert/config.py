@@ -188,6 +188,7 @@ class BertConfig:
                 refuse("pad_token_id", self.pad_token_id, why)
         if not isinstance(self.tie_word_embeddings, bool):
             refuse("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
+        object.__setattr__(self, "id2label", _labels(self.id2label))
         if self.label2id is not None and not isinstance(self.label2id, dict):
             refuse("label2id", self.label2id, "it must be an object from names to ids")
         if self.problem_type is not None and self.problem_type not in _PROBLEM_TYPES:
@@ -554,7 +555,11 @@ def _labels(value: object) -> dict[int, str]:
         refuse("id2label", value, "it must be an object from ids to names")
     labels: dict[int, str] = {}
     for key, name in value.items():
-        if not (_is_int(key) or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 18)):
+        if not (
+            _is_int(key)
+            or isinstance(key, np.integer)
+            or (isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) <= 18)
+        ):
             refuse("id2label", value, f"the key {quoted(key)} is not an integer")
         if not isinstance(name, str):
             refuse("id2label", value, f"the name of label {key} is {quoted(name)}, not a string")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert.bert.calibration import calibration_rows, check_texts
 from wordpiece_bert.bert.checkpoint import find_weights, listed, non_finite
 from wordpiece_bert.bert.checkpoint.files import open_tensors
 from wordpiece_bert.bert.engines import choose_dtype
-from wordpiece_bert.bert.quantized import joined_tensors
-from wordpiece_bert.errors import CheckpointError
+from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight, joined_tensors
+from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.hub import check_packaged, find_model
 from wordpiece_bert.tokenizer.word_splitter import check_splitter
 
@@ -66,8 +67,8 @@ class Loading:
     Raises
     ------
     InputError, ConfigError
-        There is no such engine, dtype or instruction set, `calibrate` has no texts or is not for this dtype, or
-        `word_splitter` is not a function.
+        There is no such engine, dtype or instruction set, `calibrate` has no texts or is not for this dtype,
+        `word_splitter` is not a function, or `new_head` is not a seed.
     """
 
     backend: str = "rust"
@@ -85,6 +86,8 @@ class Loading:
         choose_dtype(self.backend, self.dtype, self.instructions)
         check_texts(self.calibrate, self.dtype)
         check_splitter(self.word_splitter)
+        if self.new_head is not None:
+            whole_number("new_head", self.new_head, 0)
 
     def find(self, name: str | os.PathLike[str]) -> Path:
         """Return the folder of a model, as `find_model`, with the weights of a packaged model compared."""
@@ -104,10 +107,18 @@ class Loading:
             if self.check_finite and (bad := non_finite(tensors)):
                 worst = ", ".join(f"{count} in {listed([tensor])}" for tensor, count in list(bad.items())[:8])
                 raise CheckpointError(f"{file}: {sum(bad.values())} weights are NaN or infinite: {worst}")
+            weights = joined_tensors(tensors, str(file))
+            if self.calibrate is not None and any(
+                isinstance(w, Int8Weight | StoredInt8Weight) for w in weights.values()
+            ):
+                raise InputError(
+                    f"calibrate is for weights that are quantized when they are loaded, but {file} has int8 weights: "
+                    "leave it out"
+                )
             is_int8 = choose_dtype(self.backend, self.dtype, self.instructions) == "int8"
             model = kind(
                 config,
-                joined_tensors(tensors, str(file)),
+                weights,
                 backend=self.backend,
                 dtype=self.dtype,
                 source=str(file),

@@ -29,7 +29,7 @@ LOADING = Parameters(
     calibrate : sequence of str, optional
         For ``dtype="int8"``: texts that the model is run over once, in float32, to see how large the inputs of its
         layers are; a few dozen like those it is for. By default 32 texts in many languages that the package has. The
-        result is the same each time.
+        result is the same each time. A file that has int8 weights already takes none.
     instructions : str, optional
         The instruction set of the Rust engine, one that the CPU has: ``"scalar"``, ``"avx2"``, ``"avx512"``, ``"amx"``
         or ``"neon"``. By default the environment variable ``WORDPIECE_BERT_INSTRUCTION_SET`` of the process, or else

@@ -113,9 +113,16 @@ def _at(index: int) -> Callable[[Array, Array, Array], Array]:
 
 
 def _sums(x: Array, weights: Array) -> tuple[Array, Array]:
-    """[B, S, H], [B, S] -> the weighted sums of the tokens [B, H], and the sums of their weights [B, 1]."""
-    total: Array = (weights[:, None, :] @ x)[:, 0]
-    return total, np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-9))
+    """[B, S, H], [B, S] -> the weighted sums of the tokens [B, H], and the sums of their weights [B, 1].
+
+    Padding is left out before the sum: with it, BLAS would add a row's tokens in the order of another batch.
+    """
+    total = np.zeros((len(x), x.shape[2]), x.dtype)
+    sums = np.zeros((len(x), 1), np.float32)
+    for i, own in enumerate(weights != 0):
+        total[i] = weights[i, own] @ x[i, own]
+        sums[i] = weights[i, own].sum()
+    return total, np.maximum(sums, np.float32(1e-9))
 
 
 def _shared(dy: Array, weights: Array, divisor: np.floating[Any]) -> Array:

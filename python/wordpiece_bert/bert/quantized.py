@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from wordpiece_bert._internal.safe_json import quoted
-from wordpiece_bert.bert.stored_tensor import Stored, loaded
+from wordpiece_bert.bert.stored_tensor import Stored, equal, loaded
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class StoredInt8Weight(Stored):
     dtype: np.dtype[Any] = np.dtype(np.int8)
 
     def __init__(self, name: str, file: str, parts: tuple[Any, Any, Any, Any]) -> None:
-        self._name, self._file, self._parts = name, file, parts
+        self._name, self._file, self.parts = name, file, parts
         _check_shapes(name, parts, file)
         #: [N, K].
         self.shape: tuple[int, ...] = parts[0].shape
@@ -128,7 +128,7 @@ class StoredInt8Weight(Stored):
     @property
     def nbytes(self) -> int:
         """Size of all arrays in bytes."""
-        return sum(part.nbytes for part in self._parts)
+        return sum(part.nbytes for part in self.parts)
 
     def read(self, scratch: Scratch | None = None) -> Int8Weight:
         """Read it into new arrays, or into scratch memory.
@@ -138,8 +138,14 @@ class StoredInt8Weight(Stored):
         CheckpointError
             As `joined_tensors`, or as `StoredTensor.read`.
         """
-        parts = (loaded(part, scratch) for part in self._parts)
+        parts = (loaded(part, scratch) for part in self.parts)
         return _checked(self._name, Int8Weight(*parts), self._file)
+
+
+def equal_weights(a: Any, b: Any) -> bool:
+    """Return whether two weights have equal numbers; an int8 weight equals only one with the same parts."""
+    parts = [w.parts if isinstance(w, StoredInt8Weight) else w if isinstance(w, Int8Weight) else (w,) for w in (a, b)]
+    return len(parts[0]) == len(parts[1]) and all(map(equal, *parts))
 
 
 def input_factors(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -9,12 +11,13 @@ import numpy as np
 from wordpiece_bert._internal.arrays import first_non_finite
 from wordpiece_bert._internal.checks import checked_choice, refuse_str
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
 from wordpiece_bert.sentence.metrics import METRICS, pairwise_similarity
 from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, sparse_pairwise_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from wordpiece_bert.bert.functional import Array
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or the main one's; an empty list leaves them to the model."""
     refuse_str("similarity_fn_names", names)
+    if not isinstance(names, Iterable | None):
+        raise InputError(f"similarity_fn_names must be a list of {', '.join(METRICS)}, not {names!r:.80}")
     given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]
     for name in given:
         checked_choice("similarity_fn_names", name, METRICS)
@@ -29,6 +34,21 @@ def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     if main is not None and main not in given:
         raise InputError(f"the main similarity, {main!r}, must be one of similarity_fn_names, which are {given}")
     return given
+
+
+def own_similarity(model: Any) -> str:
+    """Return the name of the similarity by which a model compares; an `InputError` if it is not an encoder."""
+    name = getattr(model, "similarity_fn_name", None)
+    if not isinstance(name, str):
+        raise _no_encoder(model)
+    return name
+
+
+def _no_encoder(model: Any) -> InputError:
+    kinds = "a SentenceEncoder, SparseEncoder or MultiVectorEncoder"
+    return InputError(
+        f"an evaluator needs a model that encodes texts, {kinds}, not {type(model).__name__}: {model!r:.80}"
+    )
 
 
 def encoded(
@@ -45,8 +65,12 @@ def encoded(
     if truncate_dim is not None:
         options["truncate_dim"] = truncate_dim
     encode = getattr(model, "encode" if role is None else f"encode_{role}", None)
-    if encode is None:
-        raise InputError(f"an evaluator needs a model that encodes texts, not {type(model).__name__}: {model!r:.80}")
+    if encode is None or isinstance(model, M3Encoder):  # of which a text has vectors of three kinds
+        raise _no_encoder(model)
+    takes = signature(encode).parameters
+    others = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in takes.values())
+    if unknown := [name for name in options if name not in takes and not others]:
+        raise InputError(f"{type(model).__name__} encodes texts without {' and '.join(unknown)}: leave it out")
     found = encode(list(texts), batch_size=batch_size, show_progress_bar=show_progress_bar, **options)
     row = _row_not_finite(found)
     if row is not None:

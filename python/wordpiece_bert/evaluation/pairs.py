@@ -13,7 +13,7 @@ from wordpiece_bert._internal.checks import checked_choice, checked_flag, checke
 from wordpiece_bert._internal.correlation import pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.evaluation.encoding import checked_names, distinct, encoded, pair_scores
+from wordpiece_bert.evaluation.encoding import checked_names, distinct, encoded, own_similarity, pair_scores
 from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.evaluation.measures import average_precision, best_accuracy, best_f1, matthews
 from wordpiece_bert.sentence.metrics import METRICS
@@ -103,7 +103,7 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
         vectors = encoded(model, texts, None, **_how(self), **options)
         if self.precision is not None:
             vectors = _unpacked(vectors, self.precision)
-        names = self.similarity_fn_names or [model.similarity_fn_name]
+        names = self.similarity_fn_names or [own_similarity(model)]
         metrics, columns = dict[str, float](), dict[str, float]()
         for name in names:
             found = pair_scores(model, vectors[first], vectors[second], name)
@@ -179,7 +179,7 @@ class BinaryClassificationEvaluator(BaseEvaluator):
     def _measured(self, model: Any) -> Measured:
         texts, (first, second) = distinct(self.sentences1, self.sentences2)
         vectors = encoded(model, texts, None, **_how(self))
-        names = self.similarity_fn_names or [model.similarity_fn_name]
+        names = self.similarity_fn_names or [own_similarity(model)]
         found = {name: self._decided(pair_scores(model, vectors[first], vectors[second], name), name) for name in names}
         metrics = {f"{name}_{key}": value for name, measures in found.items() for key, value in measures.items()}
         order = ("accuracy", "accuracy_threshold", "f1", "precision", "recall", "f1_threshold", "ap", "mcc")
@@ -267,7 +267,7 @@ class TripletEvaluator(BaseEvaluator):
         queries, (anchor,) = distinct(self.anchors)
         asked = encoded(model, queries, "query", **_how(self))[anchor]
         vectors = encoded(model, documents, "document", **_how(self))
-        names = self.similarity_fn_names or [model.similarity_fn_name]
+        names = self.similarity_fn_names or [own_similarity(model)]
         metrics = {}
         for name in names:
             margin = self.margin.get(name, 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,6 @@ from wordpiece_bert.evaluation.encoding import encoded
 from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured
 from wordpiece_bert.search.paraphrase_mining import paraphrase_mining_embeddings
 from wordpiece_bert.sentence.parameters import CHUNKS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 @completed_by(EVALUATING, CHUNKS, paraphrase_mining_embeddings)
@@ -73,14 +71,20 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         write_csv: bool = True,
         truncate_dim: int | None = None,
     ) -> None:
+        if not isinstance(sentences_map, Mapping):
+            raise InputError(f"sentences_map must be a dict of sentences by id, not {sentences_map!r:.80}")
         self.sentences = dict(sentences_map)
         if len(self.sentences) < 2:
             raise InputError(f"sentences_map must have at least two sentences, not {len(self.sentences)}")
         rows = {key: row for row, key in enumerate(self.sentences)}
-        pairs = list(duplicates_list or ())
+        pairs: list[Any] = list(duplicates_list or ())
         for number, pair in enumerate(pairs):
             refuse_str(f"duplicates_list[{number}]", pair)
+            if not isinstance(pair, Iterable) or len([*pair]) != 2:
+                raise InputError(f"duplicates_list[{number}] must be two ids, not {pair!r:.80}")
         for first, others in (duplicates_dict or {}).items():
+            if not isinstance(others, Mapping):
+                raise InputError(f"duplicates_dict[{first!r}] must be a dict of True by id, not {others!r:.80}")
             pairs += [(first, second) for second, same in others.items() if same]
         known = [(rows[first], rows[second]) for first, second in pairs if first in rows and second in rows]
         if checked_flag("add_transitive_closure", add_transitive_closure):

@@ -121,9 +121,9 @@ class RerankingEvaluator(BaseEvaluator):
         return scores
 
 
-def _sample(number: int, sample: Mapping[str, Any]) -> tuple[str, list[str], list[str]]:
+def _sample(number: int, sample: Any) -> tuple[str, list[str], list[str]]:
     """Return the query and the texts of a sample, checked."""
-    if not {"query", "positive", "negative"} <= set(sample):
+    if not isinstance(sample, Mapping) or not {"query", "positive", "negative"} <= set(sample):
         raise InputError(f"samples[{number}] must be a dict with query, positive and negative, not {sample!r:.80}")
     query = sample["query"]
     if not isinstance(query, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import measures
-from wordpiece_bert.evaluation.encoding import encoded
+from wordpiece_bert.evaluation.encoding import encoded, own_similarity
 from wordpiece_bert.evaluation.evaluator import EVALUATING, BaseEvaluator, Measured, at_least_one
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.metrics import METRICS, checked_scores
@@ -21,7 +21,7 @@ from wordpiece_bert.sentence.nearest_rows import best_of_scores, merged, nearest
 from wordpiece_bert.sentence.parts import threads_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -142,16 +142,16 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         self.prompts = (query_prompt_name, query_prompt), (corpus_prompt_name, corpus_prompt)
         self.write_predictions = checked_flag("write_predictions", write_predictions)
         self.ignore_identical_ids = checked_flag("ignore_identical_ids", ignore_identical_ids)
-        self._predictions: dict[str, list[list[tuple[Any, float]]]] = {}
         self._set_up(name, "Information-Retrieval_evaluation", write_csv=write_csv)
 
     def _measured(self, model: Any) -> Measured:
         functions = self.score_functions
-        names = [model.similarity_fn_name] if functions is None else sorted(functions)
+        names = [own_similarity(model)] if functions is None else sorted(functions)
         if self.main_score_function is not None:
             checked_choice("main_score_function", self.main_score_function, tuple(names))
         ids = list(self.corpus)
         metrics, columns = dict[str, float](), dict[str, float]()
+        self._predictions: dict[str, list[list[tuple[Any, float]]]] = {}
         for name, (rows, scores) in self._found(model, names).items():
             self._predictions[name] = [
                 [(ids[row], score) for row, score in zip(*one, strict=True) if row >= 0]
@@ -269,7 +269,7 @@ class InformationRetrievalEvaluator(BaseEvaluator):
 
 def _grades(query: Any, relevant: Iterable[Any]) -> dict[Any, float]:
     """Return the relevant documents of a query with their grades; 1 for the documents of a set."""
-    if isinstance(relevant, str | bytes):
+    if isinstance(relevant, str | bytes) or not isinstance(relevant, Iterable):
         raise InputError(f"relevant_docs[{query!r}] must be a set of ids, or grades by id, not {relevant!r:.80}")
     if isinstance(relevant, Mapping):
         grades = {document: _grade(query, document, grade) for document, grade in relevant.items()}

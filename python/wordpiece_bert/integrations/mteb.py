@@ -15,13 +15,13 @@ from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.named_models import (
     checked_options,
-    contents_of,
     encoder_of,
     given_model,
     import_package,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.folders.contents import json_digest
 from wordpiece_bert.sentence.parts import source_of
 
@@ -94,7 +94,11 @@ class WordPieceEncoder:
         self.mteb_model_meta = _meta(
             self.model,
             name,
-            [contents_of(self.model), self.model.dimension, self.model.max_seq_length],
+            [
+                model_digests(self.model) | versions(self.model.engine.dtype),
+                self.model.dimension,
+                self.model.max_seq_length,
+            ],
             embed_dim=self.model.dimension,
             max_tokens=self.model.max_seq_length,
             similarity_fn_name=_model_meta.ScoringFunction(self.model.similarity_fn_name),

@@ -20,6 +20,7 @@ from wordpiece_bert.hub import find_model
 from wordpiece_bert.integrations.options import NAMED
 from wordpiece_bert.sentence.dense.model_contents import model_digests
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder, sentence_encoder
+from wordpiece_bert.sentence.folders.contents import json_digest
 from wordpiece_bert.sentence.kept_models import KeptModels
 from wordpiece_bert.sentence.source import lasting_name
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
@@ -161,14 +162,15 @@ def encoder_of(
 
 
 def contents_of(encoder: SentenceEncoder) -> dict[str, str]:
-    """Return what another program stores of an encoder: the digests of its contents, and the versions of its vectors.
+    """Return what another program stores of an encoder: digests of contents and settings, and versions of its vectors.
 
     Parameters
     ----------
     encoder : SentenceEncoder
         The encoder.
     """
-    return model_digests(encoder) | versions(encoder.engine.dtype)
+    settings = [dict(encoder.prompts), encoder.default_prompt_name, encoder.truncate_dim]
+    return model_digests(encoder) | {"settings": json_digest(settings)} | versions(encoder.engine.dtype)
 
 
 def stored_model(
@@ -219,6 +221,6 @@ def check_contents(model: str, now: Mapping[str, str], stored: Mapping[str, str]
                 "again, or install the version that made them"
             )
         raise InputError(
-            f"{model}: is not the model with which the stored vectors were made: another {', '.join(different)}; "
+            f"{model}: is not the model with which the stored vectors were made: other {', '.join(different)}; "
             "restore its files, or make the vectors again with the new model"
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
+from wordpiece_bert.tokenizer.subword import check_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +81,10 @@ def cluster_words(
     >>> cluster_words(texts, [[0, 3], [1, 2]], tokenizer, top_k=1)
     [['bread'], ['bicycle']]
     """
+    check_tokenizer(tokenizer)
     listed = check_texts(texts)[1]
+    if not isinstance(clusters, Iterable):
+        raise InputError(f"clusters must be a list of groups of rows, not {clusters!r:.80}")
     count = whole_number("top_k", top_k, 1)
     groups = [_rows(number, rows, len(listed)) for number, rows in enumerate(clusters)]
     ignored = frozenset(checked_strings("stop_words", stop_words))

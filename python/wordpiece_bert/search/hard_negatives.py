@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.arrays import check_finite
-from wordpiece_bert._internal.checks import check_instance, checked_choice, checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.search.negative_choice import Candidates, checked_limits, how_chosen
+from wordpiece_bert.search.pair_scores import check_reranker
 from wordpiece_bert.search.training_pairs import LAYOUTS, Mined, read_pairs, rows_in_layout
-from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.dense.sentence_encoder import sentence_encoder
 from wordpiece_bert.sentence.metrics import pairwise_similarity
 from wordpiece_bert.sentence.nearest_rows import nearest
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.search.negative_choice import Choice
     from wordpiece_bert.search.training_pairs import TrainingPairs
+    from wordpiece_bert.sentence.cross_encoder import CrossEncoder
     from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 
@@ -153,7 +154,7 @@ def mine_hard_negatives(
     checked_flag("verbose", verbose)
     whole_number("faiss_batch_size", faiss_batch_size, 1)
     if cross_encoder is not None:
-        check_instance("cross_encoder", cross_encoder, CrossEncoder)
+        check_reranker(cross_encoder, "cross_encoder")
     pairs = read_pairs(dataset, anchor_column_name, positive_column_name, corpus)
     encoder = sentence_encoder(model, "model")
     metric = encoder.similarity_fn_name

@@ -12,6 +12,7 @@ from wordpiece_bert._internal.checks import finite_number, refuse_str, whole_num
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError, MissingPackageError
 from wordpiece_bert.sentence.nearest_rows import best_of_scores
+from wordpiece_bert.tokenizer.subword import check_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -78,6 +79,7 @@ class BM25Index:
         k1, b = finite_number("k1", k1, least=0.0), finite_number("b", b, least=0.0)
         if b > 1:
             raise InputError(f"b must be from 0 to 1, not {b}")
+        check_tokenizer(tokenizer)
         texts = check_texts(documents)[1]
         self._tokenizer = tokenizer
         self._count = len(texts)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _PAIRS = 4096
 
 
-def check_reranker(reranker: Any) -> None:
+def check_reranker(reranker: Any, name: str = "reranker") -> None:
     """Raise an `InputError` unless an argument is a cross encoder with one label."""
-    check_instance("reranker", reranker, CrossEncoder)
+    check_instance(name, reranker, CrossEncoder)
     if reranker.num_labels != 1:
-        raise InputError(f"reranker must be a cross encoder with one label; this one has {reranker.num_labels}")
+        raise InputError(f"{name} must be a cross encoder with one label; this one has {reranker.num_labels}")
 
 
 def scores_of_pairs(

@@ -211,7 +211,9 @@ def _retrieved(
 def _vectors_of(retriever: SentenceEncoder | SparseEncoder | MultiVectorEncoder, embeddings: Any) -> Any:
     """Check the vectors of documents for a retriever, and return them as it compares them."""
     name = "document_embeddings"
-    if np.shape(embeddings)[:1] == (0,) if isinstance(embeddings, np.ndarray) else embeddings in ([], ()):
+    if (isinstance(embeddings, np.ndarray) and embeddings.shape[:1] == (0,)) or (
+        isinstance(embeddings, list | tuple) and not embeddings
+    ):
         return []
     if isinstance(retriever, SentenceEncoder):
         return embeddings if isinstance(embeddings, PreparedVectors) else as_vectors(name, embeddings)

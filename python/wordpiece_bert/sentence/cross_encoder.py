@@ -23,7 +23,7 @@ from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.bert.loading import Loading
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import ConfigError, InputError
-from wordpiece_bert.sentence.activations import ActivationFn, identity
+from wordpiece_bert.sentence.activations import ActivationFn, activated, checked_activation, identity
 from wordpiece_bert.sentence.arguments import check_tensors, one_of, tensors
 from wordpiece_bert.sentence.encoder_base import Encoder, FromPretrained, Settings, engine_options
 from wordpiece_bert.sentence.folders.modules import Dense
@@ -106,8 +106,9 @@ class CrossEncoder(Encoder):
         How many scores the model is to have for a pair. It is compared with the model, which has as many as it was
         trained for; `wordpiece_bert.finetune.model_for` makes a new head.
     activation_fn : callable, optional
-        The function from logits [B, labels] to scores; by default the one that the model's folder names, or the sigmoid
-        for a single label, else the identity.
+        The function from logits [B, labels] to scores, [B, labels] or [B]; by default the one that the model's folder
+        names, or the sigmoid for a single label, else the identity. It takes and returns arrays of NumPy; of torch's
+        modules, those that a folder may name are accepted.
     max_length : int, optional
         Longest row in tokens, with special tokens; by default the longest that tokenizer and model accept.
 
@@ -159,6 +160,7 @@ class CrossEncoder(Encoder):
         )
         settings = Settings(prompts, default_prompt_name)
         check_device(device)
+        activation_fn = checked_activation(activation_fn)
         folder = loading.find(model)
         self._folder = settings.of(read_ranking_folder(folder))
         home, modules = self._folder.transformer, self._folder.modules
@@ -228,7 +230,7 @@ class CrossEncoder(Encoder):
         batch_size : int, default 32
             The most pairs that go through the model at once.
         activation_fn : callable, optional
-            The function from logits [B, labels] to scores; by default the encoder's.
+            The function from logits [B, labels] to scores, [B, labels] or [B]; by default the encoder's.
         apply_softmax : bool, default False
             Whether to apply the softmax to the scores of several labels, which makes them probabilities.
         convert_to_numpy : bool, default True
@@ -244,7 +246,8 @@ class CrossEncoder(Encoder):
         Returns
         -------
         array
-            float32 [n] for a model with one label, else [n, labels]; without the first dimension for a single pair.
+            float32 [n] for a model with one label, or where `activation_fn` returns [B]; else [n, labels]. Without the
+            first dimension for a single pair.
         array
             Only with `return_truncated`: bool [n], or one bool for a single pair.
 
@@ -281,16 +284,18 @@ class CrossEncoder(Encoder):
         )
         encodings = model_encodings(self._tokenizer, rows)
         truncated = np.array([encoding.truncated for encoding in encodings], np.bool_)
+        activation = checked_activation(activation_fn) or self._activation
         scores = np.zeros((len(items), self.num_labels), np.float32)
-        activation = activation_fn or self._activation
         batches = list(encoding_batches(encodings, batch_size))
         tokens = sum(map(len, encodings))
         for batch in with_progress(batches, show=bool(show_progress_bar)):
-            y = activation(self._model.infer(**batch.inputs, threads=self._threads))  # [B, labels]
+            y = activated(activation, self._model.infer(**batch.inputs, threads=self._threads))  # [B, labels] or [B]
             notify(len(batch.encodings), batch.tokens, tokens)
-            y = softmax(y) if apply_softmax and self.num_labels > 1 else y
+            y = softmax(y) if apply_softmax and y.ndim == 2 and self.num_labels > 1 else y
+            if y.ndim < scores.ndim:
+                scores = scores[:, 0]
             scores[batch.encodings] = y[batch.rows]
-        result: Any = scores[:, 0] if self.num_labels == 1 else scores
+        result: Any = scores[:, 0] if scores.ndim == 2 and self.num_labels == 1 else scores
         if convert_to_tensor:
             result = tensors(np.ascontiguousarray(result))
         elif not convert_to_numpy:

@@ -176,6 +176,13 @@ def _kind(model: dict[str, Any]) -> object:
     return "BPE" if "merges" in model else None
 
 
+def check_tokenizer(tokenizer: object) -> None:
+    """Raise an `InputError` unless an argument is a tokenizer of this package."""
+    if not isinstance(tokenizer, Tokenizer | SubwordTokenizer):
+        kind = type(tokenizer).__name__
+        raise InputError(f"tokenizer must be a Tokenizer, such as the tokenizer of an encoder, not {kind}")
+
+
 def tokenizer_of(folder: str | os.PathLike[str], *, word_splitter: WordSplitter | None = None) -> AnyTokenizer:
     """Return the tokenizer of a model folder.
 

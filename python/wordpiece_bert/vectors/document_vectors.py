@@ -15,7 +15,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.encoder_fingerprint import document_prompt, fingerprint_of
 from wordpiece_bert.sentence.dense.recent_rows import RECENT_BYTES, recent_vectors
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
-from wordpiece_bert.sentence.folders.content_files import FileState
+from wordpiece_bert.sentence.folders.content_files import CONTENTS, SETTINGS, FileState
 from wordpiece_bert.sentence.folders.contents import file_digest
 from wordpiece_bert.sentence.multi_vector.multi_vector_encoder import MultiVectorEncoder
 from wordpiece_bert.sentence.parts import late_vectors, prompt_of, source_of, threads_of
@@ -33,8 +33,21 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.sentence.encoder_loading import Encoder
 
-# The files of a model that decide about its vectors, by suffix.
-_CONTENTS = (".json", ".safetensors", ".bin", ".pt", ".h5", ".txt", ".model", ".index", ".msgpack")
+
+def checked_encoder(encoder: object) -> Encoder:
+    """Return an argument that is an encoder of dense, sparse or many vectors.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
+    if isinstance(encoder, SentenceEncoder | SparseEncoder | MultiVectorEncoder):
+        return encoder
+    raise InputError(
+        "encoder must be a SentenceEncoder, a SparseEncoder, a MultiVectorEncoder or the name of a model, not "
+        f"{type(encoder).__name__}: {encoder!r:.80}"
+    )
 
 
 def layout_of(
@@ -130,12 +143,12 @@ def contents_of(encoder: Encoder, prompt: str, *, normalize: bool | None) -> Fin
 
 def folder_digests(folder: Path) -> dict[str, str]:
     """Return the digests of the weights and of the other files of a model."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix in _CONTENTS and path.is_file())
+    files = sorted(path for path in folder.rglob("*") if path.suffix in CONTENTS and path.is_file())
     found = {}
     for name, of_weights in (("weights", True), ("configuration", False)):
         digest = hashlib.sha256()
         for path in files:
-            if (path.suffix not in (".json", ".txt", ".model")) == of_weights:
+            if (path.suffix not in SETTINGS) == of_weights:
                 digest.update(f"{path.relative_to(folder)} {file_digest(FileState.of(path))}\n".encode())
         found[name] = digest.hexdigest()
     return found

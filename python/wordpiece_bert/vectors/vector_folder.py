@@ -18,11 +18,10 @@ from wordpiece_bert.errors import InputError, VectorsWarning
 from wordpiece_bert.search.keywords import BM25Index, fused_rows
 from wordpiece_bert.search.pair_scores import check_reranker, scores_of_pairs
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
-from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder, sentence_encoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
-from wordpiece_bert.vectors.document_vectors import contents_of
+from wordpiece_bert.vectors.document_vectors import checked_encoder, contents_of
 from wordpiece_bert.vectors.fields import Fields
 from wordpiece_bert.vectors.folder_search import (
     Group,
@@ -196,18 +195,16 @@ class VectorFolder:
         """Check that an encoder is the model of the vectors."""
         if isinstance(encoder, str | os.PathLike):
             encoder = load_again(encoder, self._layout.loading_of(encoder))
-        elif isinstance(encoder, SentenceEncoder):
-            encoder = sentence_encoder(encoder)
+        found = checked_encoder(encoder)
         own = self._layout.fingerprint
         # The vectors of documents have another prompt than queries, and their lengths do not count for cosines.
-        now = contents_of(encoder, own.prompt, normalize=None if self.similarity == "cosine" else bool(own.normalized))
+        now = contents_of(found, own.prompt, normalize=None if self.similarity == "cosine" else bool(own.normalized))
         differences = own.differences(now)
         if differences:
             what = f"{self.path} has the vectors of another model; what differs: {'; '.join(differences)}"
             if not self._allow_stale:
                 raise InputError(f"{what}. Make them again, or search them all the same with allow_stale=True")
             warn(what, VectorsWarning)
-        found: Encoder = encoder
         return found
 
     @completed_by(ENCODING)
@@ -343,6 +340,7 @@ class VectorFolder:
     ) -> Found:
         """Return the rows nearest to query vectors, and their scores."""
         groups = self._groups() if len(self) else []
+        count = min(count, len(self))  # a multiple of it is searched for, which has to fit in 64 bits
         if self.kind != DENSE:
             if precision is not None:
                 raise InputError(f"precision is for dense vectors; the folder has {self.kind} vectors")
@@ -357,7 +355,7 @@ class VectorFolder:
             return np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0))
         if precision == "float32":
             return nearest_in_groups(queries, groups, self.similarity, count, self._threads)
-        multiplier = whole_number("rescore_multiplier", multiplier, 1)
+        multiplier = min(whole_number("rescore_multiplier", multiplier, 1), len(self))
         if precision == "binary":
             return nearest_bits(queries, groups, self._layout, count, multiplier, self._threads)
         assert self._listing.ranges is not None
@@ -516,9 +514,17 @@ class VectorFolder:
         ------
         pyarrow.RecordBatch
             The next rows.
+
+        Raises
+        ------
+        InputError
+            There is no such column.
         """
         pyarrow = import_pyarrow("reading a folder of vectors")
         chosen = None if columns is None else checked_strings("columns", columns)
+        names = self._parts[0].schema.names if self._parts else []
+        if self._parts and (unknown := [name for name in chosen or () if name not in names]):
+            raise InputError(f"{self.path} has no column {unknown[0]!r}; its columns are {', '.join(names)}")
         for index, part in enumerate(self._parts):
             for number in range(part.groups):
                 table = part.group(number, chosen)

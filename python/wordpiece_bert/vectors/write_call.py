@@ -16,7 +16,7 @@ from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.tokenizer.corpus.file_parts import checked_part, part_of_files
 from wordpiece_bert.tokenizer.corpus.part_records import PartRecord, call_of, check_same
 from wordpiece_bert.vectors.chunking import Chunking
-from wordpiece_bert.vectors.document_vectors import embedding, layout_of
+from wordpiece_bert.vectors.document_vectors import checked_encoder, embedding, layout_of
 from wordpiece_bert.vectors.documents import Documents
 from wordpiece_bert.vectors.folder_update import TEXTS_FOR_RANGES, UpdatePlan, write_folder
 from wordpiece_bert.vectors.layout import LISTING, PRECISIONS, read_listing
@@ -353,5 +353,4 @@ def _encoder(given: Any, before: Layout | None) -> Encoder:
         given = before.model
     if isinstance(given, str | os.PathLike):
         return load_again(given, before.loading_of(given) if before else {})
-    found: Encoder = given
-    return found
+    return checked_encoder(given)

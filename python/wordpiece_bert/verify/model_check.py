@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_choice, whole_number
+from wordpiece_bert._internal.checks import checked_choice, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.errors import InputError, TruncationWarning
@@ -21,7 +22,7 @@ from wordpiece_bert.verify.subjects import subject_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from wordpiece_bert.tokenizer.corpus.text_reader import Errors, Fields, StrPath
@@ -156,8 +157,10 @@ def verify_model(
     folder = find_model(name, download=download)
     if reference is not None:
         checked_choice("reference", reference, (*PEERS, OURS))
-    for limit in limits or ():
-        checked_choice("a key of limits", limit, tuple(MEASURES))
+    if limits is not None and not isinstance(limits, Mapping):
+        raise InputError(f"limits must be a dict of numbers by name, not {limits!r:.80}")
+    for measure, limit in (limits or {}).items():
+        finite_number(f"limits[{checked_choice('a key of limits', measure, tuple(MEASURES))!r}]", limit)
     reader = TextReader(files, separator=separator, field=field, column=column, errors=errors)
     texts = _sample(reader, whole_number("max_texts", max_texts, 1))
     if not texts:

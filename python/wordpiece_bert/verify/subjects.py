@@ -17,7 +17,10 @@ from wordpiece_bert.bert.heads.kinds import MaskedLM, QuestionAnswering, Sequenc
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.sentence.activations import identity
 from wordpiece_bert.sentence.cross_encoder import CrossEncoder
+from wordpiece_bert.sentence.dense.body import Call
+from wordpiece_bert.sentence.dense.parts import transformer_of
 from wordpiece_bert.sentence.encoder_loading import encoder_class
+from wordpiece_bert.sentence.folders.content_files import module_folders
 from wordpiece_bert.sentence.folders.kinds import (
     CROSS,
     MULTI_VECTOR,
@@ -161,15 +164,16 @@ class _Sentence(Subject):
         run = network(reference, parts.transformer, self._file, "AutoModel")
         prefix = prompt_of(model)
         rows = rows_of(model.tokenizer, [prefix + text for text in self.texts], model.max_seq_length, None)
+        skip = transformer_of(model).skipped(Call(prefix=prefix, max_seq_length=model.max_seq_length))
         vectors = np.zeros((len(rows), parts.dimension), np.float32)
         for batch in sorted_batches(rows.lengths, _BATCH):
             ids, mask = pad_rows(rows, batch)
             x = run({"input_ids": ids, "attention_mask": mask.astype(np.int64), "token_type_ids": np.zeros_like(ids)})
-            y = np.concatenate([pool(x, mask, mode) for mode in parts.pooling.modes], axis=1)
+            y = np.concatenate([pool(x, mask, mode, skip) for mode in parts.pooling.modes], axis=1)
             for module in parts.modules:
                 y = module(y)
             vectors[batch] = y
-        return vectors
+        return vectors[:, : model.dimension]
 
     def _of_peer(self) -> Array:
         with peer(SENTENCE_TRANSFORMERS, self.folder):
@@ -252,7 +256,7 @@ class _Ranker(Subject):
     """A cross encoder of one score, or of several labels."""
 
     name = "ranker"
-    references = (SENTENCE_TRANSFORMERS, TRANSFORMERS, ONNX)
+    references: tuple[str, ...] = (SENTENCE_TRANSFORMERS, TRANSFORMERS, ONNX)
 
     def __init__(self, folder: Path, texts: list[Any]) -> None:
         if isinstance(texts[0], str):
@@ -262,6 +266,8 @@ class _Ranker(Subject):
             if not texts:
                 raise InputError(f"{folder} ranks texts for queries: give at least two texts, or pairs of both")
         super().__init__(folder, texts)
+        if len(module_folders(folder)) > 1:  # its scores are of modules, for which the others would draw a head
+            self.references = (SENTENCE_TRANSFORMERS,)
 
     def load(self, **loading: Any) -> CrossEncoder:
         return CrossEncoder(self.folder, **loading)

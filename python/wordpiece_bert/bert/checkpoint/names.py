@@ -13,8 +13,8 @@ import numpy as np
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.plan.parts import Shape
-from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight
-from wordpiece_bert.bert.stored_tensor import StoredTensor, equal
+from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight, equal_weights
+from wordpiece_bert.bert.stored_tensor import StoredTensor
 from wordpiece_bert.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def _tie(tensors: dict[str, AnyArray], tied: Mapping[str, str], *, shared: bool)
     tensors = dict(tensors)
     for copy, original in tied.items():
         both = copy in tensors and original in tensors
-        if shared and copy in tensors and (not both or equal(tensors[copy], tensors[original])):
+        if shared and copy in tensors and (not both or equal_weights(tensors[copy], tensors[original])):
             tensors[original] = tensors.get(original, tensors[copy])
             tensors[copy] = tensors[original]
         elif not both and original in tensors and (shared or copy.endswith(".bias")):

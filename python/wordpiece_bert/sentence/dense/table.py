@@ -16,7 +16,7 @@ from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.bert.engines.choice import describe_engine
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.dense.body import Call, TokenVectors, is_of_model
-from wordpiece_bert.sentence.folders.save import write_modules_after_static
+from wordpiece_bert.sentence.folders.save import write_modules_after_static, write_settings
 from wordpiece_bert.sentence.folders.static import StaticParts, read_static_folder, write_static_folder
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
@@ -94,9 +94,19 @@ class TableBody:
         #: The characters that model2vec reads of a text for each token that it keeps.
         self._chars_per_token = int(np.median(lengths)) if lengths else 0
         self._is_model2vec = self.folder.layout == "model2vec"
+        self._dropped = _unknown(self.tokenizer) if self._is_model2vec else None
+        self._set_core()
+
+    def _set_core(self) -> None:
         #: The core that tokenizes and adds rows in one pass; None for a tokenizer of the package ``tokenizers``.
         self._core = core_of(self.tokenizer) if isinstance(self.tokenizer, Tokenizer) else None
-        self._dropped = _unknown(self.tokenizer) if self._is_model2vec else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_core"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_core()
 
     @property
     def engine(self) -> EngineInfo:
@@ -242,7 +252,9 @@ class TableBody:
         if is_changed and isinstance(tokenizer, Tokenizer):
             tokenizer = tokenizer.with_truncation(max_length=max_seq_length)
         write_static_folder(output, StaticParts(settings, tokenizer, self.embeddings), self._information)
-        if not self._is_model2vec:
+        if self._is_model2vec:
+            write_settings(output, settings)
+        else:
             write_modules_after_static(output, settings, normalized=settings.least_length is not None)
 
     def described(self, max_seq_length: int) -> str:

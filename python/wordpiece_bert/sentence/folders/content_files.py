@@ -5,17 +5,32 @@ from __future__ import annotations
 from glob import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from wordpiece_bert._internal.safe_json import read_json
+from wordpiece_bert._internal.safe_json import inside, read_json, read_object
 from wordpiece_bert.bert.checkpoint import find_weights
 from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.errors import ConfigError, WordPieceError
-from wordpiece_bert.sentence.folders.reading import list_modules
+from wordpiece_bert.sentence.folders.reading import (
+    ROUTERS,
+    TRANSFORMER_CONFIGS,
+    list_modules,
+    router_file,
+    setting,
+    token_weights_file,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The files of a model and its tokenizer, by suffix.
-_CONTENTS = (".json", ".safetensors", ".bin", ".pt", ".h5", ".txt", ".model", ".index", ".msgpack", ".ckpt")
+#: The suffixes of a model's settings, and of its tokenizer's files.
+SETTINGS = (".json", ".txt", ".model", ".metadata")
+#: The suffixes of all files of a model.
+CONTENTS = (*SETTINGS, ".safetensors", ".bin", ".pt", ".h5", ".index", ".msgpack", ".ckpt")
+
+# Settings beside the configuration: of the model, of a Transformer, of a router, and of ColBERT's own code.
+_SETTINGS_FILES = (
+    *("config_sentence_transformers.json", *TRANSFORMER_CONFIGS),
+    *("router_config.json", "artifact.metadata"),
+)
 
 _LARGEST_INDEX = 10_000_000
 
@@ -38,7 +53,9 @@ class FileState(NamedTuple):
 def content_states(folder: Path) -> tuple[FileState, ...]:
     """Return the states of the files whose contents decide about the vectors of a model; none if one cannot be read."""
     try:
-        files = [file for _, home in module_folders(folder) for file in (*config_files(home), *weight_files(home))]
+        files = [
+            file for kind, home in module_folders(folder) for file in (*config_files(home), *weight_files(kind, home))
+        ]
         listing = folder / "modules.json"
         return tuple(FileState.of(file) for file in [*([listing] if listing.is_file() else []), *files])
     except (OSError, WordPieceError):
@@ -46,16 +63,37 @@ def content_states(folder: Path) -> tuple[FileState, ...]:
 
 
 def folder_states(folder: Path) -> tuple[FileState, ...]:
-    """Return the states of all files of a model, of its tokenizer and of its modules, which are one folder below."""
-    folders = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
-    files = (path for home in folders for path in sorted(home.iterdir()) if path.suffix in _CONTENTS)
+    """Return the states of all files of a model, of its tokenizer, and of its modules.
+
+    Modules are one folder below, and the modules of a router up to two.
+    """
+    folders = [folder, *(below := _folders_in(folder)), *(path for home in below for path in _folders_in(home))]
+    files = (path for home in folders for path in sorted(home.iterdir()) if path.suffix in CONTENTS)
     return tuple(FileState.of(path) for path in files if path.is_file())
 
 
+def _folders_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir())
+
+
 def module_folders(folder: Path) -> list[tuple[str, Path]]:
-    """Return the kinds and folders of the modules of a model."""
+    """Return the kinds and folders of the modules of a model, and of a router after it."""
     listing = folder / "modules.json"
-    return list_modules(listing, None) if listing.is_file() else [("Transformer", folder)]
+    modules = list_modules(listing, None) if listing.is_file() else [("Transformer", folder)]
+    return [found for kind, home in modules for found in [(kind, home), *(_routed(home) if kind in ROUTERS else [])]]
+
+
+def _routed(router: Path) -> list[tuple[str, Path]]:
+    file = router_file(router)
+    types = setting(read_object(file, ConfigError), "types", dict, file) or {}
+    return [
+        (str(kind).rpartition(".")[2], inside(router, member, str(file), ConfigError)) for member, kind in types.items()
+    ]
+
+
+def settings_files(folder: Path) -> list[Path]:
+    """Return the settings of a model or a module beside its configuration."""
+    return [folder / name for name in _SETTINGS_FILES if (folder / name).is_file()]
 
 
 def config_files(folder: Path) -> list[Path]:
@@ -66,8 +104,10 @@ def config_files(folder: Path) -> list[Path]:
         return []
 
 
-def weight_files(folder: Path) -> list[Path]:
+def weight_files(kind: str, folder: Path) -> list[Path]:
     """Return the weight files of a module; none if it has none."""
+    if kind == "SparseStaticEmbedding" and (named := token_weights_file(folder)) is not None:
+        return [named]
     try:
         file = find_weights(folder)
     except WordPieceError:

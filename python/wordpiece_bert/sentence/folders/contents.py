@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wordpiece_bert import _core
 from wordpiece_bert._internal.safe_json import read_json
 from wordpiece_bert.errors import ConfigError
-from wordpiece_bert.sentence.folders.content_files import FileState, config_files, module_folders, weight_files
+from wordpiece_bert.sentence.folders.content_files import (
+    FileState,
+    config_files,
+    module_folders,
+    settings_files,
+    weight_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Fields of a config.json that change no vector: where it came from, and what wrote it.
-_WITHOUT_EFFECT = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
+# Fields of a configuration that change no vector: where it came from, and what wrote it.
+_WITHOUT_EFFECT = ("__version__", "_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
 
 # Files are hashed in blocks of this size.
 BLOCK = 1 << 23
@@ -40,7 +46,9 @@ _TOKENIZER_FILES = (
 
 
 def folder_contents(folder: Path, heads: Iterable[str] = ()) -> dict[str, str]:
-    """Return short digests of a model's folder by part, for a pickle: weights, configuration, modules and tokenizer.
+    """Return short digests of a model's folder by part, for a pickle.
+
+    The parts are weights, configuration, modules, settings and tokenizer: together all files that loading reads.
 
     Parameters
     ----------
@@ -50,15 +58,23 @@ def folder_contents(folder: Path, heads: Iterable[str] = ()) -> dict[str, str]:
         The names of further files of weights, if any: another part.
     """
     first, *rest = modules_of_folder(folder)
+    homes = list(dict.fromkeys([folder, *(home for _, home in module_folders(folder))]))
 
     def digests(names: Iterable[str]) -> list[tuple[str, str]]:
-        files = [folder / name for name in names]
-        return [(file.name, file_digest(FileState.of(file))) for file in files if file.is_file()]
+        files = [home / name for home in homes for name in names]
+        return [
+            (file.relative_to(folder).as_posix(), file_digest(FileState.of(file))) for file in files if file.is_file()
+        ]
 
     parts: dict[str, object] = {
         "weights": first.weights,
         "configuration": first.configuration,
         "modules": rest,
+        "settings": [
+            (file.relative_to(folder).as_posix(), effective(read_json(file, ConfigError)))
+            for home in homes
+            for file in settings_files(home)
+        ],
         "tokenizer": digests(_TOKENIZER_FILES),
     }
     if found := digests(heads):
@@ -72,7 +88,7 @@ def modules_of_folder(folder: Path) -> list[Module]:
         Module(
             kind,
             [effective(read_json(file, ConfigError)) for file in config_files(home)],
-            [file_digest(FileState.of(file)) for file in weight_files(home)],
+            [file_digest(FileState.of(file)) for file in weight_files(kind, home)],
         )
         for kind, home in module_folders(folder)
     ]

@@ -21,7 +21,13 @@ from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.activations import TORCH_ACTIVATIONS
 from wordpiece_bert.sentence.folders.kinds import check_class
-from wordpiece_bert.sentence.folders.reading import expect, list_modules, refuse, setting
+from wordpiece_bert.sentence.folders.reading import (
+    TRANSFORMER_CONFIGS,
+    expect,
+    list_modules,
+    refuse,
+    setting,
+)
 from wordpiece_bert.sentence.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -42,12 +48,6 @@ _AFTER_POOLING = _MODULES[3:]
 
 # As in sentence-transformers 6.2, every model has these prompts, empty by default.
 _USUAL_PROMPTS = {"query": "", "document": ""}
-
-# Files with the settings of a Transformer; the first that exists is read. Old versions named them after the model type.
-_TRANSFORMER_CONFIGS = tuple(
-    f"sentence_{kind}_config.json"
-    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +217,7 @@ def read_transformer_settings(
     ConfigError
         The settings are malformed, or belong to a Transformer for another task.
     """
-    for name in _TRANSFORMER_CONFIGS:
+    for name in TRANSFORMER_CONFIGS:
         file = transformer / name
         if file.is_file():
             settings = read_object(file, ConfigError)

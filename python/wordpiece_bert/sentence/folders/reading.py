@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wordpiece_bert._internal.safe_json import JsonObject, inside, quoted, read_json
+from wordpiece_bert._internal.safe_json import JsonObject, inside, quoted, read_json, read_object
 from wordpiece_bert.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+#: The kinds of routers; ``Asym`` is in old folders.
+ROUTERS = ("Router", "Asym")
+
+#: Files with the settings of a Transformer, the first of which is read. Old versions named them after the model type.
+TRANSFORMER_CONFIGS = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
 
 
 def list_modules(listing: Path, supported: Sequence[str] | None, others: Sequence[str] = ()) -> list[tuple[str, Path]]:
@@ -44,6 +53,19 @@ def list_modules(listing: Path, supported: Sequence[str] | None, others: Sequenc
         path = setting(entry, "path", str, listing, default="")
         modules.append((kind, inside(listing.parent, path, str(listing), ConfigError)))
     return modules
+
+
+def router_file(folder: Path) -> Path:
+    """Return the configuration of a router, which is ``config.json`` for an Asym."""
+    file = folder / "router_config.json"
+    return file if file.is_file() else folder / "config.json"
+
+
+def token_weights_file(folder: Path) -> Path | None:
+    """Return the file of a SparseStaticEmbedding that has weights by the names of tokens; None if it has a tensor."""
+    file = folder / "config.json"
+    path = setting(read_object(file, ConfigError) if file.is_file() else {}, "path", str, file)
+    return inside(folder, path, str(file), ConfigError) if path is not None and path.endswith(".json") else None
 
 
 def setting(config: JsonObject, key: str, kind: type, file: Path, *, default: Any = None) -> Any:

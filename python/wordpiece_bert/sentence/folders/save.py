@@ -80,6 +80,11 @@ def _write(
         if arrays:
             output.write(f"{path}/model.safetensors", safetensors_chunks(arrays))
     output.write_text("modules.json", _dump(listing))
+    write_settings(output, folder)
+
+
+def write_settings(output: AtomicFolder, folder: SentenceFolder) -> None:
+    """Write the settings of a model: prompts, similarity and dimension."""
     model: dict[str, Any] = {
         "model_type": "SentenceTransformer",
         "prompts": folder.prompts,

@@ -20,7 +20,15 @@ from wordpiece_bert.bert.config import find_config
 from wordpiece_bert.bert.half_precision import widen
 from wordpiece_bert.errors import CheckpointError, ConfigError
 from wordpiece_bert.sentence.folders.modules import longest_row, read_prompts, read_transformer_settings
-from wordpiece_bert.sentence.folders.reading import expect, list_modules, refuse, setting
+from wordpiece_bert.sentence.folders.reading import (
+    ROUTERS,
+    expect,
+    list_modules,
+    refuse,
+    router_file,
+    setting,
+    token_weights_file,
+)
 from wordpiece_bert.sentence.metrics import METRICS
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
@@ -31,9 +39,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
-_ROUTERS = ("Router", "Asym")
 _TRANSFORMERS = ("Transformer", "MLMTransformer")
-_MODULES = (*_ROUTERS, *_TRANSFORMERS, "SpladePooling", "SparseStaticEmbedding")
+_MODULES = (*ROUTERS, *_TRANSFORMERS, "SpladePooling", "SparseStaticEmbedding")
 
 #: The largest file of token weights that is read: 250,000 tokens need about 10 MB.
 _LARGEST_WEIGHTS = 100_000_000
@@ -110,7 +117,7 @@ def read_sparse_folder(folder: Path, word_splitter: WordSplitter | None = None) 
             refuse(find_config(folder), f"is no sparse encoder: architectures is {quoted(names)}, not …ForMaskedLM")
         return SparseFolder(routes={"": _splade(folder, None)}, default_route="", **settings)
     modules = list_modules(listing, _MODULES)
-    if len(modules) == 1 and modules[0][0] in _ROUTERS:
+    if len(modules) == 1 and modules[0][0] in ROUTERS:
         routes, default = _router(modules[0][1], word_splitter)
         return SparseFolder(routes=routes, default_route=default, **settings)
     return SparseFolder(routes={"": _route(modules, listing, word_splitter)}, default_route="", **settings)
@@ -118,9 +125,7 @@ def read_sparse_folder(folder: Path, word_splitter: WordSplitter | None = None) 
 
 def _router(folder: Path, word_splitter: WordSplitter | None) -> tuple[dict[str, Route], str | None]:
     """Read the routes of a router by name, and the name of the default one."""
-    file = folder / "router_config.json"
-    if not file.is_file():
-        file = folder / "config.json"  # the file of Asym
+    file = router_file(folder)
     config = read_object(file, ConfigError)
     types = setting(config, "types", dict, file) or {}
     routes: dict[str, Route] = {}
@@ -192,10 +197,9 @@ def _splade(transformer: Path, pooling: Path | None) -> SpladeFolder:
 def _static(folder: Path, word_splitter: WordSplitter | None) -> StaticWeights:
     """Read the weights of tokens, from a tensor or by their names."""
     tokenizer = Tokenizer.from_pretrained(folder, word_splitter=word_splitter)
-    file = folder / "config.json"
-    path = setting(read_object(file, ConfigError) if file.is_file() else {}, "path", str, file)
-    if path is not None and path.endswith(".json"):
-        weights = _named_weights(inside(folder, path, str(file), ConfigError), tokenizer)
+    named = token_weights_file(folder)
+    if named is not None:
+        weights = _named_weights(named, tokenizer)
     else:
         source = find_weights(folder)
         tensor = read_tensors(source).get("weight")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from wordpiece_bert._internal.arrays import as_float32, as_numbers
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
+from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors, as_multi_vectors
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, as_sparse
 
 if TYPE_CHECKING:
@@ -64,13 +63,14 @@ def rows_of_vectors(name: str, vectors: M3Vectors, widths: tuple[int, int, int])
     InputError
         The three outputs are not of equally many texts, or not of this model.
     """
-    dense = np.asarray(vectors.dense)
+    dense = as_float32(f"{name}.dense", as_numbers(f"{name}.dense", vectors.dense))
     single = dense.ndim == 1
     dense = dense[None] if single else dense
     sparse = as_sparse(f"{name}.sparse", vectors.sparse)
     colbert = vectors.colbert
     if not isinstance(colbert, MultiVectors):
-        colbert = MultiVectors.from_list([np.asarray(colbert)])
+        of_one = single or getattr(colbert, "ndim", 0) == 2
+        colbert = as_multi_vectors(f"{name}.colbert", [colbert] if of_one else colbert)
     if dense.ndim != 2 or not len(dense) == len(sparse) == len(colbert):
         raise InputError(
             f"{name} must have as many dense vectors as sparse vectors and vectors of tokens, not {len(dense)}, "

@@ -321,7 +321,7 @@ class SparseEncoder(VectorEncoder):
             order = np.argsort(-matrix.values[start:end], kind="stable")[:top_k] + start
             tokens = self._tokens(matrix.indices[order])
             found.append(list(zip(tokens, matrix.values[order].tolist(), strict=True)))
-        return found[0] if len(getattr(vectors, "shape", (0, 0))) == 1 else found
+        return found[0] if _is_one(vectors) else found
 
     @staticmethod
     def sparsity(vectors: Any) -> dict[str, float]:
@@ -389,7 +389,7 @@ class SparseEncoder(VectorEncoder):
         products = one.toarray()[0][others.indices] * others.values
         kept = products > 0
         before = np.concatenate([[0], np.cumsum(kept)])
-        shape = others.shape if len(getattr(vectors, "shape", (0, 0))) == 2 else others.shape[1:]
+        shape = others.shape[1:] if _is_one(vectors) else others.shape
         return SparseVectors(before[others.indptr], others.indices[kept], products[kept], shape)
 
     def _tokens(self, ids: npt.NDArray[np.int32]) -> list[str]:
@@ -413,3 +413,8 @@ class SparseEncoder(VectorEncoder):
 
 
 add_peer_names(SparseEncoder, INSTEAD_IN_ENCODERS | NOT_WRITTEN)
+
+
+def _is_one(vectors: Any) -> bool:
+    """Return whether an argument that `as_sparse` takes is one vector [V]."""
+    return len(vectors.shape if hasattr(vectors, "shape") else np.shape(vectors)) == 1

@@ -266,6 +266,7 @@ class SparseVectors:
                     format=np.array(b"csr"),
                     shape=np.array((1, *self.shape)[-2:]),
                     data=self.values,
+                    single=np.array(len(self.shape) == 1),  # scipy reads matrices only
                 )
             output.commit()
 
@@ -293,7 +294,8 @@ class SparseVectors:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 kind = bytes(arrays["format"].item())
                 indptr, indices, data, shape = (arrays[name] for name in ("indptr", "indices", "data", "shape"))
-                size = tuple(shape.tolist())
+                single = "single" in arrays and bool(arrays["single"])
+                size = tuple(shape.tolist())[1 if single else 0 :]
         except Exception as cause:  # NumPy, zipfile and zlib raise errors of any class for a damaged file
             raise InputError(f"{path}: cannot be read as sparse vectors: {cause}") from cause
         if kind != b"csr":
