@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, finite_number, whole_number
+from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.parameters import ARGUMENTS
