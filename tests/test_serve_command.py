@@ -23,6 +23,7 @@ import pytest
 from serve_fixtures import folders
 from server_process import start, stop
 from wordpiece_bert import SentenceEncoder
+from wordpiece_bert._core import num_threads
 from wordpiece_bert.cli import main
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install '.[serve]'")
@@ -99,12 +100,14 @@ def test_a_model_of_several_names_is_loaded_once(folders: Path, monkeypatch: pyt
         return load(name, **options)
 
     def run(models: Any, *_: Any, **__: Any) -> None:
-        given.update(models)
+        given.update(models, threads=num_threads())  # of all models, whichever their kinds
 
     monkeypatch.setattr(loading, "load_model", counting)
     monkeypatch.setattr(serve, "run", run, raising=False)
     folder = str(folders / "sentences")
-    assert main(["serve", f"a={folder}", f"b={folder},max_tokens=9", f"c={folder},dtype=bfloat16", "-q"]) == 0
+    names = [f"a={folder}", f"b={folder},max_tokens=9", f"c={folder},dtype=bfloat16"]
+    assert main(["serve", *names, "-q", "--threads", "1"]) == 0
+    assert given["threads"] == 1
     assert loaded == [folder, folder]
     assert given["a"] is given["b"]
     assert given["a"] is not given["c"]

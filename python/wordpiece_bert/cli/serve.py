@@ -134,6 +134,11 @@ def seconds(value: str) -> float:
 
 def run(options: argparse.Namespace) -> None:
     """Load the models and serve them."""
+    with arguments.with_threads(options):  # models of some kinds have no number of their own
+        _serve(options)
+
+
+def _serve(options: argparse.Namespace) -> None:
     from wordpiece_bert.serve import run as serve
     from wordpiece_bert.serve.model_loading import load_model
     from wordpiece_bert.serve.telemetry import exported
@@ -163,7 +168,6 @@ def run(options: argparse.Namespace) -> None:
             print(f"{PROGRAM}: {', '.join(models)} at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
 
     with (
-        arguments.with_threads(options),
         _log_on_standard_error(quiet=options.quiet),
         exported() if settings.opentelemetry else contextlib.nullcontext(),
     ):
