@@ -107,10 +107,7 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
 
     async def rank(self, query: str, documents: list[str], options: Options) -> Answer:
         """Return the score of each document, [n], as `MultiVectorEncoder.rank` does."""
-        one = await self._embed([query], options._replace(role="query"))
-        many = await self._embed(documents, options._replace(role="document"))
-        scores = (await asyncio.to_thread(self.encoder.similarity, one.values, many.values))[0]
-        return Answer(scores, one.truncated | many.truncated, one.tokens + many.tokens)
+        return await self.score([query], documents, options)
 
     async def score(self, left: list[str], right: list[str], options: Options) -> Answer:
         """Return the score of each document of `right` with its query of `left`, or with the only one, [n]."""
