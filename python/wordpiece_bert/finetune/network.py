@@ -28,7 +28,7 @@ Parameters = dict[str, "Array"]
 
 
 def refuse_int8(model: Model) -> None:
-    """Refuse to train an int8 model: the weights would be rounded, and what is saved is no folder of other libraries.
+    """Refuse to train an int8 model: its weights would be rounded again, and no other library loads what is saved.
 
     Raises
     ------

@@ -216,7 +216,7 @@ class Trainer(TrainingLoop["Model"]):
         return EvalPrediction(found.predictions, found.label_ids, named)
 
     def _label_names(self, batch: Mapping[str, Any]) -> list[str]:
-        """Return the names of the labels of a batch: those of the head in its order, then others in theirs."""
+        """Return the names of the labels of a batch: first the head's, in its order, then the other ones."""
         names = [name for name in batch if "label" in name or name.endswith("_positions")]
         own = self._problem.head.label_names if isinstance(self._problem, ModelProblem) else ()
         return sorted(names, key=lambda name: own.index(name) if name in own else len(own))

@@ -53,7 +53,7 @@ class Resolved(NamedTuple):
         Raises
         ------
         InputError
-            The text is no str or has no token; or `max_length` is not a whole number, or too small for the special
+            The text is not a str, or has no token; `max_length` is not a whole number, or too small for the special
             tokens.
         """
         check_instance("text", text, str)

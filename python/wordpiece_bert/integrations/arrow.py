@@ -383,7 +383,7 @@ def checked_texts(column: Any, called: str) -> Any:
     Raises
     ------
     InputError
-        It is no column of Arrow, or its type is not text.
+        It is not a column of Arrow, or its type is not text.
     """
     pa = import_package("pyarrow", "arrow")
     if not isinstance(column, pa.Array | pa.ChunkedArray):

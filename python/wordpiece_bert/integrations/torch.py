@@ -71,7 +71,7 @@ class PaddingCollator:
         Raises
         ------
         InputError
-            A row is no mapping, or as for `Tokenizer.pad`.
+            A row is not a mapping, or as for `Tokenizer.pad`.
         """
         rows: list[dict[str, Any]] = []
         for index, row in enumerate(features):
@@ -161,7 +161,7 @@ class TextCollator:
         Raises
         ------
         InputError
-            An example has no such text, or is no text and no mapping; or some have a label and some have none.
+            An example lacks a column, or is neither a text nor a mapping; or some have a label and some have none.
         """
         texts: list[tuple[str, Any]] = []
         labels: list[Any] = []

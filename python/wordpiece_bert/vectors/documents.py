@@ -191,7 +191,7 @@ class Documents:
                 for field, column in zip(schema, columns, strict=True):
                     array = batch.column(column)
                     if not field.nullable and array.null_count:
-                        # The rows of a file count from 1, those of a table in memory from 0.
+                        # The rows of a file count from 1, the rows of a table in memory from 0.
                         bad = row + array.is_null().to_numpy(zero_copy_only=False).argmax()
                         bad += hasattr(source, "iter_batches")
                         raise InputError(f"{name}: row {bad} of the column {column!r} is null")
