@@ -57,6 +57,56 @@ def test_a_dropped_exception_is_raised_again(name: str, handler: Any, call: Call
         signal.signal(number, before)
 
 
+def interrupted_at(number: int, call: Callable[[], None]) -> tuple[bool, bool]:
+    """Raise SIGINT before the given bytecode of a call, pyarrow's own left out: was it reached, and was it raised?"""
+    left = number
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal left
+        if "pyarrow" in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if not left:
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True, True
+    finally:
+        sys.settrace(before)
+    return left <= 0, False
+
+
+@pytest.mark.parametrize("call", [lambda writer: writer.write(BATCH), lambda writer: writer.close()])
+def test_an_interrupt_at_any_place_is_raised_once(
+    call: Callable[[ArrowWriter], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    places = 0
+    try:
+        while True:
+            writer = ArrowWriter("parquet")
+            writer.begin(io.BytesIO(), SCHEMA)
+            reached, raised = interrupted_at(places + 1, lambda writer=writer: call(writer))  # type: ignore[misc]
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            assert reached == raised
+            if not reached:
+                break
+            places += 1
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert places > 100
+    assert dropped == []
+
+
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows"])
 def test_batches_are_written(kind: str) -> None:
     file = io.BytesIO()

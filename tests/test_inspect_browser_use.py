@@ -457,12 +457,10 @@ def test_the_svg_has_what_is_seen_and_no_more(open_page: Any, every_view: Page) 
     assert max(len(text) for _, _, text in shapes("tokens") if text.startswith("capital")) == len("capital")
 
     # Lines below the groups of a comparison in their colours, and one frame.
-    one.page.locator(f"#tab-{kinds.index('comparison')}").click()
-    one.page.locator("button.pair").first.wait_for()
+    drawn = shapes("comparison")
     colours = one.page.locator("button.pair").evaluate_all(
         "all => all.map((one) => one.style.boxShadow.match(/rgb[^)]*\\)/)?.[0]).filter(Boolean)"
     )
-    drawn = shapes("comparison")
     lines = [each["fill"] for tag, each, _ in drawn if tag == "rect" and each.get("height") == "4"]
     assert sorted(line.replace(",", "") for line in lines) == sorted(colour.replace(",", "") for colour in colours)
     ink = one.page.evaluate("getComputedStyle(document.body).color")

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from wordpiece_bert._internal.signals import replaced_handlers
+from wordpiece_bert._internal.signals import call_keeping_interrupts
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from types import FrameType
-
-
-@contextmanager
-def _exceptions_of_handlers_kept() -> Iterator[None]:
-    """Raise the exceptions of signal handlers again at the end of the block, in which pyarrow is called.
-
-    Python runs signal handlers also inside pyarrow's callbacks, in destructors and in the garbage collector. An
-    exception that a handler raises there, such as KeyboardInterrupt, can be printed and dropped, and the work would go
-    on. Handlers are replaced for one call, not for as long as a writer is open, so that they are restored in the
-    opposite order however writers overlap.
-    """
-    raised: list[BaseException] = []
-
-    def remembering(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], None]:
-        def handle(number: int, frame: FrameType | None) -> None:
-            try:
-                handler(number, frame)
-            except BaseException as error:
-                raised.append(error)
-                raise
-
-        return handle
-
-    try:
-        with replaced_handlers(remembering):
-            yield
-    finally:  # also where pyarrow has made an error of its own of it
-        if raised:
-            raise raised[-1]
+    from collections.abc import Mapping
 
 
 class ArrowWriter:
@@ -80,17 +51,16 @@ class ArrowWriter:
             For Parquet: arguments of ``pyarrow.parquet.ParquetWriter``.
         """
         self._schema = schema
-        with _exceptions_of_handlers_kept():
-            if self._kind == "parquet":
-                self._writer = self.pyarrow.parquet.ParquetWriter(file, schema, **{"compression": "zstd", **settings})
-            else:
-                new = self.pyarrow.ipc.new_file if self._kind == "arrow" else self.pyarrow.ipc.new_stream
-                self._writer = new(file, schema)
+        new = {
+            "parquet": partial(self.pyarrow.parquet.ParquetWriter, **{"compression": "zstd", **settings}),
+            "arrow": self.pyarrow.ipc.new_file,
+            "arrows": self.pyarrow.ipc.new_stream,
+        }[self._kind]
+        self._writer = call_keeping_interrupts(lambda: new(file, schema))
 
     def write(self, batch: Any) -> None:
         """Write a record batch: in Parquet, a row group."""
-        with _exceptions_of_handlers_kept():
-            self._writer.write_batch(batch)
+        call_keeping_interrupts(lambda: self._writer.write_batch(batch))
 
     def close(self, metadata: Mapping[str, str] | None = None) -> None:
         """Write what follows the batches. The file stays open.
@@ -100,7 +70,8 @@ class ArrowWriter:
         metadata : mapping of str to str, optional
             Metadata that is known only now: in Parquet for the file, in Arrow for a last batch without rows.
         """
-        with _exceptions_of_handlers_kept():
+
+        def finish() -> None:
             if metadata and self._kind == "parquet":
                 self._writer.add_key_value_metadata(metadata)
             elif metadata:
@@ -108,6 +79,8 @@ class ArrowWriter:
                 self._writer.write_batch(empty, custom_metadata=metadata)
             self._writer.close()
             self._writer = None
+
+        call_keeping_interrupts(finish)
 
     def __exit__(self, *_: object) -> None:
         # An open writer would be closed by the garbage collector, and fail because its file is closed.
