@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from benchmarks.hostile_bodies import MB, path_of
 from serve_client import Answer, ask, assert_refused
 from serve_fixtures import folders, loaded, server
 from server_process import HEAD, Server, bounded, complaint_of, raw, start, stop
+from wordpiece_bert import _core
 from wordpiece_bert.serve import create_app, json_answers
 from wordpiece_bert.serve.errors import RequestError
 from wordpiece_bert.serve.kinds import served_model as base
@@ -38,12 +40,17 @@ class Pieces:
         monkeypatch.setattr(json_answers, "_ITEMS", items)
         monkeypatch.setattr(json_answers, "_BYTES", 4 * numbers // 3 * 3)
         monkeypatch.setattr(json_answers, "_text", self._counted)
+        monkeypatch.setattr(json_answers, "json_of_floats", self._counted_floats)
         self.largest, self.count = 0, 0
 
     def _counted(self, value: Any) -> str:
         self.largest = max(self.largest, self._size(value))
         self.count += 1
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+    def _counted_floats(self, array: Any) -> str:
+        self._counted(array.tolist())
+        return _core.json_of_floats(array)
 
     def _size(self, value: Any) -> int:
         if isinstance(value, list | dict):
@@ -120,7 +127,11 @@ def test_no_piece_of_an_answer_is_large(loaded: dict[str, Any], request_: str, m
     assert pieces.count >= 5
 
 
-numbers = st.floats(-1e6, 1e6, width=32)
+numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+def float32_of(text: str) -> float:
+    return float(np.float32(float(text)))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -140,8 +151,28 @@ def test_arrays_and_lists_are_written_as_lists(shape: list[int], size: int, data
             patch.setattr(json_answers, name, most)
         found = asyncio.run(text())
     expected = {**plain, "h": base64.b64encode(octets).decode()}
-    assert json.loads(found) == expected
-    assert len(found) == len(json.dumps(expected, separators=(",", ":")))
+    assert json.loads(found, parse_float=float32_of) == expected
+    assert re.search(rb"\s", found) is None
+
+
+@given(st.lists(st.integers(0, (1 << 32) - 1), max_size=50))
+def test_float32_has_the_fewest_digits_that_read_back(bits: list[int]) -> None:
+    array = np.array(bits, np.uint32).view(np.float32)
+    array = array[np.isfinite(array)]
+    text = asyncio.run(json_answers.encoded(array))[0].decode()
+    found = np.array([float(number) for number in text[1:-1].split(",") if number], np.float64).astype(np.float32)
+    assert found.tobytes() == array.tobytes()
+    digits = [len(np.format_float_scientific(number, unique=True, trim="-")) for number in array]
+    shown = [
+        len(np.format_float_scientific(np.float64(number), trim="-")) for number in text[1:-1].split(",") if number
+    ]
+    assert shown == digits
+
+
+def test_what_json_has_no_number_for_is_not_sent() -> None:
+    for number in (np.nan, np.inf, -np.inf):
+        with pytest.raises(ValueError, match="JSON"):
+            asyncio.run(json_answers.encoded(np.array([0, number], np.float32)))
 
 
 def test_an_answer_is_sent_in_parts_and_begins_once(loaded: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

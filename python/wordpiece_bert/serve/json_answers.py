@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._core import json_of_floats
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -110,7 +112,7 @@ def _pieces(value: Any) -> Iterator[str]:
 
 def _of_array(array: npt.NDArray[Any]) -> Iterator[str]:
     if array.size <= _NUMBERS:
-        yield _text(array.tolist())
+        yield _text_of(array)
         return
     width = array.size // len(array)
     if width <= _NUMBERS:
@@ -124,11 +126,16 @@ def _of_array(array: npt.NDArray[Any]) -> Iterator[str]:
     yield "]"
 
 
+def _text_of(array: npt.NDArray[Any]) -> str:
+    """Return the text of an array: of float32 with the fewest digits that read back as the same float32."""
+    return json_of_floats(np.asarray(array, order="C")) if array.dtype == np.float32 else _text(array.tolist())
+
+
 def _blocks(items: list[Any] | npt.NDArray[Any], size: int) -> Iterator[str]:
     """Yield the text of a list or of the rows of an array, so many items at once."""
     separator = "["
     for start in range(0, len(items), size):
         block = items[start : start + size]
-        yield separator + _text(block.tolist() if isinstance(block, np.ndarray) else block)[1:-1]
+        yield separator + (_text_of(block) if isinstance(block, np.ndarray) else _text(block))[1:-1]
         separator = ","
     yield "]"

@@ -10,8 +10,9 @@
 //!
 //! All of them use the modules beside them: `text` checks each `str`, `location` says where in an argument a value is, and
 //! `error` raises the exceptions of `wordpiece_bert.errors` (`panics` is for its tests); `numpy_api` fetches NumPy's functions
-//! when the first array is needed; `offsets` and `new_arrays` are ends of rows and NumPy arrays for results; `threads` chooses
-//! the number of threads, `instruction_sets` finds a set by its name, and `interrupt` releases the interpreter and obeys Ctrl-C.
+//! when the first array is needed; `offsets` and `new_arrays` are ends of rows and NumPy arrays for results, and `json` is
+//! their text; `threads` chooses the number of threads, `instruction_sets` finds a set by its name, and `interrupt` releases
+//! the interpreter and obeys Ctrl-C.
 //!
 //! The interpreter is released while a core crate works. The module does not rely on the GIL: its classes are immutable or
 //! synchronise themselves. Nothing here is public; the package `python/wordpiece_bert` is what users import.
@@ -21,6 +22,7 @@ mod bert;
 mod error;
 mod instruction_sets;
 mod interrupt;
+mod json;
 mod location;
 mod new_arrays;
 mod numpy_api;
@@ -46,6 +48,7 @@ mod _core {
         BertEncoder, EncoderTraining, PackedDense, adamw_step, cross_entropy, dense, linear_backward, quantize,
         sums_of_squares,
     };
+    use crate::json::json_of_floats;
     use crate::pretraining::{
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
         TokenStoreBuilder, epoch_order, keyed_draws,
@@ -132,6 +135,7 @@ mod _core {
             wrap_pyfunction!(quantize, &module)?,
             wrap_pyfunction!(sums_of_squares, &module)?,
             wrap_pyfunction!(epoch_order, &module)?,
+            wrap_pyfunction!(json_of_floats, &module)?,
             wrap_pyfunction!(keyed_draws, &module)?,
             wrap_pyfunction!(search_by_codes, &module)?,
             wrap_pyfunction!(search_codes_of, &module)?,
