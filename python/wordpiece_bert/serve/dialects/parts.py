@@ -123,7 +123,7 @@ def ranked(scores: npt.NDArray[Any]) -> list[tuple[int, float]]:
 
 
 def packed(vectors: npt.NDArray[Any], form: str) -> Iterator[Any]:
-    """Return vectors as JSON values of a form.
+    """Return each vector in a form, for `json_answers.encoded`.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def packed(vectors: npt.NDArray[Any], form: str) -> Iterator[Any]:
         vectors = _in_8_bits(vectors, 0 if form == "int8" else 128)
     elif form != "float":
         vectors = quantize_embeddings(vectors, form)
-    return (vector.tolist() for vector in vectors)
+    return iter(vectors)
 
 
 def _in_8_bits(vectors: npt.NDArray[Any], zero: int) -> npt.NDArray[np.int16]:
