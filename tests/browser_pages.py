@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 
 
+#: Counts the arrays that are being unpacked, which happens beside the drawing.
+READS = """
+    {
+      const read = Response.prototype.arrayBuffer;
+      window.reads = 0;
+      Response.prototype.arrayBuffer = async function () {
+        window.reads++;
+        try {
+          return await read.call(this);
+        } finally {
+          window.reads--;
+        }
+      };
+    }
+"""
+
+
 def wait_for_view(page: Any, tab: str | None = None) -> None:
     """Wait until the view of the tab with this id is shown, for the view before it stays until then; or any view."""
     panel = "#panel" if tab is None else f'#panel[aria-labelledby="{tab}"]'
@@ -46,7 +63,9 @@ class Opened:
         self.ready(tab.get_attribute("id"))
 
     def ready(self, tab: str | None = None) -> None:
+        """Wait until a view is shown, with all that is stored of it."""
         wait_for_view(self.page, tab)
+        self.drawn()
 
     def call(self, function: str, argument: Any = None) -> Any:
         """Call a function of JavaScript that returns a promise, and return what that resolves to.
@@ -70,8 +89,18 @@ class Opened:
         return call["value"]
 
     def drawn(self) -> None:
-        """Wait until what was last asked for is drawn: to the end of the next frame."""
-        self.call("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))")
+        """Wait until what was last asked for is drawn: no array was being unpacked at the last two frames."""
+        self.call("""
+            () => new Promise((done) => {
+              let calm = 0;
+              const frame = () => {
+                calm = window.reads ? 0 : calm + 1;
+                if (calm === 2) done(null);
+                else requestAnimationFrame(frame);
+              };
+              requestAnimationFrame(frame);
+            })
+        """)
 
 
 @pytest.fixture
@@ -92,6 +121,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
         file = shown.save(tmp_path / f"{len(contexts)}.html")
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **more)
         contexts.append(context)
+        context.add_init_script(READS)
         if script:
             context.add_init_script(script)
         one = Opened(context.new_page())

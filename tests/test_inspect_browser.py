@@ -38,7 +38,7 @@ def test_a_click_on_a_head_and_a_token_shows_their_weights(open_page: Any) -> No
         expected = weights[1, 2, 4, int(name[1:])]
         assert value == pytest.approx(expected, abs=float(weights[1, 2, 4].max()) / 255 + 5e-4)
     one.page.get_by_role("radio", name="to the token").click()
-    one.page.wait_for_function("document.querySelector('.ranking h3').textContent.includes('look at')")
+    one.page.wait_for_function("() => document.querySelector('.ranking h3').textContent.includes('look at')")
     assert ranking(one)["t4"] == pytest.approx(weights[1, 2, 4, 4], abs=float(weights[1, 2, 4].max()) / 255 + 5e-4)
     one.page.get_by_role("button", name="Layer 0, mean of all heads").click()
     settle(one, "weights 0 0+1+2 4")
@@ -74,10 +74,10 @@ def test_rollout_norms_and_filters(open_page: Any) -> None:
     settle(one, "weights 1 0 1")
     one.page.get_by_text("More controls").click()
     one.page.get_by_label("Sentences").select_option("AB")
-    one.page.wait_for_function("document.querySelectorAll('.ranking .bars .token').length === 1")
+    one.page.wait_for_function("() => document.querySelectorAll('.ranking .bars .token').length === 1")
     assert list(ranking(one)) == ["b0"]
     one.page.get_by_label("Sentences").select_option("BA")
-    one.page.wait_for_function("document.querySelector('.ranking').textContent.includes('No weight')")
+    one.page.wait_for_function("() => document.querySelector('.ranking').textContent.includes('No weight')")
     one.page.get_by_label("Sentences").select_option("all")
     one.page.get_by_label("Show", exact=True).select_option("norms")
     settle(one, "norms 1 0 1")
@@ -87,7 +87,7 @@ def test_rollout_norms_and_filters(open_page: Any) -> None:
     settle(one, "rollout 1 0 1")
     assert ranking(one)["a0"] == pytest.approx(inspect.rollout(weights)[1, 1, 1], abs=0.004)
     one.page.get_by_label("Hide special tokens").check()
-    one.page.wait_for_function("!document.querySelector('.ranking').textContent.includes('CLS')")
+    one.page.wait_for_function("() => !document.querySelector('.ranking').textContent.includes('CLS')")
 
 
 def test_heads_and_tokens_by_keyboard(open_page: Any) -> None:
@@ -101,7 +101,7 @@ def test_heads_and_tokens_by_keyboard(open_page: Any) -> None:
     one.page.keyboard.press("End")
     one.page.keyboard.press("Space")
     settle(one, "weights 1 1 4")
-    one.page.wait_for_function("document.getElementById('announcer').textContent.startsWith('Layer 1, head 1')")
+    one.page.wait_for_function("() => document.getElementById('announcer').textContent.startsWith('Layer 1, head 1')")
 
 
 def test_a_pair_of_tokens_has_its_score(open_page: Any) -> None:

@@ -27,7 +27,7 @@ def coloured(one: Opened) -> dict[tuple[int, int], float]:
     """The weight that each head of the grid says, once all are coloured."""
     one.page.wait_for_selector(".heads.linked")
     one.page.wait_for_function(
-        "[...document.querySelectorAll('[data-head]')].every((one) => one.style.backgroundColor && /: /.test(one.ariaLabel))"
+        "() => [...document.querySelectorAll('[data-head]')].every((one) => one.style.backgroundColor && /: /.test(one.ariaLabel))"
     )
     labels = one.page.locator("[data-head]").evaluate_all("all => all.map((one) => [one.dataset.head, one.ariaLabel])")
     return {(int(h.split(".")[0]), int(h.split(".")[1])): float(label.split(": ")[1]) for h, label in labels}
@@ -86,7 +86,7 @@ def test_a_pair_colours_the_heads_by_what_they_give(open_page: Any) -> None:
     settle(one, "weights {} {} 2".format(*best))
     assert coloured(one) == found
     one.page.get_by_role("radio", name="their matrices").click()
-    one.page.wait_for_function("!document.querySelector('.heads.linked')")
+    one.page.wait_for_function("() => !document.querySelector('.heads.linked')")
     assert one.page.locator('[data-head="0.0"]').evaluate("one => one.style.backgroundColor") == ""
     one.page.get_by_role("radio", name="the chosen link").click()
     assert coloured(one) == found
@@ -182,7 +182,7 @@ def test_tables_of_tokens_from_right_to_left(open_page: Any) -> None:
     one.page.locator("#panel td button").first.focus()
     one.page.keyboard.press("ArrowLeft")
     one.page.keyboard.press("Enter")
-    one.page.wait_for_function("document.querySelector('h3').textContent.includes('position 1')")
+    one.page.wait_for_function("() => document.querySelector('h3').textContent.includes('position 1')")
 
 
 def test_a_page_of_predictions_opens_on_the_mask(open_page: Any, tmp_path: Any) -> None:

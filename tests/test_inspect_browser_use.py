@@ -443,6 +443,7 @@ def test_the_svg_has_what_is_seen_and_no_more(open_page: Any, every_view: Page) 
         number = kinds.index(kind)
         one.page.locator(f"#tab-{number}").click()
         one.page.wait_for_selector(f'#panel[data-view="{kind}"] > [data-ready]')
+        one.drawn()
         found = ET.fromstring(saved(one, "SVG")).iter()
         return [(each.tag.rpartition("}")[2], dict(each.attrib), each.text or "") for each in found]
 

@@ -73,6 +73,7 @@ def visit(one: Opened, page: Page) -> Any:
     for number, view in enumerate(page.views):
         one.page.locator(f"#tab-{number}").click()
         one.page.wait_for_selector(f'#panel[data-view="{view.kind}"] > [data-ready]')
+        one.drawn()
         yield view
 
 
