@@ -21,6 +21,7 @@ from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError, TruncationWarning
 from wordpiece_bert.finetune.data import sequence_rows
 from wordpiece_bert.serve.pair_encoder import PairEncoder
+from wordpiece_bert.tokenizer.pretrained import model_kind
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
 
 pytest.importorskip("tokenizers")
@@ -309,6 +310,26 @@ def test_the_wordpiece_tokenizer_refuses_the_file_and_names_the_classes_that_run
         assert is_subword(MODELS / folder)
         with pytest.raises(TokenizerFormatError, match=rf"{kind}.*SentenceEncoder, CrossEncoder"):
             Tokenizer.from_pretrained(MODELS / folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"model": {"type": "WordPiece", "vocab": {"\\"model\\": {\\"type\\": \\"BPE\\"}": 0}}}', "WordPiece"),
+        ('\ufeff {"other": {"model": {"type": "BPE"}}, "model": {"vocab": {"a": 0}, "type": "Unigram"}}', "Unigram"),
+        ('{"model": {"vocab": {"a": 0, "type": 1}, "merges": []}}', "BPE"),
+        ('{"model": {"vocab": {"a": 0}}}', None),
+        ('{"model": 3}', None),
+        ("{}", None),
+        ("[]", None),
+        ('{"model": {', None),
+    ],
+)
+def test_the_type_of_a_model_is_found_without_its_vocabulary(text: str, kind: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_text(text, "utf-8")
+    assert model_kind(file) == kind
+    assert is_subword(tmp_path) == (kind in ("BPE", "Unigram"))
 
 
 def test_what_needs_wordpiece_says_so() -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import FileSink
     from wordpiece_bert.bert.checkpoint.fused import Place
     from wordpiece_bert.bert.checkpoint.safetensors import AnyArray
+    from wordpiece_bert.bert.engines.engine_interface import Calibration
     from wordpiece_bert.bert.functional import Array
 
 
@@ -65,9 +66,10 @@ class Model:
         Where the weights came from, for messages.
     new_head : int, optional
         A seed to draw the weights of the head with, if `weights` has none of them.
-    calibrate : sequence of ndarray of int64, optional
+    calibrate : sequence of ndarray of int64, or callable, optional
         For ``dtype="int8"``: rows of token ids that the model is run over once, in float32, to see how large the inputs
-        of its layers are. By default rows of random ids; `from_pretrained` takes texts.
+        of its layers are; or a function that returns them, called unless the weights are int8 already.
+        By default rows of random ids; `from_pretrained` takes texts.
 
     Attributes
     ----------
@@ -132,7 +134,7 @@ class Model:
         dtype: str = "float32",
         source: str = "weights",
         new_head: int | None = None,
-        calibrate: Sequence[npt.NDArray[np.int64]] | None = None,
+        calibrate: Calibration | None = None,
         instructions: str | None = None,
     ) -> None:
         chosen = choose_dtype(backend, dtype, instructions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from wordpiece_bert._internal.checks import whole_number
@@ -18,7 +19,7 @@ from wordpiece_bert.tokenizer.word_splitter import check_splitter
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert.bert.config import BertConfig
     from wordpiece_bert.bert.engines import EngineInfo
+    from wordpiece_bert.bert.engines.engine_interface import Calibration
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 __all__ = ["Loading"]
@@ -48,7 +50,7 @@ class Loadable(Protocol):
         dtype: str = "float32",
         source: str = "weights",
         new_head: int | None = None,
-        calibrate: Sequence[npt.NDArray[np.int64]] | None = None,
+        calibrate: Calibration | None = None,
         instructions: str | None = None,
     ) -> None: ...
 
@@ -95,9 +97,9 @@ class Loading:
         check_packaged(name, folder)
         return folder
 
-    def calibration_rows(self, folder: Path, config: BertConfig) -> list[npt.NDArray[np.int64]]:
-        """Return the rows that an int8 model is run over before it is quantized."""
-        return calibration_rows(folder, config, self.calibrate, word_splitter=self.word_splitter)
+    def calibration_rows(self, folder: Path, config: BertConfig) -> Callable[[], list[npt.NDArray[np.int64]]]:
+        """Return what makes the rows that a model is run over before it is quantized: one that is stored needs none."""
+        return partial(calibration_rows, folder, config, self.calibrate, word_splitter=self.word_splitter)
 
     def load(self, kind: type[LoadedModel], folder: Path) -> LoadedModel:
         """Load the model of a folder as an object of a class; the errors are as for `Model.from_pretrained`."""

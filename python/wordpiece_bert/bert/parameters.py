@@ -75,8 +75,9 @@ PREPARING = Parameters(
     weights : mapping
         float32, with the names and shapes of `checkpoint.bert_shapes`. Those in a file
         (`wordpiece_bert.bert.stored_tensor`) are read when they are needed, and not kept twice.
-    calibration : sequence, optional
-        Rows of ids that a model is run over in float32 before it is quantized; by default random ones.
+    calibration : sequence or callable, optional
+        Rows of ids that a model is run over in float32 before it is quantized, or a function that returns them; by
+        default random ones.
     instruction_set : str, optional
         One of `_core.kernel_instruction_sets()`; by default the best that the CPU supports.
     """

@@ -20,6 +20,7 @@ from wordpiece_bert._internal.peer_arguments import SUBWORD_ENCODE
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD, add_peer_names
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
+from wordpiece_bert.tokenizer import pretrained
 from wordpiece_bert.tokenizer.model_rows import IdBounds, require_rows
 from wordpiece_bert.tokenizer.parts import input_names, plain_core
 from wordpiece_bert.tokenizer.pretrained.folder_contents import SUBWORD_MODELS
@@ -152,13 +153,12 @@ def is_subword(folder: str | os.PathLike[str]) -> bool:
         The folder has the files of a SentencePiece or BPE tokenizer, but no ``tokenizer.json``; the message says how to
         make one.
     TokenizerFormatError
-        ``tokenizer.json`` is not a JSON object.
+        ``tokenizer.json`` cannot be read, or is not UTF-8. What it has is checked when it is loaded.
     """
     folder = Path(folder)
     file = folder / "tokenizer.json"
     if file.is_file():
-        model = read_object(file, TokenizerFormatError, max_bytes=_LARGEST_FILE).get("model")
-        return isinstance(model, dict) and _kind(model) in SUBWORD_MODELS
+        return pretrained.model_kind(file) in SUBWORD_MODELS
     found = [name for name in _SENTENCEPIECE if (folder / name).is_file()]
     if found and not (folder / "vocab.txt").is_file():
         raise ModelNotFoundError(
@@ -167,13 +167,6 @@ def is_subword(folder: str | os.PathLike[str]) -> bool:
             f'T.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"'
         )
     return False
-
-
-def _kind(model: dict[str, Any]) -> object:
-    """Return the type of a model; files of old versions do not name it."""
-    if "type" in model:
-        return model["type"]
-    return "BPE" if "merges" in model else None
 
 
 def check_tokenizer(tokenizer: object) -> None:

@@ -7,13 +7,13 @@ letters of `wordpiece_bert.bert.functional`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.parameters import PREPARING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.bert.inputs import Inputs
     from wordpiece_bert.bert.quantized import Int8Weight
 
+#: Rows of token ids that a model is run over before it is quantized, or what makes them, called if they are needed.
+Calibration: TypeAlias = "Sequence[Ids] | Callable[[], Sequence[Ids]]"
 #: The rows of a sparse matrix: indptr int64 [B + 1], indices int32 and values float32 [numbers].
 CsrArrays = tuple["npt.NDArray[np.int64]", "npt.NDArray[np.int32]", "npt.NDArray[np.float32]"]
 
@@ -191,7 +193,7 @@ class Engine(Protocol):
 
     @completed_by(PREPARING)
     def prepare(
-        self, config: BertConfig, weights: Mapping[str, Array], calibration: Sequence[Ids] | None = None
+        self, config: BertConfig, weights: Mapping[str, Array], calibration: Calibration | None = None
     ) -> Encoder:
         """Return an encoder over these weights."""
 

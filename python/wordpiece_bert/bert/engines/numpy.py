@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.engines.engine_interface import HeadLayers
+    from wordpiece_bert.bert.engines.engine_interface import Calibration, HeadLayers
     from wordpiece_bert.bert.functional import Array, Ids, Mask, RelativeTerms
     from wordpiece_bert.bert.plan.parts import Attention, Convolution
     from wordpiece_bert.bert.rotary import Rotary, Rotation
@@ -330,7 +330,7 @@ class NumpyEngine:
     """NumPy in float32."""
 
     def prepare(
-        self, config: BertConfig, weights: Mapping[str, Array], calibration: Sequence[Ids] | None = None
+        self, config: BertConfig, weights: Mapping[str, Array], calibration: Calibration | None = None
     ) -> NumpyEncoder:
         """Return an encoder over these weights; arrays are not copied."""
         del calibration

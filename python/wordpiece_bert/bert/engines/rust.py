@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.bert.config import BertConfig
-    from wordpiece_bert.bert.engines.engine_interface import HeadLayers
+    from wordpiece_bert.bert.engines.engine_interface import Calibration, HeadLayers
     from wordpiece_bert.bert.engines.stored import PackedLayerWeight
     from wordpiece_bert.bert.functional import Array, Ids, Mask
     from wordpiece_bert.bert.inputs import Inputs
@@ -75,7 +75,7 @@ class RustEncoder:
         weights: Mapping[str, Array],
         instruction_set: str | None = None,
         dtype: str = "float32",
-        calibration: Sequence[Ids] | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self._config = config
         self._plan = config.plan()
@@ -89,12 +89,13 @@ class RustEncoder:
         self._instruction_set = instruction_set
         self._build()
 
-    def _pack(self, weights: Mapping[str, Array], packer: DensePacker, calibration: Sequence[Ids] | None) -> None:
+    def _pack(self, weights: Mapping[str, Array], packer: DensePacker, calibration: Calibration | None) -> None:
         """Pack the layers one after the other; those that are quantized here after a run over rows in float32."""
         inputs = None
         of_layers = {f"{part.name}.weight" for part in weighted(self._plan.layers) if isinstance(part, Dense)}
         if packer.dtype == "int8" and any(weights[name].dtype != np.int8 for name in of_layers):
-            rows = random_rows(self._config) if calibration is None else calibration
+            rows = calibration() if callable(calibration) else calibration
+            rows = random_rows(self._config) if rows is None else rows
             inputs = LayerInputs(self._config, weights, packer, rows)
         layers = LayerPacker(self._config, weights, packer)
         for stage in layer_stages(self._config, weights):
@@ -247,7 +248,7 @@ class RustEngine:
         self._dtype, self._set = dtype, instruction_set
 
     def prepare(
-        self, config: BertConfig, weights: Mapping[str, Array], calibration: Sequence[Ids] | None = None
+        self, config: BertConfig, weights: Mapping[str, Array], calibration: Calibration | None = None
     ) -> RustEncoder:
         """Return an encoder over these weights, packed."""
         return RustEncoder(config, weights, self._set, self._dtype, calibration)

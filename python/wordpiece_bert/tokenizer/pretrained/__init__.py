@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.pretrained.folder_contents import VocabFile as VocabFile
     from wordpiece_bert.tokenizer.pretrained.folder_contents import WordRules as WordRules
     from wordpiece_bert.tokenizer.pretrained.folder_reading import load_folder as load_folder
+    from wordpiece_bert.tokenizer.pretrained.folder_reading import model_kind as model_kind
     from wordpiece_bert.tokenizer.pretrained.folder_reading import moved_tokens as moved_tokens
     from wordpiece_bert.tokenizer.pretrained.folder_reading import words_found_by as words_found_by
     from wordpiece_bert.tokenizer.pretrained.folder_writing import write_folder as write_folder
@@ -38,6 +39,7 @@ _MODULES = {
     "VocabFile": "folder_contents",
     "WordRules": "folder_contents",
     "load_folder": "folder_reading",
+    "model_kind": "folder_reading",
     "moved_tokens": "folder_reading",
     "words_found_by": "folder_reading",
     "write_folder": "folder_writing",

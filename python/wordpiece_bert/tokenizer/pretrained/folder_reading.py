@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_module
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert import _core
 from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.tokenizer.pretrained.folder_contents import (
@@ -82,7 +83,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
         )
     if json_path.is_file() and not split_words:
         json = _read_text(json_path)
-        file = _peek(json)
+        file = _outline(json)
         _refuse_other_models(json_path, file)
     else:
         vocab = _vocab_file(vocab_path, settings, split_words=split_words)
@@ -121,6 +122,21 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
         stated_ids=declared.stated_ids,
         stated_in=declared.stated_in,
     )
+
+
+def model_kind(path: Path) -> str | None:
+    """Return the type of the model of a tokenizer.json, None if the file is invalid, which its reader reports.
+
+    Raises
+    ------
+    TokenizerFormatError
+        It cannot be read, or is not UTF-8.
+    """
+    model = _outline(_read_text(path)).get("model")
+    if not isinstance(model, dict):
+        return None
+    kind = model.get("type", "BPE" if "merges" in model else None)  # files of old versions do not name it
+    return kind if isinstance(kind, str) else None
 
 
 def words_found_by(folder: Path) -> str | None:
@@ -225,16 +241,16 @@ def _vocab_file(path: Path, settings: Settings, *, split_words: bool) -> VocabFi
     return VocabFile(path=path, lowercase=lowercase, tokenize_chinese_chars=False, words=words)
 
 
-def _peek(json: str) -> dict[str, Any]:
-    """Parse a tokenizer.json, for comparison with the folder's other files.
+def _outline(json: str) -> dict[str, Any]:
+    """Parse a tokenizer.json, and of its vocabulary only BERT's special tokens, to compare it with the other files.
 
     Nothing is checked and an invalid file yields an empty dict, because the core reports its errors in detail.
     """
     try:
-        file = json_module.loads(json)
+        file: dict[str, Any] = json_module.loads(_core.Tokenizer.outline(json, list(SPECIAL_TOKEN_ROLES.values())))
     except (ValueError, RecursionError):
         return {}
-    return file if isinstance(file, dict) else {}
+    return file
 
 
 def _added_tokens(file: dict[str, Any]) -> dict[int, StatedToken]:

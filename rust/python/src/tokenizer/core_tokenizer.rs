@@ -123,6 +123,17 @@ impl Tokenizer {
         parse(py, text, tokenizer_json::read)
     }
 
+    /// Return the text of a tokenizer.json of any model with only these tokens of its vocabulary, and without merges.
+    #[staticmethod]
+    fn outline(py: Python<'_>, text: &Bound<'_, PyAny>, tokens: Vec<Utf8String>) -> PyResult<String> {
+        guarded(|| {
+            let text = convert::string(text, Location::argument("text"), "a tokenizer.json is text: a str")?;
+            let text = text.get(py);
+            let tokens: Vec<&str> = tokens.iter().map(|token| token.0.as_str()).collect();
+            detached(py, || tokenizer_json::outline(text, &tokens).map_err(to_py))?
+        })
+    }
+
     /// Read the text of `snapshot`, or the text of a tokenizer of `tokenizers`: added tokens have the ids that it
     /// states.
     #[staticmethod]

@@ -3,7 +3,7 @@
 //! [`read()`] accepts every WordPiece file whose components this crate implements, and names the component that it does not.
 //! [`write()`] returns the text that `tokenizers` itself would write, byte for byte. Reading a written definition gives the
 //! same definition, with its added tokens by ascending id and each only once. [`snapshot()`] and [`restore()`] do the same for
-//! states that no file can hold.
+//! states that no file can hold. [`outline()`] leaves out the vocabulary.
 //!
 //! Reading is stricter than the reference where the reference guesses: the `type` of a component decides what it is, the
 //! stored id of an added token must be the id that the reference gives it, two added tokens may not share an id, and a
@@ -26,11 +26,13 @@
 mod canonical;
 mod components;
 mod object;
+mod outline;
 mod portable;
 mod read;
 mod write;
 
 pub use canonical::{identity, normalizer_type, pipeline, pre_tokenizer_type};
+pub use outline::outline;
 pub use read::{read, restore};
 pub use write::{snapshot, write};
 

@@ -58,12 +58,7 @@ pub fn restore(json: &str) -> Result<Definition> {
 /// Parses a file. `check` is given the vocabulary, the added tokens and the ids that the file states for them.
 fn parse(json: &str, check: impl FnOnce(&Vocab, &[AddedToken], &[u32]) -> Result<()>) -> Result<Definition> {
     let json = json.strip_prefix('\u{feff}').unwrap_or(json);
-    let whole: &RawValue = serde_json::from_str(json).map_err(|error| Error::Json {
-        message: message_of(&error),
-        line: error.line(),
-        column: error.column(),
-    })?;
-    let file = Object::new(FILE, whole)?;
+    let file = Object::new(FILE, whole(json)?)?;
     if let Some(unknown) = file.fields.keys().find(|name| !FIELDS.contains(&name.as_ref())) {
         return Err(Error::UnknownField { component: FILE.to_owned(), field: unknown.clone().into_owned() });
     }
@@ -103,6 +98,15 @@ fn parse(json: &str, check: impl FnOnce(&Vocab, &[AddedToken], &[u32]) -> Result
         added_tokens,
         fixed_ids,
         vocab,
+    })
+}
+
+/// Checks that a text is JSON.
+pub(super) fn whole(json: &str) -> Result<&RawValue> {
+    serde_json::from_str(json).map_err(|error| Error::Json {
+        message: message_of(&error),
+        line: error.line(),
+        column: error.column(),
     })
 }
 

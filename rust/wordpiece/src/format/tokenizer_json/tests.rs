@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{read, restore, snapshot, write};
+use super::{outline, read, restore, snapshot, write};
 use crate::added::{AddedToken, assign_ids};
 use crate::decode::Decoder;
 use crate::definition::Definition;
@@ -464,13 +464,42 @@ proptest! {
     }
 
     #[test]
+    fn an_outline_is_the_file_with_some_tokens(definition in definition(), every in 1..5usize) {
+        let mut file: Value = serde_json::from_str(&snapshot(&definition)).unwrap();
+        let tokens: Vec<String> = definition.vocab.iter().step_by(every).map(|(token, _)| token.to_owned()).collect();
+        let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let found: Value = serde_json::from_str(&outline(&file.to_string(), &tokens).unwrap()).unwrap();
+        file["model"]["vocab"].as_object_mut().unwrap().retain(|token, _| tokens.contains(&token.as_str()));
+        prop_assert_eq!(found, file);
+    }
+
+    #[test]
     fn damaged_files_are_read_or_rejected(definition in definition(), cut in any::<prop::sample::Index>(), byte in 32..127u8) {
         let mut text = snapshot(&definition).into_bytes();
         let at = cut.index(text.len());
         text[at] = byte;
         if let Ok(text) = std::str::from_utf8(&text) {
             let _ = read(text);
+            let _ = outline(text, &["a"]);
             let _ = text.get(..at).map(read);
         }
     }
+}
+
+#[test]
+fn outlines_of_other_models_have_no_tokens_and_no_merges() {
+    let outline_of = |file: Value| serde_json::from_str::<Value>(&outline(&file.to_string(), &["a"]).unwrap()).unwrap();
+    assert_eq!(
+        outline_of(json!({ "model": { "type": "BPE", "vocab": { "a": 0, "b": 1 }, "merges": ["a b"] }, "\n": [1] })),
+        json!({ "model": { "type": "BPE", "vocab": { "a": 0 }, "merges": [] }, "\n": [1] })
+    );
+    assert_eq!(
+        outline_of(json!({ "model": { "type": "Unigram", "vocab": [["a", -1.5]] } })),
+        json!({ "model": { "type": "Unigram", "vocab": [] } })
+    );
+    for odd in [json!({}), json!({ "model": 3 }), json!({ "model": { "vocab": "a", "merges": [] } })] {
+        assert_eq!(outline_of(odd.clone()), odd);
+    }
+    assert!(outline("[]", &[]).is_err());
+    assert!(outline("{", &[]).is_err());
 }
