@@ -198,6 +198,8 @@ class WordCounts:
         >>> counts["cat"], counts.fingerprint
         (3, None)
         """
+        if not hasattr(counts, "items"):
+            raise InputError(f"counts must be a dict of numbers by word, not {type(counts).__name__}: {counts!r:.80}")
         text = bytearray()
         ends, numbers = [], []
         for word, count in counts.items():

@@ -11,6 +11,7 @@ import numpy as np
 
 from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_whole_numbers
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert._internal.ordinary_file import require_ordinary_file
 from wordpiece_bert.errors import InputError
@@ -273,6 +274,7 @@ def _counted(vectors: MultiVectors, counts: npt.NDArray[np.bool_]) -> MultiVecto
 
 def _joined(name: str, arrays: Iterable[npt.ArrayLike]) -> MultiVectors:
     """Join the vectors of texts, each [tokens, d]."""
+    check_instance(name, arrays, Iterable, "a list of arrays [tokens, d]")
     rows = [as_float32(f"{name}[{i}]", as_numbers(f"{name}[{i}]", x, _ONE)) for i, x in enumerate(arrays)]
     if not rows:
         raise InputError(f"{name} has no texts: pass at least one array [tokens, d]")
