@@ -16,7 +16,6 @@ import pretraining_reference as reference
 import wordpiece_bert as wb
 from test_pretraining_reference import SPECIAL, TOKENS, store
 
-SPECIAL_IDS = {TOKENS.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")}
 LABELS = {"nsp": "next_sentence_label", "sop": "sentence_order_label"}
 DTYPES = {
     **dict.fromkeys(("row_offsets", "masked_offsets", "sequence_offsets"), "<i8"),

@@ -29,14 +29,3 @@ def write_corpus(path: Path, documents: int, seed: int = 0) -> Path:
         parts.append("\n".join(sentence(topic, rng) for _ in range(rng.randrange(3, 9))))
     path.write_text("\n\n".join(parts) + "\n")
     return path
-
-
-def write_labelled(path: Path, rows: int, seed: int = 1) -> Path:
-    """Write a TSV file of sentences, labelled with their topic."""
-    rng = random.Random(seed)
-    lines = ["label\ttext"]
-    for _ in range(rows):
-        topic = rng.choice(list(_TOPICS))
-        lines.append(f"{topic}\t{sentence(topic, rng)}")
-    path.write_text("\n".join(lines) + "\n")
-    return path

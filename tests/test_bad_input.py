@@ -11,8 +11,12 @@ import pytest
 
 import wordpiece_bert as wb
 from small_tokenizer import tokenizer, with_file_settings
-from wordpiece_bert import _core
+from wordpiece_bert import _core, bert, evaluation, pretraining, sentence, training, util
 from wordpiece_bert.errors import InputError, InternalError, VocabError
+from wordpiece_bert.evaluation import InformationRetrievalEvaluator as Retrieval
+from wordpiece_bert.evaluation import ParaphraseMiningEvaluator as Paraphrases
+from wordpiece_bert.finetune import choices, data, questions
+from wordpiece_bert.sentence.arguments import prompt_text
 
 Ask = Callable[[wb.Tokenizer], object]
 
@@ -291,6 +295,54 @@ def test_what_is_no_list_of_ids_is_refused(value: object) -> None:
 def test_what_is_no_token_is_refused(value: object) -> None:
     with pytest.raises(InputError, match=r"^token (is|has) "):
         tokenizer().token_to_id(value)  # type: ignore[arg-type]
+
+
+# --- arguments of a plainly wrong kind
+
+
+T, TOPS, IDS = {"a": "bread", "b": "dough"}, (None, 5, "x", ["a"]), ([["a"]], [{"a": 1}], [("a", ["b"])])
+ROWS: dict[str, Any] = {"labels": [0], "max_length": 9}
+
+
+@pytest.mark.parametrize(
+    ("call", "values", "message"),
+    [
+        (evaluation.SequentialEvaluator, (None, 5, "x", [None]), "evaluators must be a list of evaluators"),
+        (lambda x: evaluation.SequentialEvaluator([len], x), TOPS[1:], "main_score_function must be a function of"),
+        (lambda x: Retrieval(x, T, {"a": {"b"}}), TOPS, "queries must be a dict of texts by id, not"),
+        (lambda x: Retrieval(T, x, {"a": {"b"}}), TOPS, "corpus must be a dict of texts by id, not"),
+        (lambda x: Retrieval(T, T, x), TOPS, "relevant_docs must be a dict of sets of ids by the id of the query"),
+        (lambda x: Retrieval(T, T, {"a": x}), IDS, r"relevant_docs\['a'\] has the id .*: an id must be hashable"),
+        (lambda x: Retrieval(T, T, {"a": ["b"]}, score_functions=x), (5, {}, {"f": 5}), "score_functions"),
+        (evaluation.RerankingEvaluator, (None, 5), "samples must be a list of samples, each a dict, not"),
+        (lambda x: Paraphrases(T, x), (5, 1.5), "duplicates_list must be a list of pairs of ids, not"),
+        (lambda x: Paraphrases(T, [("a", "b"), ("a", x[0])]), IDS, r"duplicates_list\[1\] has the id"),
+        (lambda x: Paraphrases(T, None, x), TOPS[1:], "duplicates_dict must be a dict of dicts of True by id, not"),
+        (sentence.reciprocal_rank_fusion, (None, 5, [None]), r"rankings(\[0\])? must be a list of"),
+        (lambda x: sentence.reciprocal_rank_fusion([["a"], x]), IDS, r"rankings\[1\] has the id"),
+        (lambda x: util.semantic_search(np.eye(2), np.eye(2), score_function=x), TOPS, "score_function must be a"),
+        (sentence.MultiVectors.from_list, (None, 5), "arrays must be a list of arrays"),
+        (wb.WordCounts.from_dict, TOPS, "counts must be a dict of numbers by word, not"),
+        (pretraining.ExamplesReport.from_dict, TOPS, "content must be a dict of the fields of a report, not"),
+        (bert.BertConfig.from_dict, TOPS, "values must be a dict of fields, as a config.json has them, not"),
+        (bert.DebertaV2Config.from_dict, TOPS, "values must be a dict of fields, as a config.json has them, not"),
+        (lambda x: training.vocab_contents(x, []), (None, 5, [5], [["a"]]), "vocab"),
+        (lambda x: training.vocab_contents(["a"], x), (None, 5, [5], "a"), "special_tokens"),
+        (lambda x: training.extend_embeddings(np.eye(2), x), TOPS, "vocab must be a Vocab, not"),
+        (lambda x: wb.vocab_report(x, ["a"]), TOPS, "tokenizer must be a Tokenizer"),
+        (lambda x: questions.question_windows(x, ["a"], ["b"], ["b"]), TOPS, "tokenizer must be a Tokenizer"),
+        (lambda x: choices.choice_rows(x, ["a"], [["b", "c"]], **ROWS), TOPS, "tokenizer must be a Tokenizer"),
+        (lambda x: data.sequence_rows(x, ["a"], None, names=None, **ROWS), TOPS, "tokenizer must be a Tokenizer"),
+        (lambda x: tokenizer().with_added_tokens(x), (None, 5), "tokens must be a list of tokens, not"),
+        (lambda x: tokenizer().convert_tokens_to_ids(x), (None, 5, [5], b"a"), "tokens must be a token, or a list"),
+        (lambda x: prompt_text(None, x, {"q": ""}, None), (5, ["q"]), "prompt_name must be a str, not"),
+    ],
+)
+def test_what_is_of_a_wrong_kind_is_refused(call: Callable[[Any], object], values: list[Any], message: str) -> None:
+    """Each was one of Python's own errors, from deep inside."""
+    for value in values:
+        with pytest.raises(InputError, match=f"^{message}"):
+            call(value)
 
 
 # --- the rest

@@ -31,7 +31,7 @@ from wordpiece_bert.sentence import (
     quantize_embeddings,
     similarity,
 )
-from wordpiece_bert.sentence.multi_vector import multi_vectors as vectors
+from wordpiece_bert.sentence.multi_vector import parts
 from wordpiece_bert.sentence.sparse.sparse_vectors import sparse_similarity
 
 X = np.random.default_rng(3).normal(size=(6, 4)).astype(np.float32)
@@ -120,8 +120,8 @@ def test_token_vectors_that_are_not_finite_are_named(value: float) -> None:
 
 def test_documents_are_read_for_nan_once(monkeypatch: pytest.MonkeyPatch) -> None:
     documents, read = MultiVectors(X, [0, 4, 6]), list[object]()
-    first_non_finite = vectors.first_non_finite
-    monkeypatch.setattr(vectors, "first_non_finite", lambda x: read.append(x) or first_non_finite(x))
+    first_non_finite = parts.first_non_finite
+    monkeypatch.setattr(parts, "first_non_finite", lambda x: read.append(x) or first_non_finite(x))
     expected = maxsim(X, documents)
     assert len(read) == 2  # the query too
     np.testing.assert_array_equal(maxsim(X, documents), expected)

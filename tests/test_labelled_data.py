@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from wordpiece_bert.finetune.labels import class_problem
 from wordpiece_bert.finetune.objectives import Columns, Tables, objective_class
 from wordpiece_bert.finetune.questions import question_windows, read_squad
 from wordpiece_bert.pretraining import build_token_store
+from wordpiece_bert.tokenizer.corpus import table_reader
+from wordpiece_bert.tokenizer.corpus.column_blocks import separated_blocks
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 
 #: What is not text, and what a message says of it.
@@ -167,7 +170,7 @@ def test_the_commands_leave_out_wrong_rows_and_count_them(
     assert found["results"][0]["metrics"] == json.loads(capsys.readouterr().out)["results"][0]["metrics"]
 
 
-def test_folders_of_beir_refuse_what_is_no_text(tmp_path: Path) -> None:
+def test_folders_of_beir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\td\t1\n")
     write(tmp_path / "queries.jsonl", [{"_id": 1, "text": "bread"}])  # the number is an id too
@@ -182,6 +185,27 @@ def test_folders_of_beir_refuse_what_is_no_text(tmp_path: Path) -> None:
         write(tmp_path / "corpus.jsonl", [*good, row])
         with pytest.raises(InputError, match=message):
             read_beir(tmp_path)
+    (tmp_path / "corpus.jsonl").unlink()
+    read: list[Any] = []
+    monkeypatch.setattr(table_reader, "separated_blocks", lambda *given: read.append(given) or separated_blocks(*given))
+    for name, table, expected in (
+        ("csv", '\ufeff\n"_\r\nid","title",_id,text\rx,Bread,d,dough\r', "Bread dough"),
+        ("csv", '_id,text,"a title"\nd,dough,Bread\n', "dough"),
+        ("tsv.gz", '_id\ttext\ttitle\nd\tdough\t"Bread\n', '"Bread dough'),
+        ("csv", "_id,text,title,title\nd,dough,Bread,Bread\n", 'several columns "title"'),
+        ("csv", '_id,text,"title\nd,dough,Bread\n', "the quotation mark that begins a field is never closed"),
+        ("csv", f"_id,text,{'title' * 40_000}\nd,dough,Bread\n", "cannot be read: field larger"),
+    ):
+        file = tmp_path / f"corpus.{name}"
+        file.write_bytes(gzip.compress(table.encode()) if name == "tsv.gz" else table.encode())
+        if expected.endswith("dough"):
+            assert read_beir(tmp_path).corpus == {"d": expected}
+            assert len(read) == 2  # the judgements and the documents, each once
+        else:
+            with pytest.raises(InputError, match=expected):
+                read_beir(tmp_path)
+        read.clear()
+        file.unlink()
 
 
 # --- labels

@@ -24,7 +24,6 @@ from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, Trun
 from wordpiece_bert.sentence import SentenceEncoder, SparseEncoder, SparseVectors
 
 FOLDERS = sorted(folder.name for folder in MODELS.glob("splade_*"))
-ROUTED = ("splade_idf_json", "splade_inference_free")
 TEXTS = ["New dog", "", "the river is good!", "☃", "people of the city on a day", "she x1y2", "water"] * 3
 
 pytestmark = pytest.mark.filterwarnings("ignore::wordpiece_bert.errors.TruncationWarning")

@@ -424,25 +424,24 @@ def test_settings_that_are_not_supported_are_refused(config: dict[str, Any], mes
         SentenceEncoder(edited("static_m2v", tmp_path, **config))
 
 
-@pytest.mark.parametrize("kind", ["Dense", "LSTM"])
-def test_modules_that_are_not_supported_are_refused_by_name(kind: str, tmp_path: Path) -> None:
-    folder = edited("static_m2v", tmp_path)
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("static_m2v", "Dense", "Dense"),
+        ("static_m2v", "LSTM", "LSTM"),
+        ("static_st", "StaticEmbedding", "has a second StaticEmbedding; only Dense, LayerNorm, Normalize, Dropout may"),
+    ],
+)
+def test_modules_that_are_not_supported_are_refused_by_name(name: str, kind: str, message: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(MODELS / name, tmp_path / name)
     listing = json.loads((folder / "modules.json").read_text())
-    listing.append({"idx": 2, "name": "2", "path": "2", "type": f"sentence_transformers.models.{kind}"})
+    listing.append({"idx": 9, "name": "9", "path": "9", "type": f"sentence_transformers.models.{kind}"})
     (folder / "modules.json").write_text(json.dumps(listing))
-    with pytest.raises(ConfigError, match=kind):
-        SentenceEncoder(folder)
-
-
-def test_a_second_table_is_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "two_tables"
-    shutil.copytree(MODELS / "static_st", folder)
-    listing = json.loads((folder / "modules.json").read_text())
-    listing.append({"idx": 9, "name": "9", "path": "", "type": "sentence_transformers.models.StaticEmbedding"})
-    (folder / "modules.json").write_text(json.dumps(listing))
-    message = "has a second StaticEmbedding; only Dense, LayerNorm, Normalize, Dropout may follow the StaticEmbedding"
     with pytest.raises(ConfigError, match=message):
         SentenceEncoder(folder)
+    (folder / "modules.json").write_text("[]")
+    with pytest.raises(ConfigError, match=r"modules.json: lists no modules"):
+        StaticEncoder(folder)
 
 
 @pytest.mark.parametrize(

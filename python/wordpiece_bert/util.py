@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
-from wordpiece_bert._internal.checks import check_device, finite_number, whole_number
+from wordpiece_bert._internal.checks import check_device, check_function, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tensors import is_tensor
 from wordpiece_bert.errors import InputError
@@ -610,6 +610,7 @@ def semantic_search(
     top_k = whole_number("top_k", top_k, 1)
     queries_at_once = whole_number("query_chunk_size", query_chunk_size, 1)
     rows_at_once = whole_number("corpus_chunk_size", corpus_chunk_size, 1)
+    check_function("score_function", score_function, "two sets of vectors")
     metric = _METRICS.get(score_function)
     if metric is not None:
         return semantic.semantic_search(query_embeddings, corpus_embeddings, top_k, metric)
@@ -672,6 +673,7 @@ def paraphrase_mining_embeddings(
     """
     whole_number("query_chunk_size", query_chunk_size, 1)
     whole_number("corpus_chunk_size", corpus_chunk_size, 1)
+    check_function("score_function", score_function, "two sets of vectors")
     metric = _METRICS.get(score_function)
     if metric is not None:
         return paraphrases.paraphrase_mining_embeddings(

@@ -94,10 +94,27 @@ def checked_probability(name: str, value: object) -> float:
     raise InputError(f"{name} must be between 0 and 1, not {value!r}")
 
 
-def check_instance(name: str, value: object, kind: type) -> None:
-    """Check that an argument is an object of a class."""
+def check_instance(name: str, value: object, kind: type, what: str = "") -> None:
+    """Check that an argument is an object of a class; `what` says in other words than its name what is needed."""
     if not isinstance(value, kind):
-        raise InputError(f"{name} must be a {kind.__name__}, not {type(value).__name__}: {value!r:.80}")
+        raise InputError(f"{name} must be {what or f'a {kind.__name__}'}, not {type(value).__name__}: {value!r:.80}")
+
+
+def check_function(name: str, value: object, what: str) -> None:
+    """Check that an argument can be called; `what` says of what it is a function."""
+    if not callable(value):
+        raise InputError(f"{name} must be a function of {what}, not {type(value).__name__}: {value!r:.80}")
+
+
+def check_ids(name: str, ids: Iterable[object]) -> None:
+    """Check that ids can be found again: that they are hashable."""
+    for one in ids:
+        try:
+            hash(one)
+        except TypeError:
+            raise InputError(
+                f"{name} has the id {one!r:.80}: an id must be hashable, such as a str or an int"
+            ) from None
 
 
 def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others: str = "") -> Choice:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.counted_positions import counted_positions, packed_positions
@@ -27,8 +29,6 @@ from wordpiece_bert.errors import ConfigError, ModelNotFoundError
 from wordpiece_bert.hub import find_model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from wordpiece_bert.bert.functional import Ids
     from wordpiece_bert.bert.plan.parts import Plan
 
@@ -477,6 +477,7 @@ class BertConfig:
         ... ).id2label
         {0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2'}
         """
+        check_instance("values", values, Mapping, "a dict of fields, as a config.json has them")
         values = cls._in_present_form(values)
         for name, allowed in cls._must_be.items():
             own = QUANTIZATION if name == "quantization_config" else None

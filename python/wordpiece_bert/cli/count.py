@@ -151,11 +151,12 @@ def count_files(
         return WordCounts.from_files(files, errors=reading["errors"], **counting), []
     from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+    from wordpiece_bert.training.parts import with_skipped
 
     warn_repeated(files)
     reader = TextReader(files, **reading)
     counts = WordCounts.from_texts(arguments.single_texts(reader), **counting)
-    return counts._with_skipped(reader.skipped_count), reader.skipped  # noqa: SLF001
+    return with_skipped(counts, reader.skipped_count), reader.skipped
 
 
 def _is_structured(name: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.checks import checked_flag, refuse_str, whole_number
+from wordpiece_bert._internal.checks import check_function, check_instance, checked_flag, refuse_str, whole_number
 from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 
@@ -183,6 +183,7 @@ class SequentialEvaluator(BaseEvaluator):
         evaluators: Iterable[Callable[..., Any]],
         main_score_function: Callable[[Sequence[float]], float] | None = None,
     ) -> None:
+        check_instance("evaluators", evaluators, Iterable, "a list of evaluators")
         self.evaluators = list(evaluators)
         if not self.evaluators:
             raise InputError("evaluators is empty: there is nothing to evaluate")
@@ -191,7 +192,8 @@ class SequentialEvaluator(BaseEvaluator):
                 raise InputError(f"evaluators must be a list of evaluators, and {evaluator!r:.80} cannot be called")
         # The primary measure is a function of the evaluators' measures, by default the last one.
         self.greater_is_better = bool(getattr(self.evaluators[-1], "greater_is_better", True))
-        self._main_score = main_score_function or (lambda scores: scores[-1])
+        self._main_score = (lambda scores: scores[-1]) if main_score_function is None else main_score_function
+        check_function("main_score_function", self._main_score, "a list of scores")
 
     @completed_by(BaseEvaluator.__call__)
     def __call__(

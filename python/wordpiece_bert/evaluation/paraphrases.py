@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_flag, refuse_str, whole_number
+from wordpiece_bert._internal.checks import check_ids, check_instance, checked_flag, refuse_str, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.encoding import encoded
@@ -77,12 +77,17 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         if len(self.sentences) < 2:
             raise InputError(f"sentences_map must have at least two sentences, not {len(self.sentences)}")
         rows = {key: row for row, key in enumerate(self.sentences)}
-        pairs: list[Any] = list(duplicates_list or ())
+        listed = () if duplicates_list is None else duplicates_list
+        by_id = {} if duplicates_dict is None else duplicates_dict
+        check_instance("duplicates_list", listed, Iterable, "a list of pairs of ids")
+        check_instance("duplicates_dict", by_id, Mapping, "a dict of dicts of True by id")
+        pairs: list[Any] = list(listed)
         for number, pair in enumerate(pairs):
             refuse_str(f"duplicates_list[{number}]", pair)
             if not isinstance(pair, Iterable) or len([*pair]) != 2:
                 raise InputError(f"duplicates_list[{number}] must be two ids, not {pair!r:.80}")
-        for first, others in (duplicates_dict or {}).items():
+            check_ids(f"duplicates_list[{number}]", pair)
+        for first, others in by_id.items():
             if not isinstance(others, Mapping):
                 raise InputError(f"duplicates_dict[{first!r}] must be a dict of True by id, not {others!r:.80}")
             pairs += [(first, second) for second, same in others.items() if same]

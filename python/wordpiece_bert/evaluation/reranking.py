@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.checks import check_function, check_instance, checked_flag, checked_strings, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.encoding import encoded
@@ -18,7 +18,7 @@ from wordpiece_bert.sentence.metrics import checked_scores, similarity
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, sparse_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from wordpiece_bert.bert.functional import Array
 
@@ -73,12 +73,15 @@ class RerankingEvaluator(BaseEvaluator):
         use_batched_encoding: bool = True,
         truncate_dim: int | None = None,
     ) -> None:
+        check_instance("samples", samples, Iterable, "a list of samples, each a dict")
         given = list(samples.values() if isinstance(samples, Mapping) else samples)
         found = [_sample(number, sample) for number, sample in enumerate(given)]
         self.samples = [sample for sample in found if sample[1] and sample[2]]
         if not self.samples:
             raise InputError(f"none of the {len(given)} samples has positive and negative texts")
         self.at_k = whole_number("at_k", at_k, 1)
+        if similarity_fct is not None:
+            check_function("similarity_fct", similarity_fct, "vectors of queries and documents")
         self.similarity_fct = similarity_fct
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))

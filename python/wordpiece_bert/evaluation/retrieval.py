@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, finite_or_none, whole_number
+from wordpiece_bert._internal.checks import (
+    check_function,
+    check_ids,
+    check_instance,
+    checked_choice,
+    checked_flag,
+    finite_or_none,
+    whole_number,
+)
 from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
@@ -112,6 +120,9 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         *,
         ignore_identical_ids: bool = False,
     ) -> None:
+        check_instance("queries", queries, Mapping, "a dict of texts by id")
+        check_instance("corpus", corpus, Mapping, "a dict of texts by id")
+        check_instance("relevant_docs", relevant_docs, Mapping, "a dict of sets of ids by the id of the query")
         grades = {query: _grades(query, relevant_docs[query]) for query in queries if query in relevant_docs}
         self.queries = {query: queries[query] for query in queries if grades.get(query)}
         self.relevant_docs = {query: grades[query] for query in self.queries}
@@ -133,8 +144,12 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.truncate_dim = truncate_dim
-        if score_functions is not None and not isinstance(score_functions, Mapping):
-            raise InputError(f"score_functions must be a dict of functions by name, not {score_functions!r:.80}")
+        if score_functions is not None:
+            check_instance("score_functions", score_functions, Mapping, "a dict of functions by name")
+            if not score_functions:
+                raise InputError("score_functions is empty: leave it out for the similarity of the model")
+            for key, function in score_functions.items():
+                check_function(f"score_functions[{key!r}]", function, "vectors of queries and documents")
         self.score_functions = None if score_functions is None else dict(score_functions)
         self.main_score_function = getattr(main_score_function, "value", main_score_function)
         if main_score_function is not None:
@@ -274,7 +289,9 @@ def _grades(query: Any, relevant: Iterable[Any]) -> dict[Any, float]:
     if isinstance(relevant, Mapping):
         grades = {document: _grade(query, document, grade) for document, grade in relevant.items()}
         return {document: grade for document, grade in grades.items() if grade > 0}
-    return dict.fromkeys(relevant, 1.0)
+    ids = list(relevant)
+    check_ids(f"relevant_docs[{query!r}]", ids)
+    return dict.fromkeys(ids, 1.0)
 
 
 def _grade(query: Any, document: Any, grade: Any) -> float:

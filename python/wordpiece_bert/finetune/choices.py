@@ -14,6 +14,7 @@ from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.finetune.labels import class_name, class_problem
+from wordpiece_bert.tokenizer.subword import check_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,7 @@ def choice_rows(
     """
     rows: list[dict[str, Any]] = []
     cut = 0
+    check_tokenizer(tokenizer)
     texts = row_texts("texts", texts)
     refuse_str("choices", choices)
     refuse_str("labels", labels)

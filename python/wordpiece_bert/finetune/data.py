@@ -23,6 +23,7 @@ from wordpiece_bert.finetune.labels import (
     warn_alike,
 )
 from wordpiece_bert.tokenizer.corpus.table_reader import read_columns as read_columns
+from wordpiece_bert.tokenizer.subword import check_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,6 +133,7 @@ def sequence_rows(
     columns = [row_texts("texts", texts)] + ([] if pairs is None else [row_texts("pairs", pairs)])
     values = number_labels(labels).tolist() if names is None else label_ids(ids, labels)
     _check_counts(texts=columns[0], **({"pairs": columns[1]} if pairs is not None else {}), labels=values)
+    check_tokenizer(tokenizer)
     encoded: Sequence[AnyEncoding] = tokenizer.encodings(
         columns[0] if pairs is None else list(zip(*columns, strict=True)), truncation=True, max_length=max_length
     )
@@ -207,6 +209,7 @@ def token_rows(
             if problem := text_problem(one):
                 raise InputError(f"row {number}, word {place}: {problem}")
         values.append([_id(ids, label, f"row {number}, word {place}") for place, label in enumerate(labels)])
+    check_tokenizer(tokenizer)
     encoded: Sequence[AnyEncoding] = tokenizer.encodings(
         texts, is_split_into_words=True, truncation=True, max_length=max_length
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import write_text
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
@@ -92,6 +93,7 @@ class TrainingLoop(Generic[Trained]):
         *,
         tokenizer: AnyTokenizer | None = None,
     ) -> None:
+        check_instance("args", args, TrainingArguments)
         self.args = args
         self._problem, self._tokenizer = problem, tokenizer
         self._model: Trained | None = problem.start

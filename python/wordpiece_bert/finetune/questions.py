@@ -20,6 +20,7 @@ from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.bert.spans import allowed_spans
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.tokenizer.dividing import first_tokens, token_counts
+from wordpiece_bert.tokenizer.subword import check_tokenizer
 
 if TYPE_CHECKING:
     import os
@@ -254,6 +255,7 @@ def question_windows(
     >>> [(row["start_positions"], row["end_positions"]) for row in windows]
     [(0, 0), (11, 11)]
     """
+    check_tokenizer(tokenizer)
     questions, contexts = row_texts("questions", questions), row_texts("contexts", contexts)
     refuse_str("answers", answers)
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}

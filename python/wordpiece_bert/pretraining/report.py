@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 #: Shares further from what was asked for than this many standard errors are reported as such.
 _STANDARD_ERRORS = 5
@@ -145,6 +146,7 @@ class ExamplesReport:
         InputError
             A field is missing, or has the wrong type.
         """
+        check_instance("content", content, Mapping, "a dict of the fields of a report")
         given: dict[str, Any] = {}
         for one in fields(cls):
             if one.name not in content and one.default is MISSING and one.default_factory is MISSING:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from wordpiece_bert._internal.answers import Results
-from wordpiece_bert._internal.checks import finite_number, refuse_str, whole_number
+from wordpiece_bert._internal.checks import check_ids, check_instance, finite_number, refuse_str, whole_number
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError, MissingPackageError
 from wordpiece_bert.sentence.nearest_rows import best_of_scores
 from wordpiece_bert.tokenizer.subword import check_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Sequence
 
     import numpy.typing as npt
 
@@ -203,9 +204,12 @@ def reciprocal_rank_fusion(rankings: Iterable[Iterable[Hashable]], k: float = 60
     """
     k = finite_number("k", k, least=0.0)
     scores: dict[Any, float] = {}
+    check_instance("rankings", rankings, Iterable, "a list of rankings")
     for number, ranking in enumerate(rankings):
         refuse_str(f"rankings[{number}]", ranking)
+        check_instance(f"rankings[{number}]", ranking, Iterable, "a list of ids, the best first")
         things = list(ranking)
+        check_ids(f"rankings[{number}]", things)
         if len(set(things)) != len(things):
             raise InputError(f"rankings[{number}] has a thing twice")
         for rank, thing in enumerate(things, 1):

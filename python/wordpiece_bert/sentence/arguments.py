@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy.typing as npt
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.tensors import is_tensor, to_torch
 from wordpiece_bert.errors import InputError
 
@@ -71,12 +72,12 @@ def prompt_text(prompt: str | None, name: str | None, prompts: Mapping[str, str]
         `prompt` is not a str, or there is no prompt of this name.
     """
     if prompt is not None:
-        if not isinstance(prompt, str):
-            raise InputError(f"prompt must be a str, not {type(prompt).__name__}: {prompt!r}")
+        check_instance("prompt", prompt, str)
         return prompt
     name = default if name is None else name
     if name is None:
         return ""
+    check_instance("prompt_name", name, str)
     if name in prompts:
         return prompts[name]
     if name in _USUAL_PROMPTS:

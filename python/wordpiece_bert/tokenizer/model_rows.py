@@ -25,7 +25,7 @@ class IdBounds(NamedTuple):
         return cls(vocabulary, max(added, default=(-1, "")))
 
 
-def require_rows(tokenizer: Any, rows: int, where: object) -> None:
+def require_rows(tokenizer: Any, bounds: IdBounds, rows: int, where: object) -> None:
     """Refuse a tokenizer with tokens that the table of words of its model does not have; a larger table is right.
 
     Added tokens that are in no text by themselves are a warning: a model works without them, and transformers loads it.
@@ -34,6 +34,8 @@ def require_rows(tokenizer: Any, rows: int, where: object) -> None:
     ----------
     tokenizer : Tokenizer or SubwordTokenizer
         The tokenizer.
+    bounds : IdBounds
+        Its largest ids.
     rows : int
         The number of rows of the table.
     where : object
@@ -44,7 +46,7 @@ def require_rows(tokenizer: Any, rows: int, where: object) -> None:
     ConfigError
         A token of the vocabulary, or one that is added to every text, has no row.
     """
-    (largest, token), (added, content) = tokenizer._id_bounds()  # noqa: SLF001 - both kinds of tokenizer are of this package
+    (largest, token), (added, content) = bounds
     if largest < rows and added < rows:
         return
     owned = f"the model has {rows:,} rows of word vectors (vocab_size), for ids up to {rows - 1}"

@@ -9,6 +9,7 @@ from wordpiece_bert.tokenizer.tokenizer_base import word_core
 
 if TYPE_CHECKING:
     from wordpiece_bert import _core
+    from wordpiece_bert.tokenizer.model_rows import IdBounds
     from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase
     from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
 
@@ -20,6 +21,12 @@ def resolved_options(
 ) -> tuple[bool, _core.Options]:
     """Return whether texts are lists of words, and the core's options; `given` are the fields of `CallOptions`."""
     return tokenizer._resolve(given, like_transformers=like_transformers)
+
+
+def id_bounds(tokenizer: Any) -> IdBounds:
+    """Return the largest ids of a tokenizer of either kind, with their tokens."""
+    bounds: IdBounds = tokenizer._id_bounds()
+    return bounds
 
 
 def plain_core(tokenizer: TokenizerBase, what: str) -> _core.Tokenizer:

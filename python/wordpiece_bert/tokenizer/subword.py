@@ -22,7 +22,7 @@ from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.tokenizer import pretrained
 from wordpiece_bert.tokenizer.model_rows import IdBounds, require_rows
-from wordpiece_bert.tokenizer.parts import input_names, plain_core
+from wordpiece_bert.tokenizer.parts import id_bounds, input_names, plain_core
 from wordpiece_bert.tokenizer.pretrained.folder_contents import SUBWORD_MODELS
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings, read_optional_object
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
@@ -202,7 +202,7 @@ def tokenizer_of(folder: str | os.PathLike[str], *, word_splitter: WordSplitter 
         tokenizer = Tokenizer.from_pretrained(folder, word_splitter=word_splitter)
     rows = (read_optional_object(Path(folder) / "config.json") or {}).get("vocab_size")
     if isinstance(rows, int) and rows > 0:
-        require_rows(tokenizer, rows, folder)
+        require_rows(tokenizer, id_bounds(tokenizer), rows, folder)
     return tokenizer
 
 

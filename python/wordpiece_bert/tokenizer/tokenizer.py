@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Self
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import check_instance, checked_flag, whole_number
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parameters import completed_by
@@ -558,6 +558,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         """
         if isinstance(tokens, str | added_token.AddedToken):
             raise InputError(f"tokens must be a list of tokens, not the single token {str(tokens)!r}")
+        check_instance("tokens", tokens, Iterable, "a list of tokens")
         added = []
         for index, token in enumerate(tokens):
             if isinstance(token, str):

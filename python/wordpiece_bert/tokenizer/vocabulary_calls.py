@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, overload
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
@@ -12,8 +14,6 @@ from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES
 from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase, word_core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from wordpiece_bert.tokenizer import added_token
 else:
     added_token = lazy_module("wordpiece_bert.tokenizer.added_token")
@@ -111,6 +111,7 @@ class VocabularyCalls(TokenizerBase):
         if isinstance(tokens, str):
             found = self._inner.token_to_id(tokens)
             return self._inner.unk_id if found is None else found
+        check_instance("tokens", tokens, Iterable, "a token, or a list of tokens")
         return [self.convert_tokens_to_ids(token) for token in tokens]
 
     @overload

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
@@ -199,6 +198,8 @@ class WordCounts:
         >>> counts["cat"], counts.fingerprint
         (3, None)
         """
+        if not hasattr(counts, "items"):
+            raise InputError(f"counts must be a dict of numbers by word, not {type(counts).__name__}: {counts!r:.80}")
         text = bytearray()
         ends, numbers = [], []
         for word, count in counts.items():
@@ -402,10 +403,6 @@ class WordCounts:
         """SHA-256 of everything that determines the words of a text; None if the settings are unknown."""
         settings = self._info.settings
         return None if settings is None else settings.fingerprint
-
-    def _with_skipped(self, skipped: int) -> Self:
-        """Return the counts of texts whose reader has skipped others."""
-        return self._build(self._inner, replace(self._info, skipped=skipped))
 
     # --- addition and comparison
 

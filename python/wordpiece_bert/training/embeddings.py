@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import Extendable, with_vocabulary
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.parts import plain_core, with_core
+from wordpiece_bert.training.vocab import Vocab
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
-    from wordpiece_bert.training.vocab import Vocab
 
 __all__ = ["extend_embeddings", "extend_model"]
 
@@ -156,6 +157,8 @@ def extend_embeddings(embeddings: npt.NDArray[Float], vocab: Vocab) -> npt.NDArr
     >>> extend_embeddings(table, wider)[-1], float(np.mean(wider.pieces[30_522]))
     (array([9184.], dtype=float32), 9184.0)
     """
+    check_instance("embeddings", embeddings, np.ndarray)
+    check_instance("vocab", vocab, Vocab)
     if vocab.base_size is None:
         raise InputError("this vocabulary does not extend another: train it with base=, the vocabulary of the model")
     if embeddings.ndim == 0 or len(embeddings) != vocab.base_size:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import check_instance, whole_number
 from wordpiece_bert._internal.figures import PLOTTED, new_figure, save_figure
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
@@ -19,13 +19,13 @@ from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 from wordpiece_bert.tokenizer.parts import plain_core
+from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.training.parameters import COUNTING
 from wordpiece_bert.training.vocab_summary import is_placeholder
 
 if TYPE_CHECKING:
     import os
 
-    from wordpiece_bert.tokenizer.tokenizer import Tokenizer
     from wordpiece_bert.training.counts import Texts
 
 # Texts are passed to the core in groups of this many.
@@ -362,6 +362,7 @@ def vocab_report(
     least = whole_number("min_count", min_count, 1)
     if not 0 < alpha < math.inf:
         raise InputError(f"alpha must be a number above 0, not {alpha!r}")
+    check_instance("tokenizer", tokenizer, Tokenizer)
     core = _core.Reporter(plain_core(tokenizer, "vocab_report"), threads)
     digest = hashlib.sha256()
     items = iter(texts if column is None else column)  # type: ignore[arg-type]

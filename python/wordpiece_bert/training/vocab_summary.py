@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.notebook import fields_html
 
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -117,9 +118,11 @@ def vocab_contents(
     def continues(token: str) -> bool:
         return bool(prefix) and token.startswith(prefix) and token != prefix
 
+    checked_strings("vocab", vocab)
+    marked = set(checked_strings("special_tokens", special_tokens))
     ids = vocab.items() if isinstance(vocab, Mapping) else ((token, i) for i, token in enumerate(vocab))
     tokens = sorted(ids, key=lambda item: item[1])
-    special = {token: i for token, i in tokens if token in special_tokens}
+    special = {token: i for token, i in tokens if token in marked}
     plain = [(token, i) for token, i in tokens if token not in special and not is_placeholder(token)]
     continuations = [(token, i) for token, i in plain if continues(token)]
     words = [(token, i) for token, i in plain if not continues(token)]

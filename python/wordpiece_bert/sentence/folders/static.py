@@ -69,7 +69,10 @@ class StaticParts(NamedTuple):
 def list_static_modules(folder: Path) -> list[tuple[str, Path]]:
     """Return the kind and the folder of each module; the first has the table and the tokenizer."""
     listing = folder / "modules.json"
-    return list_modules(listing, _MODULES) if listing.is_file() else [(_KIND, folder)]
+    modules = list_modules(listing, _MODULES) if listing.is_file() else [(_KIND, folder)]
+    if not modules:
+        raise ConfigError(f"{listing}: lists no modules: a static model begins with a module {_KIND}")
+    return modules
 
 
 def read_static_folder(folder: Path) -> StaticParts:

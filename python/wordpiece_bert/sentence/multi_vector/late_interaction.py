@@ -15,7 +15,8 @@ from wordpiece_bert._internal.checks import checked_flag
 from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors, as_multi_vectors, require_finite
+from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors, as_multi_vectors
+from wordpiece_bert.sentence.multi_vector.parts import require_finite
 
 if TYPE_CHECKING:
     import numpy.typing as npt

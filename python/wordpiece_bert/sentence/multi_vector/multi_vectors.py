@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast, overload
 
 import numpy as np
 
-from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_whole_numbers, first_non_finite
+from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_whole_numbers
 from wordpiece_bert._internal.atomic_folder import written_folder
-from wordpiece_bert._internal.mapped_files import require_whole
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert._internal.ordinary_file import require_ordinary_file
 from wordpiece_bert.errors import InputError
@@ -76,7 +76,7 @@ class MultiVectors(Sequence["Array"]):
 
     vectors: npt.NDArray[np.float32]
     offsets: npt.NDArray[np.int64]
-    #: Whether `require_finite` has read all numbers.
+    #: Whether `parts.require_finite` has read all numbers.
     _is_finite: bool
 
     def __init__(self, vectors: npt.ArrayLike, offsets: npt.ArrayLike) -> None:
@@ -264,31 +264,6 @@ def as_multi_vectors(name: str, vectors: object, mask: object = None) -> MultiVe
     return _counted(joined, np.asarray(rows.any(axis=-1))) if mask is None else _masked(name, joined, mask)
 
 
-def require_finite(name: str, texts: MultiVectors) -> None:
-    """Refuse vectors with NaN or infinity, which a maximum passes over; vectors that were read before are known.
-
-    Parameters
-    ----------
-    name : str
-        The name of the argument, for messages.
-    texts : MultiVectors
-        The vectors, which never change: they are read once, in a sixth of the time that a query takes.
-
-    Raises
-    ------
-    InputError
-        A number is NaN or infinite, or the file that the vectors are mapped from was shortened.
-    """
-    if texts._is_finite:  # noqa: SLF001
-        return
-    require_whole(texts.vectors)
-    bad = first_non_finite(texts.vectors)
-    if bad is not None:
-        text = int(np.searchsorted(texts.offsets, bad[0], side="right")) - 1
-        raise InputError(f"{name}[{text}] is not finite: a vector has {texts.vectors[bad]} at index {bad[1]}")
-    object.__setattr__(texts, "_is_finite", True)
-
-
 def _counted(vectors: MultiVectors, counts: npt.NDArray[np.bool_]) -> MultiVectors:
     """Return the vectors for which an array [T] is true."""
     if counts.all():
@@ -299,6 +274,7 @@ def _counted(vectors: MultiVectors, counts: npt.NDArray[np.bool_]) -> MultiVecto
 
 def _joined(name: str, arrays: Iterable[npt.ArrayLike]) -> MultiVectors:
     """Join the vectors of texts, each [tokens, d]."""
+    check_instance(name, arrays, Iterable, "a list of arrays [tokens, d]")
     rows = [as_float32(f"{name}[{i}]", as_numbers(f"{name}[{i}]", x, _ONE)) for i, x in enumerate(arrays)]
     if not rows:
         raise InputError(f"{name} has no texts: pass at least one array [tokens, d]")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,3 +133,24 @@ def separated_blocks(
     )
     while (block := reader.next_block()) is not None:
         yield block, block.bytes_read
+
+
+def separated_header(name: str) -> list[str]:
+    """Return the names of the columns of a CSV or TSV file, which is opened for them alone.
+
+    Raises
+    ------
+    InputError
+        They are not UTF-8, or one is too long. Other mistakes are left to `separated_blocks`.
+    """
+    reader = _core.TextReader([name], "\n", [], "strict", 1)
+    texts = (text for block in iter(reader.next_block, None) for text in block.texts())
+    lines = (line for text in texts for line in io.StringIO(f"{text}\n", newline=""))
+    is_tsv = separator_format(name) == "tsv"
+    records = csv.reader(
+        lines, delimiter="\t" if is_tsv else ",", quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
+    )
+    try:
+        return next(filter(None, records), [])  # empty lines are no records
+    except csv.Error as error:
+        raise InputError(f"{name}: the names of the columns cannot be read: {error}") from None

@@ -11,7 +11,7 @@ from wordpiece_bert._internal.checks import checked_choice, checked_strings
 from wordpiece_bert._internal.texts import is_missing
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
-from wordpiece_bert.tokenizer.corpus.column_blocks import separated_blocks, separator_format
+from wordpiece_bert.tokenizer.corpus.column_blocks import separated_blocks, separated_header, separator_format
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow, missing_column
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def read_table(
     path = Path(file)
     suffix = path.suffix.lower()
     if separator_format(str(path)) is not None:
-        rows = separated_rows(path, columns, optional)
+        names = separated_header(str(path)) if optional else []
+        rows = separated_rows(path, [*columns, *(name for name in optional if name in names)])
     elif suffix in (".jsonl", ".ndjson"):
         rows = json_rows(path)
     elif suffix == ".parquet":
@@ -136,24 +137,14 @@ def _problem(row: Mapping[str, Any], columns: Iterable[str], checks: Checks, opt
     return None
 
 
-def separated_rows(
-    path: Path, columns: Sequence[str], optional: Sequence[str] = ()
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a CSV or TSV file, each with its place in the file; columns that are `optional` may be absent.
+def separated_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a CSV or TSV file, each with its place in the file.
 
     Raises
     ------
     InputError
         As for `separated_blocks`.
     """
-    if optional:
-        named = [*columns, *optional]
-        try:
-            next(separated_blocks([str(path)], named), None)
-            columns = named
-        except InputError as error:
-            if not str(error).startswith(f"{path}: no column"):
-                raise
     for block, _ in separated_blocks([str(path)], columns):
         for number, row in enumerate(block.texts()):
             values = row if isinstance(row, tuple) else (row,)
