@@ -532,9 +532,10 @@ mod tests {
         ]
     }
 
-    /// Hits with the bits of their scores.
+    /// Hits with the bits of their scores. Which of its bits a NaN has beside those that make it one, Rust does not say.
     fn bits(found: &[Vec<super::Hit>]) -> Vec<Vec<(usize, u64)>> {
-        found.iter().map(|hits| hits.iter().map(|hit| (hit.row, hit.score.to_bits())).collect()).collect()
+        let bits_of = |score: f64| if score.is_nan() { f64::NAN } else { score }.to_bits();
+        found.iter().map(|hits| hits.iter().map(|hit| (hit.row, bits_of(hit.score))).collect()).collect()
     }
 
     #[test]
