@@ -70,7 +70,7 @@ TABLE = (
     ("tests/test_against_sentence_transformers.py tests/test_peer_snippets.py", "thorough:self test-torch"),
     ("tests/test_static_classifier.py", "thorough:self test-torch"),
     ("tests/test_*.py", "thorough:self"),
-    ("tests/typing/*", ""),
+    ("tests/typing/* tests/data/public_names.txt", ""),
     ("tests/*", "rust thorough crates test-integrations test-torch"),
     ("scripts/check_site.py scripts/check_docstrings.py", "docs"),
     ("scripts/check_modules.py scripts/lint-targets.sh clippy.toml rustfmt.toml", "rust"),

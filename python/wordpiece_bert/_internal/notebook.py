@@ -5,7 +5,6 @@ Notebooks call ``_repr_html_``. Every text is escaped, and only the beginning of
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -159,6 +158,8 @@ def _value(value: object) -> object:
 
 def _cell(value: object) -> str:
     text = str(value)
+    import html  # where a notebook asks for it: the module lists 2,231 names of characters
+
     return html.escape(text if len(text) <= CHARACTERS else text[: CHARACTERS - 2] + " …")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert import _core
@@ -167,5 +166,7 @@ class SharedCore:
             return some(items)
         size = -(-len(items) // (4 * count))
         parts = [items[start : start + size] for start in range(0, len(items), size)]
+        from concurrent.futures import ThreadPoolExecutor  # which imports the package logging
+
         with ThreadPoolExecutor(count) as pool:
             return [row for rows in pool.map(some, parts) for row in rows]

@@ -6,15 +6,9 @@ A model calls only the methods of `engine_interface.Encoder`, which both engines
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wordpiece_bert.bert.engines.choice import DTYPES, EngineInfo, choose_dtype, describe_engine
 from wordpiece_bert.bert.engines.engine_interface import Dense, Encoder, Engine, PackedWeight
-from wordpiece_bert.bert.engines.numpy import NumpyEngine
 from wordpiece_bert.bert.engines.rust import RustEngine
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "DTYPES",
@@ -27,12 +21,6 @@ __all__ = [
     "describe_engine",
     "get_engine",
 ]
-
-#: The engines, by name and by the dtype that they compute in.
-_ENGINES: Mapping[str, Mapping[str, Engine]] = {
-    "numpy": {"float32": NumpyEngine()},
-    "rust": {dtype: RustEngine(dtype) for dtype in DTYPES["rust"]},
-}
 
 
 def get_engine(name: str, dtype: str, instructions: str | None = None) -> Engine:
@@ -53,4 +41,8 @@ def get_engine(name: str, dtype: str, instructions: str | None = None) -> Engine
         As for `choose_dtype`.
     """
     chosen = choose_dtype(name, dtype, instructions)
-    return _ENGINES[name][chosen] if instructions is None else RustEngine(chosen, instructions)
+    if name == "rust":
+        return RustEngine(chosen, instructions)
+    from wordpiece_bert.bert.engines.numpy import NumpyEngine  # a tenth of the time in which an encoder is imported
+
+    return NumpyEngine()
