@@ -128,7 +128,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (WordPieceVectorizer, {"dtype": "texts"}, "dtype must be a type of numbers"),
     (WordPieceVectorizer, {"dtype": "float16"}, "dtype must be a type of numbers that a sparse matrix can have"),
     (SentenceEmbedder, {"prompt_name": "none"}, "none"),
-    (SentenceEmbedder, {"prompt_name": 3}, "no prompt 3"),
+    (SentenceEmbedder, {"prompt_name": 3}, "prompt_name must be a str, not int: 3"),
     (SentenceEmbedder, {"normalize_embeddings": "no"}, "normalize_embeddings must be True or False, not 'no'"),
     (SentenceEmbedder, {"truncate_dim": 0}, "truncate_dim"),
     (SentenceEmbedder, {"truncate_dim": 2.5}, "truncate_dim"),

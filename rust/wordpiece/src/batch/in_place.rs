@@ -326,6 +326,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri ends where memory cannot be had")]
     fn columns_that_do_not_fit_into_memory_are_an_error() {
         let n = 1 << 47;
         for id in [0, 1] {
