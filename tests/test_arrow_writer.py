@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import signal
 import sys
@@ -73,6 +74,7 @@ def interrupted_at(number: int, call: Callable[[], None]) -> tuple[bool, bool]:
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # its callbacks, of which other libraries have some, drop what is raised in them
     sys.settrace(trace)
     try:
         call()
@@ -80,6 +82,7 @@ def interrupted_at(number: int, call: Callable[[], None]) -> tuple[bool, bool]:
         return True, True
     finally:
         sys.settrace(before)
+        gc.enable()
     return left <= 0, False
 
 
