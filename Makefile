@@ -30,8 +30,9 @@
 #                      run the steps of the Dockerfile without Docker, with the wheel in dist/ (make wheel)
 #   make test-aarch64  run the Rust tests for 64-bit Arm under QEMU; also test-s390x (big-endian), test-i686 (32-bit)
 #   make sanitize      run the Rust tests under AddressSanitizer and Miri (nightly Rust); names what it could not run
-#   make fuzz          run all property tests, Rust and Python, with SEEDS random seeds (200), read DAMAGED damaged copies of
-#                      each kind of file (2,000), then run each fuzz target for SECONDS (60; cargo-fuzz and nightly Rust)
+#   make fuzz          run all property tests, Rust and Python, with SEEDS random seeds (200, from FIRST on), read DAMAGED
+#                      damaged copies of each kind of file (2,000), then run each fuzz target for SECONDS (60; cargo-fuzz
+#                      and nightly Rust)
 #   make bench         measure beside other libraries: make bench ARGS="--corpora FOLDER" (docs/benchmarks.md)
 #   make size          print the lines of code, documentation and tests by room and crate; ARGS="--since COMMIT" also the
 #                      differences to a commit (make lint compares the sums with the limits in pyproject.toml)
@@ -226,7 +227,7 @@ sanitize:
 	scripts/sanitize.sh $(ARGS)
 
 fuzz: $(PACKAGE) $(MODEL) $(TEST_TOOLS)
-	scripts/fuzz-properties.sh $(BIN)/python $(or $(SEEDS),200)
+	$(BIN)/python scripts/fuzz_properties.py $(or $(SEEDS),200) $(FIRST)
 	WORDPIECE_DAMAGED_FILES=$(or $(DAMAGED),2000) $(BIN)/python -m pytest tests/test_damaged_files.py
 	scripts/fuzz.sh $(or $(SECONDS),60)
 

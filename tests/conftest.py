@@ -1,7 +1,7 @@
 """Settings of all tests: the profiles of Hypothesis, the threads of other libraries, and signal handlers.
 
 By default the property tests run the same 50 examples every time, so that a failure is caused by the change under test; with
-HYPOTHESIS_PROFILE=quick the same 10, as `make test` does. With HYPOTHESIS_PROFILE=random each run draws 150 others, or
+HYPOTHESIS_PROFILE=quick the same 10, as `make test` does. With HYPOTHESIS_PROFILE=random each run draws 50 others, or
 the examples of ``--hypothesis-seed``; `make fuzz` runs many seeds.
 """
 
@@ -23,7 +23,7 @@ os.environ.setdefault("WORDPIECE_BERT_NUM_THREADS", "1024")
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-for name, derandomize, examples in (("fixed", True, 50), ("quick", True, 10), ("random", False, 150)):
+for name, derandomize, examples in (("fixed", True, 50), ("quick", True, 10), ("random", False, 50)):
     settings.register_profile(
         name,
         max_examples=examples,

@@ -556,6 +556,8 @@ def test_tables_are_read(suffix: str, tmp_path: Path) -> None:
         ("a.csv", "text,label\nx\n", "line 2, .* the number of fields is 1, but the header has 2"),
         ("a.jsonl", '{"text": "x", "label": 1}\n{"text"\n', "line 2"),
         ("a.jsonl", "[1]\n", "a JSON object is needed"),
+        ("a.jsonl", f'{{"text": {"1" * 5000}}}\n', "line 1: .*digits"),
+        ("a.jsonl", f'{{"text": {"[" * 100_000}}}\n', "line 1: .*recursion"),
         ("a.txt", "x", "must end in"),
     ],
 )

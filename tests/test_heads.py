@@ -576,16 +576,45 @@ def test_fields_of_variants_are_refused_by_their_own_names(tmp_path: Path, folde
 
 
 JUNK = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 70), st.integers(), st.floats(allow_nan=False), st.text(max_size=5),
+    st.none(), st.booleans(), st.integers(-3, 70), st.integers(), st.just(10**400), st.floats(allow_nan=False), st.text(max_size=5),
     st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=2), st.text(max_size=2), max_size=2),
 )  # fmt: skip
 
 
+#: Models of all families.
+WITH_WEIGHTS = sorted(
+    path.parent for path in MODELS.glob("*/model.safetensors") if (path.parent / "config.json").is_file()
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "value"),
+    [
+        ("mpnet_model", "relative_attention_num_buckets", None),  # as without it
+        ("albert_model", "pad_token_id", -1),  # no token is padding
+        ("albert_model", "pad_token_id", 2**70),
+    ],
+)
+def test_fields_that_change_nothing(tmp_path: Path, model: str, name: str, value: object) -> None:
+    content = json.loads((MODELS / model / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(content | {name: value}))
+    shutil.copy(MODELS / model / "model.safetensors", tmp_path)
+    changed, before = (AutoModel.from_pretrained(folder) for folder in (tmp_path, MODELS / model))
+    for (one, x), (other, y) in zip(changed.named_parameters(), before.named_parameters(), strict=True):
+        assert one == other
+        np.testing.assert_array_equal(x, y)
+
+
+def test_an_activation_that_is_no_name_is_refused(tmp_path: Path) -> None:
+    content = json.loads((MODELS / "nomic_old_config" / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(content | {"activation_function": ["swiglu"]}))
+    with pytest.raises(ConfigError, match="activation_function"):
+        read_config(tmp_path)
+
+
 @given(data=st.data())
 def test_any_configuration_gives_a_model_or_one_of_our_errors(tmp_path_factory: Any, data: st.DataObject) -> None:
-    source = MODELS / data.draw(
-        st.sampled_from(["albert_model", "electra_generator", "mpnet_model", "distilbert_seqcls"])
-    )
+    source = data.draw(st.sampled_from(WITH_WEIGHTS))
     content = json.loads((source / "config.json").read_text())
     for name in data.draw(st.lists(st.sampled_from(sorted(content)), min_size=1, max_size=3)):
         content[name] = data.draw(JUNK)

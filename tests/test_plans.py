@@ -44,7 +44,7 @@ from wordpiece_bert.bert.plan.parts import (
 from wordpiece_bert.bert.rotary import Rotary
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune.dropout import KeyedDropout
-from wordpiece_bert.finetune.engines import RustTraining
+from wordpiece_bert.finetune.engines import NumpyTraining, RustTraining
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.memory import needed_memory
 from wordpiece_bert.finetune.network import Network
@@ -322,6 +322,19 @@ def test_the_kernels_compute_the_gradients_of_any_plan(config: DrawnConfig, data
     compute(network, network.parameters(model), batch_of("TokenClassification", random), options, engine=engine)
     for other in (engine, RustTraining(path, 1)):
         assert same_bits(compute(network, network.parameters(model), batch, again, engine=other), found)
+
+
+def test_a_table_that_frozen_layers_read_too_is_frozen() -> None:
+    sizes = {"hidden_size": 12, "num_attention_heads": 2, "intermediate_size": 10, "num_hidden_layers": 2}
+    config = DrawnConfig(vocab_size=40, id2label=THREE, scores="distances", **sizes)
+    model = random_model(DrawnForTokenClassification, config, "numpy")
+    network = Network(model)
+    batch = batch_of("TokenClassification", np.random.default_rng(3))
+    for engine in (NumpyTraining(), RustTraining(None, 1)):
+        options = PassOptions(KeyedDropout(5, 6), trained_from=1)
+        found = compute(network, network.parameters(model), batch, options, engine=engine)
+        assert not [name for name in found.gradients if "encoder.bias" in name or "layer.0" in name]
+        assert [name for name in found.gradients if "layer.1" in name]
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,21 @@ def thread_count(value: int | None) -> int | None:
     return value if value is None else whole_number("threads", value, 1, 1024, others="or None for the default")
 
 
+def real_number(value: object) -> float:
+    """Return a number as a float, infinite if it is too large for one; NaN for a bool, and for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def finite_number(
     name: str, value: object, *, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
 ) -> float:
     """Check that an argument is a finite number, at least `least`, above `above` and below `below`; return a float."""
-    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    number = real_number(value)
     if math.isfinite(number) and number >= least and above < number < below:
         return number
     limits = [f"of at least {least:g}"] if least > -math.inf else []
@@ -88,7 +98,7 @@ def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:
 
 def checked_probability(name: str, value: object) -> float:
     """Check that an argument is a number from 0 to 1; return it as Python's float."""
-    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    number = real_number(value)
     if 0 <= number <= 1:
         return number
     raise InputError(f"{name} must be between 0 and 1, not {value!r}")

@@ -26,6 +26,9 @@ MAX_CONFIG_BYTES = 1_000_000
 #: Deepest nesting of arrays and objects. Real files of a model folder have at most eight levels.
 MAX_DEPTH = 64
 
+# Integers of as many digits are floats.
+_FEW_DIGITS = 300
+
 #: What some programs write before a text in UTF-8.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -109,11 +112,17 @@ def parse_json(data: bytes, where: str, error: type[WordPieceError]) -> Any:
             refuse(f"the key {quoted(duplicate)} occurs twice in one object")
         return found
 
+    # What reads a file makes floats of its numbers.
     def finite(text: str) -> float:
         number = float(text)
         if not math.isfinite(number):
             refuse(f"the number {quoted(text)} is too large for a float")
         return number
+
+    def whole(text: str) -> int:
+        if len(text) > _FEW_DIGITS:
+            finite(text)
+        return int(text)
 
     if is_git_lfs_pointer(data):
         refuse("is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
@@ -126,16 +135,13 @@ def parse_json(data: bytes, where: str, error: type[WordPieceError]) -> Any:
             data.decode("utf-8"),
             object_pairs_hook=without_duplicates,
             parse_float=finite,
+            parse_int=whole,
             parse_constant=lambda name: refuse(f"{name} is not a JSON number"),
         )
     except UnicodeDecodeError as cause:
         refuse(f"not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}", cause)
     except json.JSONDecodeError as cause:
         refuse(f"not JSON: {cause.msg} at line {cause.lineno} column {cause.colno}", cause)
-    except ValueError as cause:  # an integer with thousands of digits, which Python refuses to convert
-        if isinstance(cause, error):
-            raise
-        refuse("an integer has too many digits", cause)
     if _SURROGATE_ESCAPE.search(data):
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")

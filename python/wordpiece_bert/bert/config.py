@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import check_instance
+from wordpiece_bert._internal.checks import check_instance, real_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.counted_positions import counted_positions, packed_positions
@@ -177,7 +177,7 @@ class BertConfig:
         self._check_heads()
         if str(self.hidden_act) not in ACTIVATIONS:
             refuse(self._in_file("hidden_act"), self.hidden_act, f"it must be one of {', '.join(ACTIVATIONS)}")
-        if not _is_number(self.layer_norm_eps) or not 0 <= self.layer_norm_eps < math.inf:
+        if not 0 <= real_number(self.layer_norm_eps) < math.inf:
             refuse(self._in_file("layer_norm_eps"), self.layer_norm_eps, "it must be a finite number, 0 or above")
         if self.pad_token_id is not None and not _is_int(self.pad_token_id):
             refuse("pad_token_id", self.pad_token_id, "it must be an integer or null")
@@ -484,9 +484,13 @@ class BertConfig:
             if values.get(name, allowed) not in (allowed, own, None):
                 refuse(name, values[name], "models that need it are not supported; results would be wrong")
         in_file = {name: cls._in_file(name) for name in cls._read_fields()}
-        known = {name: values[key] for name, key in in_file.items() if key in values}
-        if known.get("model_type", "") is None:
-            del known["model_type"]
+        # Where one value alone is taken, null stands for it.
+        default = {"model_type", *cls._must_be}
+        known = {
+            name: values[key]
+            for name, key in in_file.items()
+            if key in values and not (values[key] is None and key in default)
+        }
         if known.get("id2label") is not None:
             known["id2label"] = _labels(known["id2label"])
         elif values.get("num_labels") is not None:
@@ -586,10 +590,6 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return _is_int(value) or isinstance(value, float)
 
 
 def refuse(name: str, value: object, why: str) -> NoReturn:

@@ -55,7 +55,7 @@ class EncoderPass:
         *,
         inputs_only: bool = False,
     ) -> None:
-        self._weights = EncoderWeights(network, parameters)
+        self._weights = EncoderWeights(network, parameters, options.trained_from)
         rows = PackedRows(network.rates, tokens, options.dropout)
         self._steps = steps = Interpreter(
             network.plan, self._weights, rows, training=True, dense_gradients=not inputs_only

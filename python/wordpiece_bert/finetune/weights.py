@@ -26,6 +26,9 @@ class EncoderWeights:
         The model.
     parameters
         Its parameters, by the names of its checkpoint.
+    trained_from
+        The lowest layer whose gradients are computed; None for the embeddings. What layers below it read too, such as a
+        table of relative positions, gets no gradient: it would be that of some of its uses.
 
     Attributes
     ----------
@@ -33,8 +36,9 @@ class EncoderWeights:
         What receives the gradients, by the names of the checkpoint.
     """
 
-    def __init__(self, network: Network, parameters: Mapping[str, Array]) -> None:
+    def __init__(self, network: Network, parameters: Mapping[str, Array], trained_from: int | None = None) -> None:
         self._network, self._parameters = network, parameters
+        self._trained = network.plan.trained(trained_from)
         self.gradient = Gradients()
 
     def get(self, name: str) -> Array | None:
@@ -63,5 +67,6 @@ class EncoderWeights:
             self.add_one(f"{name}.bias", bias)
 
     def add_one(self, name: str, gradient: Array) -> None:
-        """Add the gradient of one weight."""
-        self.gradient.add_part(self._network.place(name), gradient)
+        """Add the gradient of one weight, if it is trained."""
+        if name in self._trained:
+            self.gradient.add_part(self._network.place(name), gradient)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 import re
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, real_number, whole_number
 from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 
@@ -127,7 +126,7 @@ class ServerSettings:
                 whole_number(name, value, 0 if name == "result_cache_bytes" else 1)
             elif setting.type != "float":
                 continue
-            elif isinstance(value, bool) or not (isinstance(value, numbers.Real) and 0 <= float(value) < math.inf):
+            elif not 0 <= real_number(value) < math.inf:
                 raise InputError(f"{name} must be a number of seconds, 0 or more, not {value!r}")
         for name in ("prompt", "prompt_name"):
             value = getattr(self, name)

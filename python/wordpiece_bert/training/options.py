@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.tokenizer.parameters import NORMALIZING
@@ -301,15 +300,12 @@ def _merge_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _top_down_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the options of `top_down`."""
-    slack = given["slack_ratio"]
-    if isinstance(slack, bool) or not isinstance(slack, int | float) or not math.isfinite(slack):
-        raise InputError(f"slack_ratio must be a number, not {slack!r}")
     most = given["max_input_words"]
     return {
         "lower_thresh": _optional_number("lower_thresh", given["lower_thresh"], 1),
         "upper_thresh": _optional_number("upper_thresh", given["upper_thresh"], 1),
         "num_iterations": whole_number("num_iterations", given["num_iterations"], 0),
-        "slack_ratio": float(slack),
+        "slack_ratio": finite_number("slack_ratio", given["slack_ratio"]),
         "max_token_length": whole_number("max_token_length", given["max_token_length"], 0),
         "max_unique_chars": whole_number("max_unique_chars", given["max_unique_chars"], 0),
         "max_input_words": None if most is None or most == -1 else whole_number("max_input_words", most, 0),

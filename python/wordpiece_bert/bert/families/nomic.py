@@ -88,7 +88,7 @@ class NomicBertConfig(RotaryConfig):
     def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
         gate = values.get("activation_function")
         if gate is not None and values.get("hidden_act") is None:
-            if gate not in _GATES:
+            if not isinstance(gate, str) or gate not in _GATES:
                 refuse("activation_function", gate, f"supported are the gated {' and '.join(_GATES)}")
             values = {**values, "hidden_act": _GATES[gate]}
         if values.get("n_inner", 0) is None and "intermediate_size" not in values:

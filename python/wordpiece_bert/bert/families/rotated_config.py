@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import real_number
 from wordpiece_bert.bert.config import LARGEST_SIZE, BertConfig, refuse
 
 
@@ -30,7 +31,7 @@ class RotatedConfig(BertConfig):
         """Refuse values of these fields that are not finite numbers above 0."""
         for name in names:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+            if not 0 < real_number(value) < np.inf:
                 refuse(name, value, "it must be a finite number above 0")
 
     @property

@@ -61,7 +61,10 @@ def layer_name(layer: int) -> str:
 def tables(config: Settings, columns: str = "hidden_size") -> tuple[Table, ...]:
     """Return the tables of words, and of positions and token types if the model has them."""
     has = {"ids": True, "positions": config.has_position_table, "types": config.type_vocab_size > 0}
-    fixed = {"ids": config.pad_token_id, "positions": config.pad_token_id if config.pads_positions else None}
+    pad = config.pad_token_id
+    if pad is not None and not 0 <= pad < config.vocab_size:  # such as −1 in configurations without a padding token
+        pad = None
+    fixed = {"ids": pad, "positions": pad if config.pads_positions else None}
     return tuple(
         Table(f"embeddings.{name}_embeddings", rows, reads, columns, fixed.get(reads))
         for name, reads, rows in _TABLES

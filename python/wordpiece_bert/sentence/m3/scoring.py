@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import real_number
 from wordpiece_bert._internal.highest import highest
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.multi_vector.late_interaction import maxsim, maxsim_pairwise
@@ -64,8 +65,7 @@ def checked_weights(weights: Any, *, two: bool) -> Weights:
         They are not three finite numbers of at least 0, or all 0.
     """
     numbers = np.asarray(weights, dtype=object).reshape(-1).tolist()
-    real = all(isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in numbers)
-    right = len(numbers) == 3 and real and all(0 <= x < np.inf for x in numbers)
+    right = len(numbers) == 3 and all(0 <= real_number(x) < np.inf for x in numbers)
     if not right or not (sum(numbers[: 2 if two else 3]) > 0 and sum(numbers) < np.inf):
         raise InputError(
             "weights must be three finite numbers of at least 0, of dense, sparse and multi-vector scores, and "

@@ -168,7 +168,7 @@ def json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             where = block.location(number).removeprefix(f"{path} ")
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}, {where}: {error}") from None
             if not isinstance(row, dict):
                 raise InputError(f"{path}, {where}: a JSON object is needed, not {line.strip()[:40]!r}")
