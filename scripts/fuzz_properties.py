@@ -37,22 +37,25 @@ RUST = [
     "-p",
     "wordpiece-arrow",
 ]
-PYTHON = ["--quiet", "-m", "hypothesis", "-p", "no:cacheprovider", "-p", "no:xdist"]
+QUIET = ["--quiet", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short", "--no-header", "-rfE"]
+POINTS = ["tests/test_against_peers.py", "-k", "every_code_point"]
 SETTINGS = {"HYPOTHESIS_PROFILE": "random"}
 
 
-def failures(seed: int) -> list[str]:
-    """Run all property tests with a seed; return the commands that repeat what failed."""
+def failures(seed: int | None) -> list[str]:
+    """Run all property tests with a seed, without one the test of every code point; return what repeats what failed."""
     import pytest
 
+    if seed is None:
+        return [f"{sys.executable} -m pytest {' '.join(POINTS)}"] if pytest.main([*POINTS, *QUIET]) else []
     print(f"fuzz: properties, seed {seed}", flush=True)
     found = []
     if subprocess.run(RUST, env=os.environ | {"PROPTEST_RNG_SEED": str(seed)}, stdout=subprocess.DEVNULL).returncode:
         found.append(f"PROPTEST_RNG_SEED={seed} {' '.join(RUST)}")
     files = sorted(str(path) for path in Path("tests").glob("test_*.py") if "hypothesis" in path.read_text("utf-8"))
-    arguments = [*PYTHON, f"--hypothesis-seed={seed}"]
-    if pytest.main([*arguments, "--tb=short", "--no-header", "-rfE", *files]):
-        found.append(f"HYPOTHESIS_PROFILE=random {sys.executable} -m pytest {' '.join(arguments[:3])} {arguments[-1]}")
+    properties = ["-m", "hypothesis", f"--hypothesis-seed={seed}"]
+    if pytest.main([*properties, *QUIET, *files]):
+        found.append(f"HYPOTHESIS_PROFILE=random {sys.executable} -m pytest {' '.join(properties)}")
     for command in found:
         print(f"fuzz: to repeat this failure: {command}", flush=True)
     return found
@@ -61,7 +64,7 @@ def failures(seed: int) -> list[str]:
 def tried(first: int, count: int) -> Iterator[str]:
     """Yield the commands that repeat what failed, of so many seeds."""
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
-        for found in pool.map(failures, range(first, first + count)):
+        for found in pool.map(failures, [None, *range(first, first + count)]):
             yield from found
 
 
@@ -71,9 +74,7 @@ def main() -> int:
     os.environ |= SETTINGS
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     first = int(sys.argv[2]) if len(sys.argv) > 2 else secrets.randbelow(1 << 30)
-    points = [sys.executable, "-m", "pytest", "--quiet", "tests/test_against_peers.py", "-k", "every_code_point"]
-    failed = [" ".join(points)] if subprocess.run(points).returncode else []
-    failed += tried(first, count)
+    failed = list(tried(first, count))
     for command in failed:
         print(f"fuzz: failed: {command}")
     print(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,6 +110,22 @@ def steps_of(tokenizer: wb.Tokenizer, text: str, pair: str | None = None) -> lis
             assert [piece["start"] for piece in word["pieces"]] == ends[:-1]
             assert ends[-1] == len(word["word"])
     return words
+
+
+@pytest.mark.parametrize("text", ["漢a", "a漢", "漢a漢", "a漢a", " 漢 a 漢 ", "b漢a漢b", "漢漢a", "aa漢"])
+@pytest.mark.parametrize("sides", [{"lstrip": True}, {"rstrip": True}, {"lstrip": True, "rstrip": True}])
+def test_added_tokens_take_the_spaces_around_chinese_characters(text: str, sides: dict[str, bool]) -> None:
+    case = {
+        "vocab": ["[UNK]", "漢", "b"],
+        "normalizer": {"type": "BertNormalizer"},
+        "added_tokens": [{"content": "a", **sides}],
+        "add_special_tokens": False,
+    }
+    tokenizer = wb.Tokenizer.from_json(case_files.tokenizer_json(case))
+    assert "".join(word["word"] for word in steps_of(tokenizer, text)).replace(" ", "") == text.replace(" ", "")
+    shown = entry(inspect.tokens(tokenizer, text))["sides"][0]["normalized"]
+    spaced = "".join(f" {c} " if c == "漢" else c for c in text)
+    assert shown == spaced
 
 
 @given(strategies.cases())

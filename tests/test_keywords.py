@@ -95,8 +95,8 @@ def test_scores_are_those_of_the_formula(models: Path, texts: list[str], k1: flo
 def test_fusion_is_that_of_the_paper(rankings: list[list[int]], k: float) -> None:
     expected: dict[int, float] = {}
     for ranking in rankings:
-        for place, thing in enumerate(ranking):
-            expected[thing] = expected.get(thing, 0) + 1 / (k + place + 1)
+        for place, thing in enumerate(ranking, 1):
+            expected[thing] = expected.get(thing, 0) + 1 / (k + place)
     found = reciprocal_rank_fusion(rankings, k)
     assert dict(found) == expected
     assert [score for _, score in found] == sorted(expected.values(), reverse=True)

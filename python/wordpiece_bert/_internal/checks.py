@@ -64,7 +64,7 @@ def real_number(value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def finite_number(

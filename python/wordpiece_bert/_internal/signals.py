@@ -19,7 +19,7 @@ _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 def _replace(replace: Callable[[_Handler], _Handler], previous: list[tuple[int, _Handler]]) -> None:
-    """Replace the handlers, in Python, of signals that end a program, and append those of before to `previous`."""
+    """Replace the handlers, in Python, of signals that end a program, and append the former ones to `previous`."""
     if threading.current_thread() is threading.main_thread():  # Python runs handlers in the main thread only
         for number in _ENDING:
             handler = signal.getsignal(number)

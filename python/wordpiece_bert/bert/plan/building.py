@@ -49,6 +49,10 @@ class Settings(Protocol):
         """Whether there is a table of positions."""
 
     @property
+    def vocab_size(self) -> int:
+        """The rows of the word table."""
+
+    @property
     def type_vocab_size(self) -> int:
         """The rows of the table of token types; 0 for no table."""
 

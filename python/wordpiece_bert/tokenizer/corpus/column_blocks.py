@@ -151,6 +151,6 @@ def separated_header(name: str) -> list[str]:
         lines, delimiter="\t" if is_tsv else ",", quoting=csv.QUOTE_NONE if is_tsv else csv.QUOTE_MINIMAL
     )
     try:
-        return next(filter(None, records), [])  # empty lines are no records
+        return next(filter(None, records), [])  # empty lines do not count
     except csv.Error as error:
         raise InputError(f"{name}: the names of the columns cannot be read: {error}") from None
