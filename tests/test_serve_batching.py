@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import Any
 
 import numpy as np
+import pytest
 
-from wordpiece_bert.serve import ServerSettings
+from wordpiece_bert.serve import ServerSettings, batching
 from wordpiece_bert.serve.batching import Batcher
 from wordpiece_bert.serve.metrics import Metrics
 
@@ -47,3 +49,39 @@ def test_requests_of_a_second_event_loop_do_not_wait_for_the_task_of_the_first()
             return await batcher.submit(None, np.ones(1, np.int64))
 
     assert [asyncio.run(ask()) for _ in range(3)] == [[7], [7], [7]]
+
+
+def test_short_requests_that_are_alone_run_in_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "_IN_LOOP", 0.3)  # seconds, on a busy machine
+    threads: list[tuple[int, bool]] = []
+
+    def run(seconds: float, parts: Any) -> list[int]:
+        threads.append((len(parts), threading.current_thread() is threading.main_thread()))
+        time.sleep(seconds)
+        return [0] * len(parts)
+
+    async def clients() -> None:
+        batcher = Batcher(run, ServerSettings(queue_tokens=1 << 50), Metrics(), "a")
+
+        def ask(seconds: float, tokens: int = 1) -> Any:
+            return batcher.submit(None, np.full(1, tokens, np.int64), seconds)
+
+        await ask(0)  # nobody knows yet how long it takes
+        await ask(0)
+        await ask(0.4)  # with as many tokens as the one before
+        await ask(0)
+        await ask(0)
+        await ask(0, 1 << 40)
+        await ask(0)
+        with pytest.raises(ValueError, match="non-negative"):  # of the sleep: an error is that of its request
+            await ask(-1)
+        await asyncio.gather(ask(0), ask(0))
+        await ask(0)  # two may come again
+        await batcher.close()
+
+    asyncio.run(clients())
+    assert threads == [
+        *((1, in_loop) for in_loop in (False, True, True, False, True, False, True, True)),
+        (2, False),
+        (1, False),
+    ]

@@ -2,7 +2,8 @@
 
 A batch starts when it is full, or when the model is idle and as many requests wait as there were when the last batch
 ended, in it or in the queue: most clients send the next request when they have the answer. One that is alone waits for
-nobody, and several wait while requests go on coming, each within the fill deadline of the one before. While the model
+nobody, and a short one runs in the event loop, since the way to the thread of the model and back takes as long as a
+sentence; several wait while requests go on coming, each within the fill deadline of the one before. While the model
 runs, rows collect. Waiting requests take turns, so that a long one does not hold up those behind it. While there are
 short requests and long ones, a batch has only as many tokens of the long ones as take some milliseconds, and the short
 ones come first.
@@ -44,6 +45,8 @@ _MIXED = 1.0
 _ALONE = 12
 # The weight of the last batch in the estimate of tokens per second.
 _LATEST = 0.2
+# A request that is alone runs in the event loop if it takes at most so many seconds; nothing else is answered meanwhile.
+_IN_LOOP = 0.005
 # An idle model waits for requests for at most this share of the time that the last batch took.
 _WAITING = 0.5
 
@@ -123,6 +126,7 @@ class Batcher:
         self._active = 1  # requests when the last batch ended, in it or in the queue: as many may come again
         self._ended = 0.0  # when it ended
         self._seconds = 0.0  # how long it took
+        self._pace = math.inf  # its seconds per token
         self._enough = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {name}")
         self._task: asyncio.Task[None] | None = None
@@ -199,14 +203,19 @@ class Batcher:
             for job, part in zip(jobs, parts, strict=True):
                 if part.start == 0:
                     self._metrics.queue_seconds.observe(start - job.arrived, model=self._name)
+            is_alone = self._active == len(jobs) == 1 and not self._jobs
             try:
-                results = await loop.run_in_executor(self._thread, self._run, jobs[0].key, parts)
+                if is_alone and tokens * self._pace <= _IN_LOOP:
+                    results = self._run(jobs[0].key, parts)
+                else:
+                    results = await loop.run_in_executor(self._thread, self._run, jobs[0].key, parts)
             except Exception as error:  # noqa: BLE001 - the requests of this batch get it, others are not affected
                 self._fail(jobs, error)
                 continue
             finally:
                 self._ended = perf_counter()
                 self._seconds = seconds = self._ended - start
+                self._pace = seconds / tokens
                 self._active = len({*jobs, *self._jobs})
             if self._metrics.telemetry is not None:
                 self._record(self._metrics.telemetry, jobs, parts, start, self._ended)
