@@ -6,7 +6,8 @@ may share the machine. Clients and server share its CPUs, too. `--worst` sends t
 how long `/health` waits meanwhile; `--soak` loads the server for long and watches its memory. `--mixed` sends single
 texts at times that do not depend on the answers, at half of the rate that the server can answer, beside a client that
 always has a request of 1,000 texts there, and counts those of the second half; a server without short batches takes
-turns with it.
+turns with it. `--single` sends one text after the other on one connection, in turn with plain calls of one text, so that
+what the server adds is seen.
 """
 
 from __future__ import annotations
@@ -103,14 +104,38 @@ def _clients(port: int, clients: int, size: int, seconds: float, texts: list[str
     return asyncio.run(run())
 
 
+def _one_by_one(port: int, bodies: list[bytes]) -> list[float]:
+    """Send requests on one connection, each when the last is answered; return the seconds of each."""
+    latencies = []
+    with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for body in bodies:
+            start = perf_counter()
+            connection.sendall(_head(body) + body)
+            head = b"".join(iter(answers.readline, b"\r\n"))
+            answers.read(_length(head))
+            latencies.append(perf_counter() - start)
+    return latencies
+
+
+def _head(body: bytes) -> bytes:
+    return (
+        f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode()
+
+
+def _length(head: bytes) -> int:
+    """Return the length of the answer after these headers."""
+    assert head.startswith(b"HTTP/1.1 200"), head
+    length = re.search(rb"content-length: (\d+)", head.lower())
+    assert length, head
+    return int(length[1])
+
+
 async def _answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> None:
-    head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 200"), answer
-    length = re.search(rb"content-length: (\d+)", answer.lower())
-    assert length, answer
-    await reader.readexactly(int(length[1]))
+    writer.write(_head(body) + body)
+    await reader.readexactly(_length(await reader.readuntil(b"\r\n\r\n")))
 
 
 class Mixed(NamedTuple):
@@ -289,6 +314,31 @@ def rows(
                 }
 
 
+def single_rows(server: Running, encoder: SentenceEncoder, texts: list[str], requests: int) -> Iterator[dict[str, Any]]:
+    """Measure one client of single texts, in turn with plain calls; texts have other words in each turn."""
+    words = [word for text in texts for word in text.split()]
+    for count in (5, 12, 25):
+        fresh = Fresh([" ".join(words[:count])])
+        served: list[float] = []
+        plain: list[float] = []
+        for _ in range(5):
+            size = -(-requests // 5)
+            served += _one_by_one(server.port, [fresh.body(1) for _ in range(size)])[size // 5 :]
+            for text in fresh.texts(size):
+                start = perf_counter()
+                encoder.encode(text)
+                plain.append(perf_counter() - start)
+        p50, p99, encode = (float(x) * 1000 for x in (*np.percentile(served, [50, 99]), np.median(plain)))
+        yield {
+            "words": count,
+            "requests/s": round(len(served) / sum(served)),
+            "p50 ms": round(p50, 2),
+            "p99 ms": round(p99, 2),
+            "encode p50 ms": round(encode, 2),
+            "the server adds": round(p50 - encode, 2),
+        }
+
+
 def mixed_rows(servers: dict[str, Running], texts: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Measure single texts beside a bulk client; the servers take turns, and of the rounds the median counts."""
     rates = {name: server.load(16, 1, options.seconds, texts).rate / 2 for name, server in servers.items()}
@@ -411,6 +461,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="the length of a round")
     parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the best counts; 0 for none")
     parser.add_argument("--mixed", action="store_true", help="measure single texts beside a bulk client")
+    parser.add_argument("--single", type=int, metavar="N", default=0, help="measure one client of N single texts")
     parser.add_argument("--dtype", default="float32", help="the dtype of this package's server")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds of load for which memory is reported")
     parser.add_argument("--worst", action="store_true", help="send the worst bodies to each path")
@@ -436,7 +487,7 @@ def main(arguments: list[str]) -> int:
 
 def measured(options: argparse.Namespace, texts: list[str], parts: list[str], content: dict[str, Any]) -> None:
     """Measure the servers under load, and the memory of this package's."""
-    encoder = SentenceEncoder(options.model)
+    encoder = SentenceEncoder(options.model, dtype=options.dtype)
     folder = str(find_model(options.model))
     servers: dict[str, Running] = {}
     try:
@@ -455,7 +506,10 @@ def measured(options: argparse.Namespace, texts: list[str], parts: list[str], co
             servers[full] = Running([*ours(port, served), "--batch-seconds", "0"], port)
         for server in servers.values():
             server.load(4, 4, 1.0, texts)
-        if options.mixed:
+        if options.single:
+            content["single"] = list(single_rows(servers["wordpiece-bert"], encoder, texts, options.single))
+            parts.append(f"## One client of single texts\n\n{table(content['single'])}")
+        elif options.mixed:
             content["mixed"] = list(mixed_rows(servers, texts, options))
             parts.append(f"## Single texts beside a bulk client\n\n{table(content['mixed'])}")
         elif options.rounds:

@@ -347,6 +347,11 @@ def test_the_server_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[st
     both = json.loads(record.read_text(encoding="utf-8"))["mixed"]
     assert [row["server"] for row in both] == ["wordpiece-bert", "without short batches"]
     assert all(0 < row["p50 ms"] <= row["p99 ms"] <= row["p99.9 ms"] and row["bulk texts/s"] > 0 for row in both)
+    assert commands.main(["serve", "--model", str(folder), "--single", "20", "--record", str(tmp_path / "single")]) == 0
+    [record] = (tmp_path / "single").glob("*.json")
+    single = json.loads(record.read_text(encoding="utf-8"))["single"]
+    assert [row["words"] for row in single] == [5, 12, 25]
+    assert all(row["encode p50 ms"] > 0 and 0 < row["p50 ms"] <= row["p99 ms"] for row in single)
     capsys.readouterr()
     [record] = (tmp_path / "records").glob("*.json")
     found = json.loads(record.read_text(encoding="utf-8"))
