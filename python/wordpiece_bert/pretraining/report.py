@@ -305,7 +305,7 @@ class ExamplesReport:
 
 def _checked(name: str, kind: str, value: Any) -> Any:
     """Return the value of a field of a report."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
     if kind.startswith("tuple"):
         lengths = {"labels": (0, 2), "lengths": (0, 5)}[name]
         if isinstance(value, list | tuple) and len(value) in lengths:

@@ -195,7 +195,7 @@ pub(crate) fn with_computation<T>(f: impl FnOnce(Option<&Computation>) -> T) -> 
 }
 
 /// Runs `work` on a thread that helps the one whose computation this is.
-pub(crate) fn take_part<T>(computation: Option<&Computation>, work: impl FnOnce() -> T) -> T {
+pub(crate) fn take_part(computation: Option<&Computation>, work: &(dyn Fn() + Sync)) {
     match computation {
         Some(computation) => Participant { computation, poll: None }.enter(work),
         None => work(),

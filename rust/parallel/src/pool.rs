@@ -234,7 +234,7 @@ impl Workers {
     ///
     /// If `caller`, a poll while it waits for the workers, or a worker panics, after all have ended. Of several panics, the
     /// first of these continues.
-    pub(crate) fn run_beside(self, limit: usize, work: &(dyn Fn() + Sync), caller: impl FnOnce()) {
+    pub(crate) fn run_beside(self, limit: usize, work: &(dyn Fn() + Sync), caller: &dyn Fn()) {
         let count = limit.min(self.count);
         // SAFETY: only the lifetime changes. Between `add`, after which a worker may call `work`, and the return of
         // `withdraw_and_wait`, after which none calls it any more, nothing unwinds: what may panic is caught, and what it
@@ -335,7 +335,7 @@ mod tests {
                             std::hint::black_box((0..100).sum::<u64>());
                             ended.fetch_add(1, Ordering::Relaxed);
                         };
-                        workers.run_beside(5, &work, work);
+                        workers.run_beside(5, &work, &work);
                         let [begun, ended] = [begun, ended].map(AtomicUsize::into_inner);
                         assert!(begun == ended && (1..=3).contains(&begun), "{begun} begun, {ended} ended");
                     }
@@ -357,9 +357,9 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(1, &fail, wait))).unwrap_err();
+        let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(1, &fail, &wait))).unwrap_err();
         assert_eq!(*panic.downcast::<&str>().unwrap(), "of a worker");
-        let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(1, &|| (), || panic!("of the caller"))));
+        let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(1, &|| (), &|| panic!("of the caller"))));
         assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "of the caller");
     }
 
@@ -410,7 +410,7 @@ mod tests {
                     }
                     assert!(panics != Panics::Caller, "of the caller");
                 };
-                workers.run_beside(3, &work, caller);
+                workers.run_beside(3, &work, &caller);
             };
             let panic = catch_unwind(AssertUnwindSafe(|| interruptible(|| true, &mut poll, call))).unwrap_err();
             let [begun, ended] = [begun, ended].map(AtomicUsize::into_inner);
@@ -439,8 +439,8 @@ mod tests {
         };
         let call = || {
             crate::interrupt::with_computation(|computation| {
-                let help = || crate::interrupt::take_part(computation, endless);
-                workers.run_beside(2, &help, wait);
+                let help = || crate::interrupt::take_part(computation, &endless);
+                workers.run_beside(2, &help, &wait);
             })
         };
         let panic =
@@ -516,7 +516,7 @@ mod tests {
                     thread::yield_now();
                 }
             };
-            let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(3, &fail, wait))).unwrap_err();
+            let panic = catch_unwind(AssertUnwindSafe(|| workers.run_beside(3, &fail, &wait))).unwrap_err();
             assert!(panic.is::<Bomb>());
             std::mem::forget(panic);
         }

@@ -25,7 +25,7 @@ pub fn json_of_floats(array: PyReadonlyArrayDyn<'_, f32>) -> PyResult<String> {
     })
 }
 
-/// Appends finite numbers as lists of lists: one number where there is no length.
+/// Appends finite numbers as lists of lists: an array without dimensions is one number.
 fn write(text: &mut String, lengths: &[usize], values: &[f32]) {
     let Some((&length, rest)) = lengths.split_first() else {
         text.push_str(zmij::Buffer::new().format_finite(values[0]));
