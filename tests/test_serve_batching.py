@@ -77,6 +77,7 @@ def test_short_requests_that_are_alone_run_in_the_event_loop(monkeypatch: pytest
             await ask(-1)
         await asyncio.gather(ask(0), ask(0))
         await ask(0)  # two may come again
+        await ask(0, 0)  # a text without tokens
         await batcher.close()
 
     asyncio.run(clients())
@@ -84,4 +85,5 @@ def test_short_requests_that_are_alone_run_in_the_event_loop(monkeypatch: pytest
         *((1, in_loop) for in_loop in (False, True, True, False, True, False, True, True)),
         (2, False),
         (1, False),
+        (1, True),
     ]

@@ -38,7 +38,7 @@ class EncoderWeights:
 
     def __init__(self, network: Network, parameters: Mapping[str, Array], trained_from: int | None = None) -> None:
         self._network, self._parameters = network, parameters
-        self._trained = network.plan.trained(trained_from)
+        self._trained = None if trained_from is None else network.plan.trained(trained_from)
         self.gradient = Gradients()
 
     def get(self, name: str) -> Array | None:
@@ -68,5 +68,5 @@ class EncoderWeights:
 
     def add_one(self, name: str, gradient: Array) -> None:
         """Add the gradient of one weight, if it is trained."""
-        if name in self._trained:
+        if self._trained is None or name in self._trained:
             self.gradient.add_part(self._network.place(name), gradient)

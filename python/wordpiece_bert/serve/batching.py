@@ -45,7 +45,7 @@ _MIXED = 1.0
 _ALONE = 12
 # The weight of the last batch in the estimate of tokens per second.
 _LATEST = 0.2
-# A request that is alone runs in the event loop if it takes at most so many seconds; nothing else is answered meanwhile.
+# A request that is alone runs in the event loop if it takes at most so many seconds, in which nothing else is answered.
 _IN_LOOP = 0.005
 # An idle model waits for requests for at most this share of the time that the last batch took.
 _WAITING = 0.5
@@ -126,7 +126,7 @@ class Batcher:
         self._active = 1  # requests when the last batch ended, in it or in the queue: as many may come again
         self._ended = 0.0  # when it ended
         self._seconds = 0.0  # how long it took
-        self._pace = math.inf  # its seconds per token
+        self._last = 0  # its tokens
         self._enough = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {name}")
         self._task: asyncio.Task[None] | None = None
@@ -205,7 +205,8 @@ class Batcher:
                     self._metrics.queue_seconds.observe(start - job.arrived, model=self._name)
             is_alone = self._active == len(jobs) == 1 and not self._jobs
             try:
-                if is_alone and tokens * self._pace <= _IN_LOOP:
+                # It takes as long as the last batch, or longer in proportion to its tokens.
+                if is_alone and self._last and self._seconds * max(1.0, tokens / self._last) <= _IN_LOOP:
                     results = self._run(jobs[0].key, parts)
                 else:
                     results = await loop.run_in_executor(self._thread, self._run, jobs[0].key, parts)
@@ -215,7 +216,7 @@ class Batcher:
             finally:
                 self._ended = perf_counter()
                 self._seconds = seconds = self._ended - start
-                self._pace = seconds / tokens
+                self._last = max(tokens, 1)
                 self._active = len({*jobs, *self._jobs})
             if self._metrics.telemetry is not None:
                 self._record(self._metrics.telemetry, jobs, parts, start, self._ended)
