@@ -219,6 +219,31 @@ def test_a_model_learns_and_the_start_does_not_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step", None),
+        ("step", -1),
+        ("arguments", []),
+        ("history", [1]),
+        ("recent_losses", ["a"]),
+        ("best", True),
+        ("best", {"value": "x", "step": 2, "checkpoint": "checkpoint-2", "evaluations_since": 0}),
+        ("best", {"value": 1.0, "step": 2, "checkpoint": "../checkpoint-2", "evaluations_since": 0}),
+        ("best", {"value": 1.0, "step": None}),
+        ("best", {"other": 1}),
+    ],
+)
+def test_a_state_that_no_training_writes_is_refused(tmp_path: Path, name: str, value: object) -> None:
+    model = classifier(tmp_path / "start")
+    Trainer(model, arguments(tmp_path / "run", num_train_epochs=1), examples()).train()
+    file = max((tmp_path / "run").glob("checkpoint-*")) / "trainer_state.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {name: value}))
+    again = Trainer(model, arguments(tmp_path / "other", num_train_epochs=1), examples())
+    with pytest.raises(CheckpointError, match=rf"trainer_state\.json: {name} is .*the file was changed"):
+        again.train(resume_from_checkpoint=file.parent)
+
+
+@pytest.mark.parametrize(
     "settings", [{}, {"gradient_accumulation_steps": 2}, {"train_sampling_strategy": "group_by_length"}]
 )
 def test_a_resumed_training_has_the_same_bits(settings: dict[str, Any], tmp_path: Path) -> None:

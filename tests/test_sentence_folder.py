@@ -82,6 +82,7 @@ def test_a_residual_is_added_to_a_dense_module(folder: Path) -> None:
     ("file", "values", "message"),
     [
         ("1_Pooling/config.json", {"pooling_mode": "median"}, r"pooling_mode is \['median'\]; the modes are cls, max"),
+        ("1_Pooling/config.json", {"pooling_mode": [["mean"]]}, r"pooling_mode is \[\['mean'\]\]; the modes are cls"),
         ("1_Pooling/config.json", {"pooling_mode": []}, r"pooling_mode is \[\]"),
         ("1_Pooling/config.json", {"pooling_mode": ["cls", 3]}, "pooling_mode is"),
         ("1_Pooling/config.json", {"embedding_dimension": 31}, "vectors of 31 numbers.* hidden_size is 32"),

@@ -388,3 +388,42 @@ def test_arguments_of_transformers_say_what_to_use() -> None:
         tokenizer.encode("a cat", text_pair="a dog")
     with pytest.raises(InputError, match="has no argument 'return_tensors': encode returns an encoding"):
         tokenizer.encode("a cat", return_tensors="np")
+
+
+def bpe_folder(folder: Path, vocab: str, merges: list[Any], prefix: str | None) -> Path:
+    """A folder with a BPE tokenizer of the tokens of `vocab`."""
+    tokens = {token: index for index, token in enumerate(vocab.split())}
+    model = {"type": "BPE", "continuing_subword_prefix": prefix, "vocab": tokens, "merges": merges}
+    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("vocab", "merges", "prefix", "message"),
+    [
+        (
+            "x 日",
+            [["x", "日"]],
+            "ab",
+            r"merge \['x', '\\u65e5'\] does not begin with continuing_subword_prefix, 'ab'",
+        ),
+        ("x 日", ["x 日"], "ab", "does not begin with continuing_subword_prefix"),  # the process would end
+        ("x ab", [["x", "ab"]], "abc", "does not begin with continuing_subword_prefix"),
+        ("aa bb", [["aa", "bb"]], None, "the package tokenizers cannot read it: range end index 4"),  # a panic
+    ],
+)
+def test_merges_that_do_not_fit_are_refused(
+    tmp_path: Path, vocab: str, merges: list[Any], prefix: str | None, message: str
+) -> None:
+    folder = bpe_folder(tmp_path, vocab, merges, prefix)
+    with pytest.raises(TokenizerFormatError, match=message):
+        SubwordTokenizer(folder)
+    file = folder / "tokenizer.json"
+    file.write_text(file.read_text().replace('"continuing', '"\\u0063ontinuing'))
+    with pytest.raises(TokenizerFormatError, match=message):
+        SubwordTokenizer(folder)
+
+
+def test_continuing_tokens_may_have_a_prefix(tmp_path: Path) -> None:
+    folder = bpe_folder(tmp_path, "x ##日 x日", [["x", "##日"]], "##")
+    assert SubwordTokenizer(folder).encode("x日", add_special_tokens=False).tokens == ["x日"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_folder import check_complete, written_folder
 from wordpiece_bert._internal.json_text import json_text
-from wordpiece_bert._internal.safe_json import read_object
+from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.checkpoint import read_tensors
 from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.errors import CheckpointError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert._internal.safe_json import JsonObject
     from wordpiece_bert.bert.functional import Array
 
 _STATE, _TENSORS = "trainer_state.json", "training.safetensors"
@@ -107,7 +108,8 @@ def read(folder: Path) -> Checkpoint:
     if state.get("format") != _FORMAT or state.get("version") != _VERSION:
         found = f"{state.get('format')!r}, version {state.get('version')!r}"
         raise CheckpointError(f"{folder}: its format is {found}, not {_FORMAT!r}, version {_VERSION}")
-    for entry in state.get("history", ()):
+    _check_state(folder / _STATE, state)
+    for entry in state["history"]:
         entry |= {name: math.nan for name, value in entry.items() if value is None}
     tensors = {name: np.array(array, np.float32) for name, array in read_tensors(folder / _TENSORS).items()}
     parameters, moments = {}, {}
@@ -118,6 +120,47 @@ def read(folder: Path) -> Checkpoint:
         elif kind == "m" and f"v.{parameter}" in tensors:
             moments[parameter] = array, tensors[f"v.{parameter}"]
     return Checkpoint(state, parameters, moments)
+
+
+def _check_state(file: Path, state: JsonObject) -> None:
+    """Raise a `CheckpointError` unless the fields that a training goes on from are as `write` gets them."""
+    losses, history, best = (state.get(name) for name in ("recent_losses", "history", "best"))
+    right = {
+        "step": _is_count(state.get("step")),
+        "arguments": isinstance(state.get("arguments"), dict),
+        "recent_losses": isinstance(losses, list) and all(map(_is_number, losses)),
+        "history": isinstance(history, list) and all(isinstance(entry, dict) for entry in history),
+        "best": isinstance(best, dict) and _is_best(**best) if best else best is None or best == {},
+    }
+    for name, is_right in right.items():
+        if not is_right:
+            found = quoted(state.get(name))
+            raise CheckpointError(f"{file}: {name} is {found}, which no training has written: the file was changed")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _is_best(
+    value: object = None,
+    step: object = None,
+    checkpoint: object = None,
+    evaluations_since: object = 0,
+    **others: object,
+) -> bool:
+    """Return whether these are fields of the best evaluation."""
+    is_name = isinstance(checkpoint, str) and _NAME.match(checkpoint)
+    none = value is None and step is None and checkpoint is None
+    return (
+        not others
+        and _is_count(evaluations_since)
+        and (none or bool(_is_number(value) and _is_count(step) and is_name))
+    )
 
 
 def folders(output: Path) -> list[Path]:

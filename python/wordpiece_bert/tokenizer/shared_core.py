@@ -3,20 +3,69 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert import _core
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.safe_json import quoted
+from wordpiece_bert.errors import InputError, TokenizerFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 #: Texts that are tokenized at once, and their characters, each of which takes up to 500 bytes meanwhile. Between two
 #: such blocks Ctrl-C is obeyed.
 _BLOCK = 1024
 _BLOCK_CHARACTERS = 1 << 17
+
+
+#: A setting of BPE, and how the files without it write it.
+_PREFIX = "continuing_subword_prefix"
+_NO_PREFIX = re.compile(rf'"{_PREFIX}"\s*:\s*(?:null|"")')
+# A letter that is written as an escape, which the name of the setting may have.
+_ESCAPED_LETTER = re.compile(r"\\u00[5-7]")
+
+
+def read_core(text: str, file: Path) -> Any:
+    """Return the tokenizer that the package ``tokenizers`` makes of the text of a ``tokenizer.json``.
+
+    Raises
+    ------
+    TokenizerFormatError
+        It cannot read it.
+    """
+    import tokenizers
+
+    if text.count(_PREFIX) != len(_NO_PREFIX.findall(text)) or _ESCAPED_LETTER.search(text):
+        _check_merges(text, file)
+    try:
+        return tokenizers.Tokenizer.from_str(text)
+    except BaseException as cause:  # it raises bare exceptions, and panics, which are no exceptions of Python's
+        if isinstance(cause, Exception) or type(cause).__name__ == "PanicException":
+            raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
+        raise
+
+
+def _check_merges(text: str, file: Path) -> None:
+    """Refuse merges of BPE without the prefix of continuing tokens.
+
+    The package cuts as many bytes as the prefix has, whatever they are. If half a character is left, version 0.23.3
+    ends the process (its issue 2198, still open).
+    """
+    try:
+        model = json.loads(text)["model"]
+        prefix, merges = model.get(_PREFIX), model["merges"]
+        pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges] if prefix else []
+        wrong = next((pair for pair in pairs if not pair[1].startswith(prefix)), None)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return  # not BPE, or what the package refuses
+    if wrong is not None:
+        what = f"the second token of the merge {quoted(wrong)} does not begin with {_PREFIX}, {quoted(prefix)}"
+        raise TokenizerFormatError(f"{file}: {what}")
 
 
 class Truncation(NamedTuple):

@@ -26,7 +26,7 @@ from wordpiece_bert.tokenizer.parts import id_bounds, input_names, plain_core
 from wordpiece_bert.tokenizer.pretrained.folder_contents import SUBWORD_MODELS
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings, read_optional_object
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
-from wordpiece_bert.tokenizer.shared_core import SharedCore, Truncation, blocks
+from wordpiece_bert.tokenizer.shared_core import SharedCore, Truncation, blocks, read_core
 from wordpiece_bert.tokenizer.token_roles import TokenRoles
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.tokenizer.word_cache import WordCache
@@ -308,13 +308,10 @@ class SubwordTokenizer(TokenRoles):
         self.lowercase = lowercase
         file = self._folder / "tokenizer.json"
         try:
-            core: Any = (
-                tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8-sig"))
-                if definition is None
-                else tokenizers.Tokenizer.from_str(json.dumps(definition))
-            )
-        except Exception as cause:  # tokenizers raises bare exceptions
-            raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
+            text = file.read_text(encoding="utf-8-sig") if definition is None else json.dumps(definition)
+        except (OSError, UnicodeDecodeError) as cause:
+            raise TokenizerFormatError(f"{file}: cannot be read: {cause}") from cause
+        core = read_core(text, file)
         self._special = tuple(checked_strings("special_tokens", special_tokens))
         if self._special:
             added = [tokenizers.AddedToken(token, normalized=False, special=True) for token in self._special]

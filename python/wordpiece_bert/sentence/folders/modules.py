@@ -271,7 +271,7 @@ def read_pooling(file: Path, hidden_size: int) -> Pooling:
         modes = chosen or ["mean"]
     elif isinstance(modes, str):
         modes = [modes]
-    if not isinstance(modes, list) or not modes or not all(mode in POOLINGS for mode in modes):
+    if not isinstance(modes, list) or not modes or not all(isinstance(one, str) and one in POOLINGS for one in modes):
         refuse(file, f"pooling_mode is {quoted(modes)}; the modes are {', '.join(POOLINGS)}")
     return Pooling(tuple(modes), setting(config, "include_prompt", bool, file, default=True))
 
