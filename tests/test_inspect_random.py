@@ -221,7 +221,8 @@ def test_every_control_in_random_order(open_page: Any, small_views: Page, slower
     pace(slower)
     count = len(small_views.views)
     steps = 0
-    for turn in range(12 * count):
+    # 74 and 114 turns in two runs; some controls are shown in one state of a view only, which comes by chance.
+    for turn in range(40 * count):
         if turn < count:
             tab = f"tab-{turn}"
         elif (tab := one.page.evaluate(UNUSED)) is None:
