@@ -6,6 +6,7 @@ import configparser
 import http.client
 import json
 import os
+import random
 import re
 import shlex
 import signal
@@ -295,7 +296,9 @@ def test_the_help_names_the_options_of_models_and_how_keys_are_split(capsys: pyt
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 def test_a_kept_connection_is_told_to_go_elsewhere_while_the_server_ends(folders: Path) -> None:
     server = start(folders / "sentences", "--backend", "numpy", "--max-tokens", 500_000, "--drain-timeout", 120)
-    long = json.dumps({"inputs": ["the bread and the oven " * 12] * 1000})
+    chance = random.Random(0)  # equal texts would be computed once
+    texts = [" ".join(chance.choices(["the", "bread", "and", "oven"], k=60)) for _ in range(1000)]
+    long = json.dumps({"inputs": texts})
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     headers = {"Content-Type": "application/json"}
