@@ -314,15 +314,17 @@ def rows(
                 }
 
 
-def single_rows(server: Running, encoder: SentenceEncoder, texts: list[str], requests: int) -> Iterator[dict[str, Any]]:
+def single_rows(
+    server: Running, encoder: SentenceEncoder, texts: list[str], options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
     """Measure one client of single texts, in turn with plain calls; texts have other words in each turn."""
     words = [word for text in texts for word in text.split()]
+    size = -(-options.single // options.rounds)
     for count in (5, 12, 25):
         fresh = Fresh([" ".join(words[:count])])
         served: list[float] = []
         plain: list[float] = []
-        for _ in range(5):
-            size = -(-requests // 5)
+        for _ in range(options.rounds):
             served += _one_by_one(server.port, [fresh.body(1) for _ in range(size)])[size // 5 :]
             for text in fresh.texts(size):
                 start = perf_counter()
@@ -469,8 +471,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--fastembed", metavar="PYTHON", help="also measure a server of fastembed, of this Python")
     parser.add_argument("--record", type=Path, nargs="?", const=report.RECORDS, help="save the results in this folder")
     options = parser.parse_args(arguments)
-    if options.mixed and not options.rounds:
-        parser.error("--mixed needs --rounds of at least 1")
+    if (options.mixed or options.single) and not options.rounds:
+        parser.error("--mixed and --single need --rounds of at least 1")
     texts = [line for line in options.texts.read_text(encoding="utf-8").splitlines() if line]
     parts = [report.heading("The server under load", f"{options.texts.name}, {options.model}")]
     content: dict[str, Any] = {}
@@ -507,7 +509,7 @@ def measured(options: argparse.Namespace, texts: list[str], parts: list[str], co
         for server in servers.values():
             server.load(4, 4, 1.0, texts)
         if options.single:
-            content["single"] = list(single_rows(servers["wordpiece-bert"], encoder, texts, options.single))
+            content["single"] = list(single_rows(servers["wordpiece-bert"], encoder, texts, options))
             parts.append(f"## One client of single texts\n\n{table(content['single'])}")
         elif options.mixed:
             content["mixed"] = list(mixed_rows(servers, texts, options))

@@ -6,8 +6,7 @@ This Python has the package and its test dependencies installed. SEEDS (200) is 
 random number, which is printed) and those after it, so that a run can be continued. A seed that fails is named at once
 with the command that repeats it, the others follow, and the exit status is 1.
 
-A process for each processor runs the tests of seed after seed: importing and collecting them takes a third of the time
-of a seed.
+A process for each processor runs the tests of seed after seed, so that it imports what they need once.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.atomic_folder import check_complete, written_folder
+from wordpiece_bert._internal.checks import real_number
 from wordpiece_bert._internal.json_text import json_text
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.bert.checkpoint import read_tensors
@@ -130,7 +131,7 @@ def _check_state(file: Path, state: JsonObject) -> None:
         "arguments": isinstance(state.get("arguments"), dict),
         "recent_losses": isinstance(losses, list) and all(map(_is_number, losses)),
         "history": isinstance(history, list) and all(isinstance(entry, dict) for entry in history),
-        "best": isinstance(best, dict) and _is_best(**best) if best else best is None or best == {},
+        "best": best is None or (isinstance(best, dict) and _is_best(**best)),
     }
     for name, is_right in right.items():
         if not is_right:
@@ -139,7 +140,7 @@ def _check_state(file: Path, state: JsonObject) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return math.isfinite(real_number(value))
 
 
 def _is_count(value: object) -> bool:

@@ -61,7 +61,8 @@ pub fn map_with<I: Send, S, R: Send>(
         lock(&results).append(&mut own);
     };
     run_on_all(workers, n - 1, &work);
-    // Not sorted: a sort takes a third of the lines of each copy of this function, of which there are dozens.
+    // Not sorted: a sort would be compiled for each copy of this function, of which there are dozens, and is longer than
+    // the function.
     let mut in_order: Vec<Option<R>> = (0..n).map(|_| None).collect();
     for (number, result) in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
         in_order[number] = Some(result);
