@@ -8,7 +8,7 @@ import pickle
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from wordpiece_bert.finetune.data import sequence_rows
 from wordpiece_bert.serve.pair_encoder import PairEncoder
 from wordpiece_bert.tokenizer.pretrained import model_kind
 from wordpiece_bert.tokenizer.subword import SubwordTokenizer, is_subword
+from wordpiece_bert.verify.tokenizer_peer import load_peer
 
 pytest.importorskip("tokenizers")
 
@@ -418,6 +419,8 @@ def test_merges_that_do_not_fit_are_refused(
     folder = bpe_folder(tmp_path, vocab, merges, prefix)
     with pytest.raises(TokenizerFormatError, match=message):
         SubwordTokenizer(folder)
+    with pytest.raises(TokenizerFormatError, match=message):
+        load_peer(folder, cast("Tokenizer", None))  # which only added tokens are taken from
     file = folder / "tokenizer.json"
     file.write_text(file.read_text().replace('"continuing', '"\\u0063ontinuing'))
     with pytest.raises(TokenizerFormatError, match=message):
@@ -427,3 +430,54 @@ def test_merges_that_do_not_fit_are_refused(
 def test_continuing_tokens_may_have_a_prefix(tmp_path: Path) -> None:
     folder = bpe_folder(tmp_path, "x ##日 x日", [["x", "##日"]], "##")
     assert SubwordTokenizer(folder).encode("x日", add_special_tokens=False).tokens == ["x日"]
+
+
+@pytest.mark.parametrize("threads", [1, None])
+@pytest.mark.parametrize(
+    ("model", "cause"),
+    [
+        ({"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0], ["b", -2.0]]}, "`unk_id` is missing"),
+        ({"type": "BPE", "unk_token": "[UNK]", "vocab": {"a": 0, "b": 1}, "merges": []}, r"`\[UNK\]` not found"),
+    ],
+)
+def test_a_text_that_the_package_cannot_encode_is_named(
+    tmp_path: Path, model: dict[str, Any], cause: str, threads: int | None
+) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    (tmp_path / "tokenizer_config.json").write_text('{"unk_token": "a", "pad_token": "a"}')
+    tokenizer = SubwordTokenizer(tmp_path)
+    assert tokenizer.encode_batch(["a", "ba"], threads=threads).ids.tolist() == [0, 1, 0]
+    for texts in (["ab", "az", "b"], ["ab", ("b", "az")]):
+        with pytest.raises(InputError, match=rf"the package tokenizers cannot encode \(?'.*az'\)?: .*{cause}"):
+            tokenizer.encode_batch(texts, threads=threads)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda tok: tok.encode_batch("ab"), "texts must be a list, not the single str 'ab'"),
+        (lambda tok: tok.encode_batch(None), "texts must be a str, a list of str or a column"),
+        (lambda tok: tok.encode_batch(["a", None]), r"item 1 is NoneType None; a text is a str, or a pair"),
+        (lambda tok: tok.encode_batch([["a"]]), r"item 0 is \['a'\]; a pair has two texts"),
+        (lambda tok: tok.encode_batch([("a", 3)]), r"item 0\[1\] is int 3; a text is a str"),
+        (lambda tok: tok.encode_batch(["a", "\ud800"]), r"cannot encode '\\ud800'"),
+        (lambda tok: tok.encode(["a"]), r"text is list \['a'\]; a text is a str"),
+        (lambda tok: tok.encode("a", 3), r"item 0\[1\] is int 3"),
+        (
+            lambda tok: tok.encodings(["a b"], is_split_into_words=True),
+            "item 0 is str 'a b'; a text is a list of words",
+        ),
+        (lambda tok: tok.encode("a", truncation=True, max_length=-1), "max_length must be a whole number"),
+        (lambda tok: tok.encode("a", truncation=True, max_length=4, stride=1.5), "stride must be a whole number"),
+        (lambda tok: tok.token_to_id(5), "token 5: 'int'"),
+        (lambda tok: tok.token_to_id("\ud800"), r"token '\\ud800': "),
+        (lambda tok: tok.id_to_token(-1), "token_id must be a whole number from 0 to 4294967295"),
+        (lambda tok: tok.decode("12"), "ids is str '12'; ids are a list of whole numbers"),
+        (lambda tok: tok.decode([1, 2.5]), r"ids\[1\] must be a whole number .* not 2.5"),
+        (lambda tok: tok.convert_ids_to_tokens([2**32]), r"ids\[0\] must be a whole number"),
+        (lambda tok: tok.join_tokens("ab"), "tokens must be a list of str"),
+    ],
+)
+def test_wrong_arguments_are_typed_errors(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call(SubwordTokenizer(MODELS / "st_roberta"))

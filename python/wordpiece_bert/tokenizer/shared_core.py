@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.safe_json import quoted
-from wordpiece_bert.errors import InputError, TokenizerFormatError
+from wordpiece_bert.errors import InputError, TokenizerFormatError, WordPieceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 #: Texts that are tokenized at once, and their characters, each of which takes up to 500 bytes meanwhile. Between two
@@ -30,6 +30,27 @@ _NO_PREFIX = re.compile(rf'"{_PREFIX}"\s*:\s*(?:null|"")')
 _ESCAPED_LETTER = re.compile(r"\\u00[5-7]")
 
 
+@contextlib.contextmanager
+def package_errors(error: type[WordPieceError], what: Callable[[], str]) -> Iterator[None]:
+    """Raise `error` for what the package ``tokenizers`` raises: bare exceptions, and panics, which are no `Exception`.
+
+    Parameters
+    ----------
+    error : type of WordPieceError
+        The error to raise.
+    what : callable
+        Returns the beginning of its message: what the package cannot do.
+    """
+    try:
+        yield
+    except WordPieceError:
+        raise
+    except BaseException as cause:
+        if isinstance(cause, Exception) or type(cause).__name__ == "PanicException":
+            raise error(f"{what()}: {cause}") from cause
+        raise
+
+
 def read_core(text: str, file: Path) -> Any:
     """Return the tokenizer that the package ``tokenizers`` makes of the text of a ``tokenizer.json``.
 
@@ -42,12 +63,8 @@ def read_core(text: str, file: Path) -> Any:
 
     if text.count(_PREFIX) != len(_NO_PREFIX.findall(text)) or _ESCAPED_LETTER.search(text):
         _check_merges(text, file)
-    try:
+    with package_errors(TokenizerFormatError, lambda: f"{file}: the package tokenizers cannot read it"):
         return tokenizers.Tokenizer.from_str(text)
-    except BaseException as cause:  # it raises bare exceptions, and panics, which are no exceptions of Python's
-        if isinstance(cause, Exception) or type(cause).__name__ == "PanicException":
-            raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
-        raise
 
 
 def _check_merges(text: str, file: Path) -> None:
@@ -194,22 +211,28 @@ class SharedCore:
         Returns
         -------
         list of tokenizers.Encoding
+
+        Raises
+        ------
+        InputError
+            The package cannot encode a text, such as one with an unknown character where no token stands for it.
         """
-        count = min(_core.num_threads(threads), len(items))
-        if count >= (os.cpu_count() or 1):
-            encode = self.core.encode_batch if offsets else self.core.encode_batch_fast
-            return list(encode(items, is_pretokenized=split, add_special_tokens=special))
 
         def some(part: list[Any]) -> list[Any]:
             encode = self.core.encode
-            if split:
-                return [encode(item, is_pretokenized=True, add_special_tokens=special) for item in part]
-            return [
-                encode(item, add_special_tokens=special)
-                if isinstance(item, str)
-                else encode(*item, add_special_tokens=special)
-                for item in part
-            ]
+            rows: list[Any] = []
+            with package_errors(InputError, lambda: f"the package tokenizers cannot encode {quoted(part[len(rows)])}"):
+                for item in part:
+                    texts = (item,) if split or isinstance(item, str) else item
+                    rows.append(encode(*texts, is_pretokenized=split, add_special_tokens=special))
+            return rows
+
+        count = min(_core.num_threads(threads), len(items))
+        if count >= (os.cpu_count() or 1):
+            encode = self.core.encode_batch if offsets else self.core.encode_batch_fast
+            with contextlib.suppress(InputError), package_errors(InputError, lambda: "one of the texts"):
+                return list(encode(items, is_pretokenized=split, add_special_tokens=special))
+            return some(items)  # which names the text that the package cannot encode
 
         if count <= 1:
             return some(items)

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
-from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import taking
 from wordpiece_bert._internal.peer_arguments import SUBWORD_ENCODE
@@ -26,7 +26,8 @@ from wordpiece_bert.tokenizer.parts import id_bounds, input_names, plain_core
 from wordpiece_bert.tokenizer.pretrained.folder_contents import SUBWORD_MODELS
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings, read_optional_object
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
-from wordpiece_bert.tokenizer.shared_core import SharedCore, Truncation, blocks, read_core
+from wordpiece_bert.tokenizer.shared_core import SharedCore, Truncation, blocks, package_errors, read_core
+from wordpiece_bert.tokenizer.subword_arguments import check_text, checked_id, checked_ids, checked_items
 from wordpiece_bert.tokenizer.token_roles import TokenRoles
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.tokenizer.word_cache import WordCache
@@ -412,24 +413,29 @@ class SubwordTokenizer(TokenRoles):
 
     def token_to_id(self, token: str) -> int | None:
         """Return the id of a token; None if there is no such token."""
-        return cast("int | None", self._core.token_to_id(token))
+        with package_errors(InputError, lambda: f"token {token!r:.80}"):
+            return cast("int | None", self._core.token_to_id(token))
 
     def id_to_token(self, index: int) -> str | None:
         """Return the token of an id; None if there is no such id."""
-        return cast("str | None", self._core.id_to_token(index))
+        return cast("str | None", self._core.id_to_token(checked_id("token_id", index)))
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str | None]:
         """Return the tokens of ids."""
-        return [self.id_to_token(int(index)) for index in ids]
+        return [self._core.id_to_token(index) for index in checked_ids(ids)]
 
     def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
         """Return the text of ids."""
-        return cast("str", self._core.decode([int(i) for i in ids], skip_special_tokens=skip_special_tokens))
+        return cast("str", self._core.decode(checked_ids(ids), skip_special_tokens=skip_special_tokens))
 
     def join_tokens(self, tokens: list[str]) -> str:
         """Return the text of tokens, as the decoder of the tokenizer writes it."""
+        tokens = checked_strings("tokens", tokens)
         decoder = self._core.decoder
-        return cast("str", decoder.decode(tokens)) if decoder is not None else " ".join(tokens)
+        if decoder is None:
+            return " ".join(tokens)
+        with package_errors(InputError, lambda: f"tokens {tokens!r:.80}"):
+            return cast("str", decoder.decode(tokens))
 
     def num_special_tokens_to_add(self, *, pair: bool = False) -> int:
         """Return how many special tokens a row of one text, or of a pair, has."""
@@ -445,6 +451,7 @@ class SubwordTokenizer(TokenRoles):
         **options: Unpack[_TruncationOptions],
     ) -> SubwordEncoding:
         """Tokenize one text or pair."""
+        check_text("text", text)
         item: Any = text if pair is None else (text, pair)
         return self.encodings([item], add_special_tokens=add_special_tokens, **options)[0]
 
@@ -484,9 +491,9 @@ class SubwordTokenizer(TokenRoles):
         wanted = self._truncation(**options)
         plain = not (add_special_tokens or return_offsets or return_overflowing_tokens)
         if plain and self._words.is_usable and (wanted is None or wanted.is_of_one_text):
-            items = [self._prepared(text) for text in texts]
-            if all(isinstance(item, str) for item in items):
-                return self._rows_of_words(items, wanted, threads)
+            texts = checked_items(texts, split=False)
+            if all(isinstance(item, str) for item in texts):
+                return self._rows_of_words([self._prepared(text) for text in texts], wanted, threads)
         found = self._run(
             lambda row: _windows(row, all_=return_overflowing_tokens, offsets=return_offsets),
             texts,
@@ -545,7 +552,7 @@ class SubwordTokenizer(TokenRoles):
     ) -> list[_Row]:
         """Tokenize texts in blocks, and convert the rows of each, which take far more memory than what is kept."""
         found: list[_Row] = []
-        for block in blocks([self._prepared(text) for text in texts]):
+        for block in blocks([self._prepared(text) for text in checked_items(texts, split=split)]):
             with self._shared.truncating(truncation):
                 rows = self._shared.encode(block, threads, special=special, split=split, offsets=offsets)
             found += map(convert, rows)
@@ -565,7 +572,8 @@ class SubwordTokenizer(TokenRoles):
         if not truncation or max_length is None:
             return None
         strategy = "longest_first" if truncation is True else str(truncation)
-        return Truncation(max_length, stride, strategy, truncation_side or self.truncation_side)
+        most, stride = whole_number("max_length", max_length, 0), whole_number("stride", stride, 0)
+        return Truncation(most, stride, strategy, truncation_side or self.truncation_side)
 
     def _prepared(self, item: Any) -> Any:
         if not self.lowercase:

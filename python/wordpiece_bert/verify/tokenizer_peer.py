@@ -10,6 +10,7 @@ import numpy as np
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert.errors import MissingPackageError, TokenizerFormatError
 from wordpiece_bert.tokenizer.pretrained.folder_contents import TOKENIZER_FILE, VOCAB_FILE
+from wordpiece_bert.tokenizer.shared_core import package_errors, read_core
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,13 +52,8 @@ def load_peer(source: Path, ours: Tokenizer) -> tuple[Any, str]:
     file = source if source.is_file() else source / TOKENIZER_FILE
     if not file.is_file():
         file = source / VOCAB_FILE
-    try:
-        if file.suffix == ".json":
-            peer: Any = tokenizers.Tokenizer.from_file(str(file))
-        else:
-            peer = _of_vocab(tokenizers, file, ours)
-    except Exception as cause:  # tokenizers raises bare exceptions
-        raise TokenizerFormatError(f"{file}: the package tokenizers cannot read it: {cause}") from cause
+    with package_errors(TokenizerFormatError, lambda: f"{file}: the package tokenizers cannot read it"):
+        peer = read_core(file.read_text("utf-8"), file) if file.suffix == ".json" else _of_vocab(tokenizers, file, ours)
     known = peer.get_added_tokens_decoder()
     for index, token in sorted(ours.added_tokens.items()):
         if index not in known:
