@@ -11,11 +11,11 @@ import pytest
 
 import wordpiece_bert as wb
 from small_tokenizer import tokenizer, with_file_settings
-from wordpiece_bert import _core, bert, evaluation, pretraining, sentence, training, util
+from wordpiece_bert import _core, bert, evaluation, finetune, inspect, pretraining, sentence, training, util
 from wordpiece_bert.errors import InputError, InternalError, VocabError
 from wordpiece_bert.evaluation import InformationRetrievalEvaluator as Retrieval
 from wordpiece_bert.evaluation import ParaphraseMiningEvaluator as Paraphrases
-from wordpiece_bert.finetune import choices, data, questions
+from wordpiece_bert.finetune import choices, data, held_out_rows, losses, metrics, questions
 from wordpiece_bert.sentence.arguments import prompt_text
 
 Ask = Callable[[wb.Tokenizer], object]
@@ -302,6 +302,7 @@ def test_what_is_no_token_is_refused(value: object) -> None:
 
 T, TOPS, IDS = {"a": "bread", "b": "dough"}, (None, 5, "x", ["a"]), ([["a"]], [{"a": 1}], [("a", ["b"])])
 ROWS: dict[str, Any] = {"labels": [0], "max_length": 9}
+TOK, CoSENT = tokenizer(), losses.CoSENTLoss()
 
 
 @pytest.mark.parametrize(
@@ -318,7 +319,7 @@ ROWS: dict[str, Any] = {"labels": [0], "max_length": 9}
         (lambda x: Paraphrases(T, x), (5, 1.5), "duplicates_list must be a list of pairs of ids, not"),
         (lambda x: Paraphrases(T, [("a", "b"), ("a", x[0])]), IDS, r"duplicates_list\[1\] has the id"),
         (lambda x: Paraphrases(T, None, x), TOPS[1:], "duplicates_dict must be a dict of dicts of True by id, not"),
-        (sentence.reciprocal_rank_fusion, (None, 5, [None]), r"rankings(\[0\])? must be a list of"),
+        (sentence.reciprocal_rank_fusion, (None, 5, [None]), r"rankings(\[0\])? must be a list"),
         (lambda x: sentence.reciprocal_rank_fusion([["a"], x]), IDS, r"rankings\[1\] has the id"),
         (lambda x: util.semantic_search(np.eye(2), np.eye(2), score_function=x), TOPS, "score_function must be a"),
         (sentence.MultiVectors.from_list, (None, 5), "arrays must be a list of arrays"),
@@ -336,6 +337,38 @@ ROWS: dict[str, Any] = {"labels": [0], "max_length": 9}
         (lambda x: tokenizer().with_added_tokens(x), (None, 5), "tokens must be a list of tokens, not"),
         (lambda x: tokenizer().convert_tokens_to_ids(x), (None, 5, [5], b"a"), "tokens must be a token, or a list"),
         (lambda x: prompt_text(None, x, {"q": ""}, None), (5, ["q"]), "prompt_name must be a str, not"),
+        (lambda x: finetune.AdamW(x), (None, 5, "ab"), "parameters must be a Mapping, not"),
+        (lambda x: finetune.AdamW({}, betas=x), (None, 5, "ab", [0.9]), "betas must be "),
+        (lambda x: losses.MatryoshkaLoss(CoSENT, x), (None, 5, "ab"), "matryoshka_dims must be a list, not"),
+        (lambda x: losses.MatryoshkaLoss(CoSENT, [2], x), (5, "a"), "matryoshka_weights must be a list, not"),
+        (lambda x: losses.SoftmaxLoss(2, 2, seed=x), (None, -1, 1.5), "seed must be a whole number"),
+        (lambda x: metrics.f1_by_label([0], [0], x), (None, 5, "ab"), "names must be a list of str, not"),
+        (
+            lambda x: held_out_rows(pretraining.PretrainingDataset, x),
+            (None, "a", np.nan),
+            "share must be between 0 and",
+        ),
+        (
+            lambda x: data.sequence_rows(TOK, ["a"], None, names=None, **ROWS | {"labels": x}),
+            (None, 5, "a"),
+            "labels must be a list",
+        ),
+        (lambda x: data.token_rows(TOK, x, [["O"]], names=["O"], max_length=9), (None, 5, "a"), "words must be a list"),
+        (lambda x: data.token_rows(TOK, [["a"]], x, names=["O"], max_length=9), (None, 5, "a"), "tags must be a list"),
+        (lambda x: choices.choice_rows(TOK, ["a"], x, **ROWS), (None, 5, "a"), "choices must be a list, not"),
+        (lambda x: choices.choice_rows(TOK, ["a"], [x], **ROWS), (None, 5, "a"), "row 0, choices: must be a list, not"),
+        (lambda x: questions.question_windows(TOK, ["a"], ["b"], x), (None, 5, "b"), "answers must be a list, not"),
+        (lambda x: questions.question_windows(TOK, ["a"], ["b"], ["b"], x), (5, "b"), "starts must be a list, not"),
+        (lambda x: inspect.sinusoids(x, 4), (None, -1, 1.5, np.nan), "count must be a whole number"),
+        (lambda x: inspect.positions(np.eye(2), most=x), (None, 0, 1.5), "most must be a whole number"),
+        (lambda x: inspect.similarity(np.eye(2), x), (5, "ab"), "tokens must be "),
+        (lambda x: wb.vocab_report(TOK, ["a"], alpha=x), (None, "a", 0, np.inf), "alpha must be a finite number"),
+        (lambda x: wb.train_vocab(["a"], 20, progress=x), (5, "a"), "progress must be a function of"),
+        (lambda x: wb.WordCounts.from_texts(["a"], progress=x), (5, "a"), "progress must be a function of"),
+        (lambda x: TOK.encode_files("a.txt", "b.npy", field=x), (5, [5], "abc".split), "field must be a name, or two"),
+        (lambda x: TOK.build_inputs_with_special_tokens(x), (None, 5, "a"), "token_ids_0 must be a list, not"),
+        (lambda x: TOK.convert_ids_to_tokens(x), (None, "12"), "ids must be a list, not"),
+        (lambda x: wb.set_num_threads(x), (0, 1.5, True, "2"), "the number of threads must be a whole number from 1"),
     ],
 )
 def test_what_is_of_a_wrong_kind_is_refused(call: Callable[[Any], object], values: list[Any], message: str) -> None:

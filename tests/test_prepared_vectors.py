@@ -87,6 +87,7 @@ def test_hits_scores_and_ties_are_those_of_the_float32_search(
     missing=st.sampled_from([0.0, 0.2, 0.9]),
 )
 @settings(max_examples=40, deadline=None)
+@example(kind="not finite", count=13, block=1, top_k=10, metric="dot", with_codes=0, missing=0.0)  # −∞ beside NaN
 def test_blocks_of_which_some_have_codes_are_searched_as_one_collection(
     kind: str, count: int, block: int, top_k: int, metric: str, with_codes: int, missing: float
 ) -> None:

@@ -162,7 +162,7 @@ def test_a_model_with_another_head_is_refused(loaded: dict[str, Loaded], task: A
         (tasks.classify, "bert_seqcls_single", "a", {"batch_size": 0}, "batch_size must be"),
         (tasks.fill_mask, "bert_masked_lm", ["a [MASK]", "a dog"], {}, r"texts\[1\] has no \[MASK\]: 'a dog'"),
         (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"top_k": 0}, "top_k must be"),
-        (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"targets": [3]}, "targets must be str, not int"),
+        (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"targets": [3]}, r"targets\[0\] must be a str, not int"),
         (tasks.fill_mask, "bert_masked_lm", "a [MASK]", {"targets": []}, "no token to choose from"),
         (tasks.ner, "bert_token_cls", "a", {"aggregation_strategy": "best"}, "aggregation_strategy must be one of"),
         (tasks.ner, "bert_token_cls", "a", {"aggregation_strategy": "none", "stride": 2}, "stride needs"),

@@ -18,8 +18,9 @@ import pytest
 
 import wordpiece_bert as wb
 from processes import printed, python
+from random_models import random_model
 from small_tokenizer import TEXTS, fields, tokenizer
-from wordpiece_bert import _core
+from wordpiece_bert import _core, bert, sentence
 
 COLUMNS = ("ids", "row_offsets", "truncated", "offsets", "word_ids", "sequence_ids", "overflow_to_sample", "n_tokens")
 EVERYTHING: dict[str, Any] = {f"return_{name}": True for name in ("offsets", "word_ids", "sequence_ids", "n_tokens")}
@@ -309,13 +310,18 @@ def test_info_says_what_decides_the_number_of_threads() -> None:
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 10**30, "2", 1.5, True])
 def test_a_wrong_number_of_threads_is_refused(threads: object) -> None:
-    tok = tokenizer()
+    tok, two = tokenizer(), np.eye(2, dtype=np.float32)
+    sizes = {"hidden_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1, "intermediate_size": 4}
+    model = random_model(wb.BertModel, bert.BertConfig(vocab_size=8, **sizes), "rust")
+    assert model([[1]], output_attentions=None).attentions is None  # transformers' default
     for call in (
         lambda: tok.encode_batch(["a"], threads=threads),
         lambda: tok.encodings(["a"], threads=threads),
         lambda: tok(["a"], threads=threads),
+        lambda: model([[1]], threads=threads),
+        lambda: sentence.maxsim([two], [two], threads=threads),
     ):
         with pytest.raises(wb.WordPieceError, match="threads must be a whole number from 1 to 1024"):
             call()
-    with pytest.raises(wb.WordPieceError, match="n must be a whole number"):
+    with pytest.raises(wb.WordPieceError, match="threads must be a whole number"):
         wb.set_num_threads(threads)

@@ -165,7 +165,7 @@ class BertModel(Model):
         states, weights = self._encoder.forward(
             inputs,
             hidden_states=output_hidden_states,
-            attentions=output_attentions,
+            attentions=bool(output_attentions),
             visible_only=visible_only,
             threads=threads,
         )  # [B, S, H] each, [B, N, S, S] each

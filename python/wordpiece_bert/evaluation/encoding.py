@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from wordpiece_bert._internal.arrays import first_non_finite
-from wordpiece_bert._internal.checks import checked_choice, refuse_str
+from wordpiece_bert._internal.checks import check_several, checked_choice
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.m3.m3_encoder import M3Encoder
 from wordpiece_bert.sentence.metrics import METRICS, pairwise_similarity
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or the main one's; an empty list leaves them to the model."""
-    refuse_str("similarity_fn_names", names)
+    check_several("similarity_fn_names", names)
     if not isinstance(names, Iterable | None):
         raise InputError(f"similarity_fn_names must be a list of {', '.join(METRICS)}, not {names!r:.80}")
     given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_text
-from wordpiece_bert._internal.checks import check_function, check_instance, checked_flag, refuse_str, whole_number
+from wordpiece_bert._internal.checks import check_function, check_instance, check_several, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import Parameters, completed_by
 from wordpiece_bert.errors import InputError
 
@@ -247,7 +247,7 @@ def results_of(evaluator: Any, found: Any, key: str) -> tuple[dict[str, float], 
 def at_least_one(name: str, values: Iterable[int]) -> list[int]:
     """Return numbers of hits, checked."""
     given: Any = values
-    refuse_str(name, given)
+    check_several(name, given)
     if not isinstance(given, Iterable):
         raise InputError(f"{name} must be a list of whole numbers, not {values!r:.80}")
     found = [whole_number(name, value, 1) for value in given]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import check_ids, check_instance, checked_flag, refuse_str, whole_number
+from wordpiece_bert._internal.checks import check_ids, check_instance, check_several, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.encoding import encoded
@@ -83,7 +83,7 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         check_instance("duplicates_dict", by_id, Mapping, "a dict of dicts of True by id")
         pairs: list[Any] = list(listed)
         for number, pair in enumerate(pairs):
-            refuse_str(f"duplicates_list[{number}]", pair)
+            check_several(f"duplicates_list[{number}]", pair)
             if not isinstance(pair, Iterable) or len([*pair]) != 2:
                 raise InputError(f"duplicates_list[{number}] must be two ids, not {pair!r:.80}")
             check_ids(f"duplicates_list[{number}]", pair)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import refuse_str
+from wordpiece_bert._internal.checks import check_several
 from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
@@ -82,12 +82,13 @@ def choice_rows(
     cut = 0
     check_tokenizer(tokenizer)
     texts = row_texts("texts", texts)
-    refuse_str("choices", choices)
-    refuse_str("labels", labels)
+    check_several("choices", choices)
+    check_several("labels", labels)
     if not len(texts) == len(choices) == len(labels):
         raise InputError(f"there are {len(texts)} texts, {len(choices)} rows of choices and {len(labels)} labels")
     for number, (text, given, label) in enumerate(zip(texts, choices, labels, strict=True)):
-        if isinstance(given, str) or len(given) < 2 or len(given) != len(choices[0]):
+        check_several(f"row {number}, choices:", given)
+        if len(given) < 2 or len(given) != len(choices[0]):
             raise InputError(
                 f"row {number} has the choices {given!r:.80}: each row needs {max(2, len(choices[0]))} of them"
             )

@@ -6,10 +6,9 @@ Stability: provisional.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.checks import checked_strings, refuse_str
+from wordpiece_bert._internal.checks import check_several, checked_strings
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.texts import row_texts, text_problem
 from wordpiece_bert._internal.warn import warn
@@ -199,6 +198,8 @@ def token_rows(
     (['[CLS]', 'ada', 'repair', '##ing', '[SEP]'], [-100, 1, 0, -100, -100])
     """
     ids = {name: index for index, name in enumerate(checked_strings("names", names))}
+    check_several("words", words)
+    check_several("tags", tags)
     texts, values = [_row_list("words", number, text) for number, text in enumerate(words)], []
     _check_counts(words=texts, tags=tags)
     for number, (text, given) in enumerate(zip(texts, tags, strict=True)):
@@ -226,15 +227,13 @@ def token_rows(
 
 def label_ids(ids: Mapping[str, int], labels: Sequence[Any]) -> list[int]:
     """Return the ids of labels, given the ids of the names; an `InputError` with the row if one is none of them."""
-    refuse_str("labels", labels)
+    check_several("labels", labels)
     return [_id(ids, label, f"row {number}") for number, label in enumerate(labels)]
 
 
 def _row_list(name: str, row: int, value: Any) -> list[Any]:
     """Return the words or the tags of a row; a str is not a list of letters."""
-    refuse_str(f"row {row}, {name}:", value)
-    if not isinstance(value, Iterable):
-        raise InputError(f"row {row}, {name}: a list is needed, not {type(value).__name__}: {value!r:.80}")
+    check_several(f"row {row}, {name}:", value)
     return list(value)
 
 

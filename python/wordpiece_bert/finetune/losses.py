@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import checked_choice, checked_strings, finite_number, whole_number
+from wordpiece_bert._internal.checks import check_several, checked_choice, checked_strings, finite_number, whole_number
 from wordpiece_bert.bert.functional import Array, normalize
 from wordpiece_bert.bert.gradients import cross_entropy, linear_backward, normalize_backward
 from wordpiece_bert.errors import InputError
@@ -433,7 +433,7 @@ class SoftmaxLoss(_Loss):
         self._dimension, self._labels = int(embedding_dimension), int(num_labels)
         width = parts * self._dimension
         bound = 1 / math.sqrt(width)
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(whole_number("seed", seed, 0))
         self._weight = random.uniform(-bound, bound, (self._labels, width)).astype(np.float32)
         self._bias = random.uniform(-bound, bound, self._labels).astype(np.float32)
 
@@ -680,6 +680,9 @@ class MatryoshkaLoss(_Loss):
     def __init__(
         self, loss: Loss, matryoshka_dims: Sequence[int], matryoshka_weights: Sequence[float] | None = None
     ) -> None:
+        check_several("matryoshka_dims", matryoshka_dims)
+        if matryoshka_weights is not None:
+            check_several("matryoshka_weights", matryoshka_weights)
         weights = [1.0] * len(matryoshka_dims) if matryoshka_weights is None else [*matryoshka_weights]
         if len(weights) != len(matryoshka_dims) or not weights:
             raise InputError(f"{len(weights)} matryoshka_weights for {len(matryoshka_dims)} matryoshka_dims")

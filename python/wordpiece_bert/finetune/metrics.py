@@ -121,6 +121,7 @@ def f1_by_label(predictions: npt.ArrayLike, labels: npt.ArrayLike, names: Sequen
     {'f1_macro': 0.5, 'f1_micro': 0.5, 'f1/bad': 0.5, 'f1/good': 0.5}
     """
     found, right = equal_shapes(predictions, labels)
+    names = checked_strings("names", names)
     both = [int(((found == number) & (right == number)).sum()) for number in range(len(names))]
     total = [int((found == number).sum()) + int((right == number).sum()) for number in range(len(names))]
     return _by_name("f1", names, both, total)

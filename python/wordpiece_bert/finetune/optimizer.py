@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import finite_number
+from wordpiece_bert._internal.checks import check_instance, check_several, finite_number
 from wordpiece_bert.errors import InputError, NonFiniteError
 
 if TYPE_CHECKING:
@@ -117,11 +117,15 @@ class AdamW:
         correct_bias: bool = True,
     ) -> None:
         self.lr = finite_number("lr", lr, least=0)
+        check_several("betas", betas)
+        if len(betas) != 2:
+            raise InputError(f"betas must be two numbers, not {betas!r:.80}")
         beta1, beta2 = (finite_number(f"betas[{i}]", beta, least=0, below=1) for i, beta in enumerate(betas))
         self.betas = (beta1, beta2)
         self.eps = finite_number("eps", eps, least=0)
         self.weight_decay = finite_number("weight_decay", weight_decay, least=0)
         self.correct_bias = bool(correct_bias)
+        check_instance("parameters", parameters, Mapping)
         self.parameters = dict(parameters)
         for name, parameter in self.parameters.items():
             if not parameter.flags.writeable or parameter.dtype.kind != "f":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import checked_probability
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import row_blocks
@@ -171,6 +172,7 @@ def held_out_rows(dataset: PretrainingDataset, share: float) -> tuple[npt.NDArra
     >>> len(train), len(held_out)
     (6, 1)
     """
+    checked_probability("share", share)
     held = np.zeros(len(dataset), np.bool_)
     counts: dict[int, int] = {}
     for entry in shards_of(dataset):  # in the order of rows: pass by pass

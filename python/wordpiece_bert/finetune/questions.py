@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import refuse_str, whole_number
+from wordpiece_bert._internal.checks import check_several, whole_number
 from wordpiece_bert._internal.safe_json import read_object
 from wordpiece_bert._internal.texts import row_texts, texts_problem
 from wordpiece_bert._internal.warn import warn
@@ -257,7 +257,9 @@ def question_windows(
     """
     check_tokenizer(tokenizer)
     questions, contexts = row_texts("questions", questions), row_texts("contexts", contexts)
-    refuse_str("answers", answers)
+    check_several("answers", answers)
+    if starts is not None:
+        check_several("starts", starts)
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
     if len(sizes) != 1:
         raise InputError(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import refuse_str, whole_number
+from wordpiece_bert._internal.checks import check_several, whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.links import telling_link
 from wordpiece_bert.inspect.pack import as_finite, encoding_of_vectors
@@ -229,6 +229,8 @@ def neurons(
     if q.shape != k.shape:
         raise InputError(f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}")
     names = checked_tokens(tokens, q.shape[2])
+    if layers is not None:
+        check_several("layers", layers)
     chosen = list(range(len(q))) if layers is None else [_index("layers", one, len(q)) for one in layers]
     layer = _index("layer", layer, len(q))
     if layer not in chosen:
@@ -291,8 +293,10 @@ def checked_tokens(tokens: Sequence[str] | None, count: int) -> list[str]:
     InputError
         They are not `count` strings.
     """
-    refuse_str("tokens", tokens)
-    names = [] if tokens is None else list(tokens)
+    if tokens is None:
+        tokens = []
+    check_several("tokens", tokens)
+    names = list(tokens)
     if len(names) != count or not all(isinstance(token, str) for token in names):
         raise InputError(f"tokens must be {count} strings, one for each position, not {len(names)}: {names[:4]!r}")
     return names

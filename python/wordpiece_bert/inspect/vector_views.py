@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert.bert.base_model import Model
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
@@ -118,8 +119,7 @@ def token_similarity(
     (8, 6)
     """
     a, b = both_traced("token_similarity", a, b, (text, None), (other, None))
-    if not -len(a.hidden_states) <= layer < len(a.hidden_states):
-        raise InputError(f"layer must be from 0 to {len(a.hidden_states) - 1}, not {layer}")
+    layer = whole_number("layer", layer, -len(a.hidden_states), len(a.hidden_states) - 1)
     return similarity(a.hidden_states[layer], a.tokens, b.hidden_states[layer], b.tokens, title=title)
 
 
@@ -168,7 +168,7 @@ def positions(source: Model | AnySource | npt.ArrayLike, *, most: int = 512, tit
         table = as_finite("positions", given, (2,))
     if 0 in table.shape:
         raise InputError(f"the table of positions is empty: {list(table.shape)}")
-    table = table[:most]
+    table = table[: whole_number("most", most, 1)]
     waves = sinusoids(*table.shape)
     columns = np.unique(np.linspace(0, table.shape[1] - 1, min(64, table.shape[1])).astype(int))
     scale = float(np.quantile(np.abs(table), 0.995)) or 1.0  # a few numbers are far larger than the others
@@ -207,6 +207,7 @@ def sinusoids(count: int, width: int) -> Array:
     array([[0.   , 1.   , 0.   , 1.   ],
            [0.841, 0.54 , 0.01 , 1.   ]], dtype=float32)
     """
+    count, width = whole_number("count", count, 0), whole_number("width", width, 0)
     rates = 10000.0 ** (-2 * (np.arange(width) // 2) / width)  # [H]
     angles = np.arange(count)[:, None] * rates  # [P, H]
     return np.where(np.arange(width) % 2 == 0, np.sin(angles), np.cos(angles)).astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -82,4 +83,6 @@ class EmbeddingOptions:
 
     def width(self, encoder: SentenceEncoder) -> int:
         """Return the dimension of the vectors."""
-        return encoder.dimension if self.truncate_dim is None else self.truncate_dim
+        if self.truncate_dim is None:
+            return encoder.dimension
+        return whole_number("truncate_dim", self.truncate_dim, 1, encoder.dimension, meaning="the width of a vector")

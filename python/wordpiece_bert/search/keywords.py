@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from wordpiece_bert._internal.answers import Results
-from wordpiece_bert._internal.checks import check_ids, check_instance, finite_number, refuse_str, whole_number
-from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert._internal.checks import check_ids, check_instance, check_several, finite_number, whole_number
+from wordpiece_bert._internal.texts import check_texts, row_texts
 from wordpiece_bert.errors import InputError, MissingPackageError
 from wordpiece_bert.sentence.nearest_rows import best_of_scores
 from wordpiece_bert.tokenizer.subword import check_tokenizer
@@ -146,6 +146,7 @@ class BM25Index:
         list of list of (int, float)
             The numbers and scores for each query, the highest score first.
         """
+        queries, top_k = row_texts("queries", queries), whole_number("top_k", top_k, 0)
         if self._index is None or not queries:
             return [[] for _ in queries]
         ids, lengths = _tokens(self._tokenizer, queries)
@@ -206,7 +207,7 @@ def reciprocal_rank_fusion(rankings: Iterable[Iterable[Hashable]], k: float = 60
     scores: dict[Any, float] = {}
     check_instance("rankings", rankings, Iterable, "a list of rankings")
     for number, ranking in enumerate(rankings):
-        refuse_str(f"rankings[{number}]", ranking)
+        check_several(f"rankings[{number}]", ranking)
         check_instance(f"rankings[{number}]", ranking, Iterable, "a list of ids, the best first")
         things = list(ranking)
         check_ids(f"rankings[{number}]", things)

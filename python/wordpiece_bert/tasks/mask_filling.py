@@ -8,7 +8,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answers, Results
 from wordpiece_bert._internal.batching import encoding_batches
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import checked_strings, whole_number
 from wordpiece_bert._internal.highest import highest
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert._internal.warn import warn
@@ -181,9 +181,7 @@ def _filled(
 def _target_ids(tokenizer: AnyTokenizer, targets: str | Iterable[str], vocab_size: int) -> list[int]:
     """Return the ids of the targets, without duplicates."""
     ids = []
-    for target in [targets] if isinstance(targets, str) else targets:
-        if not isinstance(target, str):
-            raise InputError(f"targets must be str, not {type(target).__name__}: {target!r}")
+    for target in [targets] if isinstance(targets, str) else checked_strings("targets", targets):
         token = target_id(tokenizer, target)
         if token is None:
             pieces = _pieces(tokenizer, target)

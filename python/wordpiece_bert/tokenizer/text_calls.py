@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import check_several, whole_number
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
@@ -305,6 +305,7 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         texts = [token_ids_0] if token_ids_1 is None else [token_ids_0, token_ids_1]
         known = len(self)
         for name, ids in zip(("token_ids_0", "token_ids_1"), texts, strict=False):
+            check_several(name, ids)
             for token_id in ids:
                 whole_number(name, token_id, 0)
                 if self.id_to_token(token_id) is None:

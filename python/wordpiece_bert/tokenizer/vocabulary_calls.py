@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, overload
 
-from wordpiece_bert._internal.checks import check_instance
+from wordpiece_bert._internal.checks import check_instance, check_several
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
@@ -156,6 +156,7 @@ class VocabularyCalls(TokenizerBase):
         """
         if isinstance(ids, int) or (not isinstance(ids, list) and isinstance(ids, np.integer)):
             return self._inner.id_to_token(ids)  # type: ignore[arg-type]  # an integer of NumPy, too
+        check_several("ids", ids)
         if not skip_special_tokens:
             return [self._inner.id_to_token(i) for i in ids]
         skipped = set(self.all_special_ids)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import check_function, whole_number
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by, taking
@@ -156,6 +156,8 @@ class WordCounts:
         **normalizing: Unpack[NormalizerOptions],
     ) -> Self:
         settings = normalizer_settings(**normalizing)
+        if progress is not None:
+            check_function("progress", progress, "the phase, what is done, and the total")
         counted = count(given, count_fields(settings, errors, max_distinct_words), threads, progress)
         info = CountsInfo(
             settings=settings,

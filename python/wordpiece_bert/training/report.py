@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_instance, whole_number
+from wordpiece_bert._internal.checks import check_instance, finite_number, whole_number
 from wordpiece_bert._internal.figures import PLOTTED, new_figure, save_figure
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
@@ -360,8 +360,7 @@ def vocab_report(
     if column is None and (isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable)):
         raise InputError(f"texts must be an iterable of str, not {type(texts).__name__}")
     least = whole_number("min_count", min_count, 1)
-    if not 0 < alpha < math.inf:
-        raise InputError(f"alpha must be a number above 0, not {alpha!r}")
+    alpha = finite_number("alpha", alpha, above=0)
     check_instance("tokenizer", tokenizer, Tokenizer)
     core = _core.Reporter(plain_core(tokenizer, "vocab_report"), threads)
     digest = hashlib.sha256()
@@ -444,7 +443,9 @@ def _renyi(shares: list[float], size: int, alpha: float) -> float | None:
         return None
     if alpha == 1:
         return (0.0 - math.fsum(p * math.log2(p) for p in shares)) / math.log2(size)
-    return math.log2(math.fsum(p**alpha for p in shares)) / (1 - alpha) / math.log2(size)
+    largest = max(shares)  # a power of a share alone may be too small for a float
+    powers = alpha * math.log2(largest) + math.log2(math.fsum((p / largest) ** alpha for p in shares))
+    return powers / (1 - alpha) / math.log2(size)
 
 
 def _percentile(lengths: dict[int, int], texts: int, percent: int) -> int | None:

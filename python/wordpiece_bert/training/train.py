@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import check_function, checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
@@ -113,6 +113,8 @@ def train_vocab(
         given["threads"],
         given["progress"],
     )
+    if progress is not None:
+        check_function("progress", progress, "the phase, what is done, and the total")
     old, old_normalizer = _base(given["base"])
     first = given["special_tokens"], given["reserved"], given["unused"]
     specials = _first_tokens(*first, fill_unused=fill_unused) if old is None else _kept_specials(old, *first)

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use wordpiece::BatchItem;
 use wordpiece_parallel::{Workers, allowed_processors, available_processors, thread_pool};
 
@@ -69,20 +70,41 @@ pub fn read_environment(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
+/// A number of threads that a caller asks for, from 1 to 1024; any other value is an InputError.
+#[derive(Clone, Copy)]
+pub struct Threads(usize);
+
+impl FromPyObject<'_, '_> for Threads {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Threads> {
+        match given.extract::<usize>() {
+            Ok(threads) if (1..=MAX_THREADS).contains(&threads) && !given.is_instance_of::<PyBool>() => {
+                Ok(Threads(threads))
+            }
+            _ => Err(error::input(format!(
+                "the number of threads must be a whole number from 1 to {MAX_THREADS}, or None for as many as this \
+                 process may use, not {}",
+                text::repr(&given).unwrap_or_default()
+            ))),
+        }
+    }
+}
+
 /// Returns the threads that help the calling one with the texts of a batch; `None` for the calling thread only.
-pub fn pool_for_texts(threads: Option<usize>, items: &[impl BatchItem]) -> Option<Workers> {
+pub fn pool_for_texts(threads: Option<Threads>, items: &[impl BatchItem]) -> Option<Workers> {
     pool_for_bytes(threads, items.iter().map(BatchItem::bytes).sum())
 }
 
 /// Returns the threads that help the calling one with `bytes` of text; `None` for the calling thread only.
-pub fn pool_for_bytes(threads: Option<usize>, bytes: usize) -> Option<Workers> {
+pub fn pool_for_bytes(threads: Option<Threads>, bytes: usize) -> Option<Workers> {
     if bytes < MIN_SHARED_BYTES { None } else { pool(threads) }
 }
 
 /// Returns the pool whose threads help the calling one; `None` for the calling thread only.
 ///
 /// A system that cannot start the threads is not an error: the calling thread then does the work.
-pub fn pool(threads: Option<usize>) -> Option<Workers> {
+pub fn pool(threads: Option<Threads>) -> Option<Workers> {
     match number(threads) {
         // The calling thread is one of them.
         1 => None,
@@ -91,8 +113,8 @@ pub fn pool(threads: Option<usize>) -> Option<Workers> {
 }
 
 /// Returns the number of threads to use, the calling one included.
-pub fn number(threads: Option<usize>) -> usize {
-    match threads.unwrap_or_else(|| DEFAULT.load(Ordering::Relaxed)) {
+pub fn number(threads: Option<Threads>) -> usize {
+    match threads.map_or_else(|| DEFAULT.load(Ordering::Relaxed), |Threads(number)| number) {
         0 => decided().0,
         1 => 1,
         size => size.min(allowed_processors()),
@@ -119,24 +141,6 @@ pub fn default_threads() -> (usize, &'static str) {
     }
 }
 
-/// Checks the argument `name`, a number of threads; `None` means the default.
-///
-/// # Errors
-///
-/// InputError if it is not a whole number from 1 to 1024.
-pub fn checked(name: &str, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
-    let Some(given) = threads else { return Ok(None) };
-    match given.extract::<usize>() {
-        Ok(threads) if (1..=MAX_THREADS).contains(&threads) && !given.is_instance_of::<pyo3::types::PyBool>() => {
-            Ok(Some(threads))
-        }
-        _ => Err(error::input(format!(
-            "{name} must be a whole number from 1 to {MAX_THREADS}, or None for as many as this process may use, not {}",
-            text::repr(given).unwrap_or_default()
-        ))),
-    }
-}
-
 /// Set how many threads calls without ``threads=`` use.
 ///
 /// Parameters
@@ -157,7 +161,6 @@ pub fn checked(name: &str, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Optio
 /// >>> set_num_threads(2)
 /// >>> set_num_threads(None)
 #[pyfunction]
-pub fn set_num_threads(n: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    DEFAULT.store(checked("n", n)?.unwrap_or(0), Ordering::Relaxed);
-    Ok(())
+pub fn set_num_threads(n: Option<Threads>) {
+    DEFAULT.store(n.map_or(0, |Threads(number)| number), Ordering::Relaxed);
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import is_half, widen
 from wordpiece_bert.bert.plan.parts import Shape
@@ -313,7 +314,7 @@ def draw_weights(
     names: Iterable[str], layout: Layout, config: BertConfig, seed: int, deviation: float = 0.02
 ) -> dict[str, AnyArray]:
     """Draw weights of a head as BERT is initialized before training: N(0, deviation²), biases 0, layer norms 1."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(whole_number("seed", seed, 0))
     drawn: dict[str, AnyArray] = {}
     for name in names:
         shape = _expected(layout.head[name], config)

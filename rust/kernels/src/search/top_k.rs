@@ -44,25 +44,27 @@ pub struct TopK {
     hits: Vec<Hit>,
     /// Once there are `most` hits: a score that is not above it is not among the best.
     threshold: f64,
+    /// Whether NaN is among the best, than which every number is better, −∞ included.
+    has_nan: bool,
 }
 
 impl TopK {
     /// Returns an empty collection of the `most` best.
     pub fn new(most: usize) -> TopK {
-        TopK { most, hits: Vec::new(), threshold: f64::NEG_INFINITY }
+        TopK { most, hits: Vec::new(), threshold: f64::NEG_INFINITY, has_nan: false }
     }
 
     /// Adds a score, whose row is higher than those added before.
     #[inline(always)]
     pub fn push(&mut self, row: usize, score: f64) {
-        // Equal scores are not above: theirs is the higher row. While there are too few, everything counts, NaN included.
+        // Equal scores are not above: theirs is the higher row. While there are too few numbers, everything counts.
         if score > self.threshold || !self.is_full() {
             self.insert(Hit { row, score });
         }
     }
 
     fn is_full(&self) -> bool {
-        self.hits.len() >= self.most
+        self.hits.len() >= self.most && !self.has_nan
     }
 
     #[inline(never)]
@@ -90,8 +92,8 @@ impl TopK {
         let Some(last) = self.most.checked_sub(1) else { return self.hits.clear() };
         if last < self.hits.len() {
             let (_, lowest, _) = self.hits.select_nth_unstable_by(last, Hit::order);
-            // Anything is better than NaN.
-            self.threshold = if lowest.score.is_nan() { f64::NEG_INFINITY } else { lowest.score };
+            self.has_nan = lowest.score.is_nan();
+            self.threshold = if self.has_nan { f64::NEG_INFINITY } else { lowest.score };
             self.hits.truncate(self.most);
         }
     }
@@ -184,15 +186,14 @@ impl<'a> PanelOfBest<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hit, TopK};
+    use super::{Hit, PANEL, PanelOfBest, TopK};
 
     /// Sorts all scores.
     fn expected(scores: &[f64], most: usize) -> Vec<usize> {
         let mut hits: Vec<Hit> = scores.iter().enumerate().map(|(row, &score)| Hit { row, score }).collect();
-        hits.sort_by(|a, b| {
-            let key = |hit: &Hit| if hit.score.is_nan() { f64::NEG_INFINITY } else { hit.score };
-            key(b).total_cmp(&key(a)).then(a.row.cmp(&b.row))
-        });
+        let key = |hit: &Hit| if hit.score.is_nan() { f64::NEG_INFINITY } else { hit.score };
+        hits.sort_by(|a, b| key(b).total_cmp(&key(a)).then(a.row.cmp(&b.row)));
+        hits.sort_by_key(|hit| hit.score.is_nan());
         hits.truncate(most);
         hits.into_iter().map(|hit| hit.row).collect()
     }
@@ -222,11 +223,16 @@ mod tests {
 
     #[test]
     fn not_a_number_comes_last() {
-        let scores = [f64::NAN, 1.0, f64::NAN, f64::INFINITY, -5.0];
-        for most in 0..7 {
+        let below_all = f64::NEG_INFINITY;
+        let scores = [f64::NAN, 1.0, below_all, f64::NAN, f64::INFINITY, f64::NAN, -5.0, below_all, below_all];
+        for most in 0..=scores.len() {
             let mut best = TopK::new(most);
             scores.iter().enumerate().for_each(|(row, &score)| best.push(row, score));
             assert_eq!(rows(best), expected(&scores, most), "{most}");
+            let mut best = [TopK::new(most)];
+            let mut panel = PanelOfBest::new(&mut best);
+            scores.iter().enumerate().for_each(|(row, &score)| panel.push(row, &[score; PANEL]));
+            assert_eq!(rows(best[0].clone()), expected(&scores, most), "{most} of a panel");
         }
     }
 }

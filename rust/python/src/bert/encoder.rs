@@ -35,7 +35,7 @@ use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::offsets;
 use crate::text::{Utf8, Utf8String};
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// The weights of a plan, by the names of its parts.
 #[derive(FromPyObject)]
@@ -241,7 +241,7 @@ impl BertEncoder {
         length: usize,
         states: Vec<usize>,
         attentions: bool,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<ForwardResult<'py>> {
         guarded(|| {
             let (batch, hidden) = (tokens.keys.len(), self.core.hidden);
@@ -294,7 +294,7 @@ impl BertEncoder {
         tokens: Tokens<'_>,
         modes: Vec<Utf8String>,
         skip: usize,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
             let modes = modes.iter().map(|mode| pooling_of(mode)).collect::<PyResult<Vec<Pooling>>>()?;
@@ -346,7 +346,7 @@ impl BertEncoder {
         py: Python<'_>,
         tokens: &Tokens<'_>,
         sequences: Vec<Sequence<'_>>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<()> {
         let words = self.words.borrow(py)?;
         let types = self.types.as_ref().map(|types| types.borrow(py)).transpose()?;
@@ -377,7 +377,7 @@ pub fn dense<'py>(
     weight: PyReadonlyArray2<'_, f32>,
     bias: PyReadonlyArray1<'_, f32>,
     activation: Utf8<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {

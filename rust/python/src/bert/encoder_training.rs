@@ -24,7 +24,7 @@ use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::offsets;
 use crate::text::{Utf8, Utf8String};
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// An encoder that is trained, and what its last forward pass kept. One pass at a time.
 #[pyclass(module = "wordpiece_bert._core")]
@@ -103,7 +103,7 @@ impl EncoderTraining {
         weights: HashMap<Utf8String, Array<'_>>,
         tokens: TrainingTokens<'_>,
         options: TrainingOptions,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
             self.rates = options.rates;
@@ -151,7 +151,7 @@ impl EncoderTraining {
         gradients: HashMap<Utf8String, ArrayMut<'_>>,
         vectors: Option<PyReadonlyArray2<'_, f32>>,
         embeddings: bool,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Option<Bound<'py, PyArray2<f32>>>> {
         guarded(|| {
             let given = vectors.as_ref().map(by_rows).transpose()?;
@@ -202,7 +202,7 @@ fn hidden(parameters: &EncoderParameters<'_>) -> PyResult<usize> {
 }
 
 /// Returns an execution with this instruction set, or the best one of this CPU, on `threads` threads.
-fn execution_for(instruction_set: Option<&str>, threads: Option<usize>) -> PyResult<Execution> {
+fn execution_for(instruction_set: Option<&str>, threads: Option<Threads>) -> PyResult<Execution> {
     let (instruction_set, tiles) = kernels_for(instruction_set)?;
     Ok(Execution { instruction_set, tiles, pool: threads::pool(threads) })
 }
@@ -216,7 +216,7 @@ pub fn linear_backward<'py>(
     dy: PyReadonlyArray2<'_, f32>,
     x: PyReadonlyArray2<'_, f32>,
     weight: PyReadonlyArray2<'_, f32>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<(Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f32>>, Bound<'py, numpy::PyArray1<f32>>)> {
     guarded(|| {
@@ -247,7 +247,7 @@ pub fn cross_entropy(
     py: Python<'_>,
     mut logits: ArrayMut<'_>,
     labels: PyReadonlyArray1<'_, i64>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<f64> {
     guarded(|| {
@@ -260,7 +260,7 @@ pub fn cross_entropy(
 /// Return the sum of squares of each float32 array, in float64.
 #[pyfunction]
 #[pyo3(signature = (gradients, threads=None))]
-pub fn sums_of_squares(py: Python<'_>, gradients: Vec<Array<'_>>, threads: Option<usize>) -> PyResult<Vec<f64>> {
+pub fn sums_of_squares(py: Python<'_>, gradients: Vec<Array<'_>>, threads: Option<Threads>) -> PyResult<Vec<f64>> {
     guarded(|| {
         let gradients = gradients.iter().map(slice).collect::<PyResult<Vec<_>>>()?;
         let execution = execution_for(None, threads)?;
@@ -289,7 +289,7 @@ pub fn adamw_step(
     eps: f64,
     rate: f64,
     step: Option<u64>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<()> {
     guarded(|| {
         let mut parameters = parameters;

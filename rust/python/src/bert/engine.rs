@@ -10,8 +10,9 @@ use wordpiece_kernels::gemm::{Products, byte_products_name};
 use wordpiece_parallel::cpu;
 
 use crate::error::{self, guarded};
+use crate::instruction_sets;
 use crate::text::Utf8;
-use crate::{instruction_sets, threads};
+use crate::threads::{self, Threads};
 
 /// Returns how dense layers multiply numbers of the type `dtype` with an instruction set, by default the best one.
 ///
@@ -56,7 +57,7 @@ pub fn describe_products(
 /// Return how many threads a call with this argument `threads` uses.
 #[pyfunction]
 #[pyo3(signature = (threads=None))]
-pub fn num_threads(threads: Option<usize>) -> usize {
+pub fn num_threads(threads: Option<Threads>) -> usize {
     threads::number(threads)
 }
 

@@ -18,7 +18,7 @@ use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::text::{self, Utf8, Utf8String};
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// One dense layer, or several with the same input that are computed as one, packed.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
@@ -71,7 +71,7 @@ impl PackedDense {
         py: Python<'py>,
         x: PyReadonlyArray2<'py, f32>,
         activation: Utf8<'_>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
             let (columns, n) = self.sizes();

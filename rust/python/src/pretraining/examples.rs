@@ -20,7 +20,7 @@ use super::slot::Slot;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::text::{Utf8, Utf8String};
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// Makes the rows of one pass over one shard of a token store, block by block.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
@@ -32,7 +32,7 @@ pub struct ExampleBuilder {
     document_ids: Py<PyArray1<u64>>,
     files: MappedFiles,
     masking: Option<Arc<Masking>>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 }
 
 /// Returns the objective of a name.
@@ -106,7 +106,7 @@ impl ExampleBuilder {
         options: RowFields,
         pass_number: u64,
         masking: Option<&MaskingRules>,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
     ) -> PyResult<ExampleBuilder> {
         guarded(|| {
             let (options, packing) = options.core(pass_number)?;
@@ -119,7 +119,7 @@ impl ExampleBuilder {
                 document_offsets: document_offsets.unbind(),
                 document_ids: document_ids.unbind(),
                 masking: masking.map(|rules| Arc::clone(&rules.core)),
-                threads: threads::checked("threads", threads)?,
+                threads,
             };
             builder.with_arrays(py, |ids, sentences, documents, document_ids| {
                 StoreShard::new(ids, sentences, documents, document_ids).map(drop).map_err(to_py)

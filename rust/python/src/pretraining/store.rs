@@ -11,7 +11,7 @@ use wordpiece::pretraining::{DocumentRule, SentenceSplitter};
 use super::slot::Slot;
 use crate::error::{self, guarded};
 use crate::text::{Utf8, Utf8String};
-use crate::threads;
+use crate::threads::{self, Threads};
 use crate::tokenizer::TextBlock;
 use crate::tokenizer::Tokenizer;
 
@@ -23,7 +23,7 @@ const NARROW_IDS: u32 = 1 << 16;
 pub struct TokenStoreBuilder {
     builder: Slot<store::StoreBuilder>,
     tokenizer: Arc<wordpiece::Tokenizer>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     #[pyo3(get)]
     dtype: &'static str,
 }
@@ -86,7 +86,7 @@ impl TokenStoreBuilder {
         abbreviations: Option<Vec<Utf8String>>,
         dtype: Option<Utf8<'_>>,
         shard_tokens: u64,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
     ) -> PyResult<TokenStoreBuilder> {
         guarded(|| {
             let documents = match &*documents {
@@ -118,7 +118,6 @@ impl TokenStoreBuilder {
                 Some(list) => SentenceSplitter::new(list.iter().map(|text| &**text)),
                 None => SentenceSplitter::default(),
             });
-            let threads = threads::checked("threads", threads)?;
             let options = StoreOptions { file_numbers, documents, splitter, shard_tokens };
             let builder = Slot::new(store::StoreBuilder::new(options));
             Ok(TokenStoreBuilder { builder, tokenizer: Arc::clone(&tokenizer.core), threads, dtype })

@@ -17,7 +17,7 @@ use crate::bert::kernels_for;
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::text::Utf8;
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// The rows found, int64 [n, k], and their scores, float64 [n, k]; k is the lower of `top_k` and the size of the collection.
 type Found<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
@@ -31,7 +31,7 @@ pub fn search_floats<'py>(
     collection: PyReadonlyArray2<'py, f32>,
     metric: Utf8<'_>,
     top_k: usize,
-    threads: Option<&Bound<'_, PyAny>>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Found<'py>> {
     guarded(|| {
@@ -49,7 +49,7 @@ pub fn search_floats<'py>(
 pub fn search_codes_of<'py>(
     py: Python<'py>,
     rows: PyReadonlyArray2<'py, f32>,
-    threads: Option<&Bound<'_, PyAny>>,
+    threads: Option<Threads>,
 ) -> PyResult<Bound<'py, PyArray2<u8>>> {
     guarded(|| {
         let (shape, rows) = ([rows.shape()[0], rows.shape()[1]], by_rows(&rows)?);
@@ -71,7 +71,7 @@ pub fn search_by_codes<'py>(
     metric: Utf8<'_>,
     top_k: usize,
     least: PyReadonlyArray1<'py, f64>,
-    threads: Option<&Bound<'_, PyAny>>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Found<'py>> {
     guarded(|| {
@@ -99,7 +99,7 @@ pub fn search_packed_bits<'py>(
     queries: PyReadonlyArray2<'py, u8>,
     collection: PyReadonlyArray2<'py, u8>,
     top_k: usize,
-    threads: Option<&Bound<'_, PyAny>>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Found<'py>> {
     guarded(|| {
@@ -120,7 +120,7 @@ pub fn search_small_integers<'py>(
     collection: PyReadonlyArray2<'py, u8>,
     are_signed: bool,
     top_k: usize,
-    threads: Option<&Bound<'_, PyAny>>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Found<'py>> {
     guarded(|| {
@@ -145,10 +145,9 @@ fn metric_of(name: &str) -> PyResult<Metric> {
 fn execution(
     bytes: usize,
     queries: usize,
-    threads: Option<&Bound<'_, PyAny>>,
+    threads: Option<Threads>,
     instruction_set: Option<&str>,
 ) -> PyResult<Execution> {
-    let threads = threads::checked("threads", threads)?;
     let (instruction_set, tiles) = kernels_for(instruction_set)?;
     Ok(Execution { instruction_set, tiles, pool: threads::pool_for_bytes(threads, bytes.saturating_mul(queries)) })
 }

@@ -16,7 +16,7 @@ use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::offsets;
 use crate::text::Utf8;
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// Token vectors float32 [tokens, d], and where each text begins, int64 [n + 1].
 type Tokens<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, i64>);
@@ -28,7 +28,7 @@ pub fn maxsim<'py>(
     py: Python<'py>,
     queries: Tokens<'_>,
     documents: Tokens<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
@@ -55,7 +55,7 @@ pub fn maxsim_pairwise<'py>(
     py: Python<'py>,
     queries: Tokens<'_>,
     documents: Tokens<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
     instruction_set: Option<Utf8<'_>>,
 ) -> PyResult<Bound<'py, PyArray1<f32>>> {
     guarded(|| {
@@ -78,7 +78,7 @@ pub fn maxsim_pairwise<'py>(
 fn score(
     py: Python<'_>,
     [queries, documents]: [&Tokens<'_>; 2],
-    threads: Option<usize>,
+    threads: Option<Threads>,
     instruction_set: Option<&str>,
     to: &mut [f32],
     kernel: impl Fn(Execution, &kernels::Queries, &[f32], &[usize], &mut [f32]) + Sync,

@@ -17,7 +17,7 @@ use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::offsets;
 use crate::text::Utf8;
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// Rows of a sparse matrix: indptr int64 [n + 1], indices int32, values float32.
 type Csr<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>);
@@ -66,7 +66,7 @@ impl VocabularyHead {
         pooling: Utf8<'_>,
         twice: bool,
         max_values: Option<usize>,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Csr<'py>> {
         guarded(|| {
             let pooling = match &*pooling {

@@ -22,7 +22,7 @@ use crate::interrupt::detached;
 use crate::location::Location;
 use crate::new_arrays::zeros;
 use crate::text::Utf8;
-use crate::threads;
+use crate::threads::{self, Threads};
 use crate::tokenizer::Options;
 use crate::tokenizer::TextBlock;
 use crate::tokenizer::Tokenizer;
@@ -44,7 +44,7 @@ struct Call<'a> {
     max_chars: Option<usize>,
     mean: MeanOptions,
     set: InstructionSet,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 }
 
 #[pymethods]
@@ -121,11 +121,11 @@ impl StaticEmbeddings {
         max_chars: Option<usize>,
         dropped: Option<u32>,
         least_length: Option<f32>,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
         instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<Vectors<'py>> {
         guarded(|| {
-            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(instruction_set.as_deref())?.0);
+            let set = kernels_for(instruction_set.as_deref())?.0;
             let mean = MeanOptions { dropped, least_length };
             let call = Call { tokenizer, options, max_chars, mean, set, threads };
             let batch = BatchArgument::new(texts, "texts", false, true)?;
@@ -153,10 +153,10 @@ impl StaticEmbeddings {
         max_chars: Option<usize>,
         dropped: Option<u32>,
         least_length: Option<f32>,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
     ) -> PyResult<Vectors<'py>> {
         guarded(|| {
-            let (threads, set) = (threads::checked("threads", threads)?, kernels_for(None)?.0);
+            let set = kernels_for(None)?.0;
             let mean = MeanOptions { dropped, least_length };
             let call = Call { tokenizer, options, max_chars, mean, set, threads };
             self.vectors(py, block.inputs(), call)?.map_err(|error| to_py(block.locate(error)))

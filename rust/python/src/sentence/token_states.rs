@@ -8,6 +8,7 @@ use wordpiece_kernels::encoder::Sequence;
 use crate::bert::{BertEncoder, Tokens};
 use crate::error::guarded;
 use crate::new_arrays::zeros;
+use crate::threads::Threads;
 
 /// Run an encoder over `tokens`: the last hidden state of every token, float32 [tokens, H].
 #[pyfunction]
@@ -16,7 +17,7 @@ pub fn token_states<'py>(
     py: Python<'py>,
     encoder: &BertEncoder,
     tokens: Tokens<'_>,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     guarded(|| {
         let (hidden, last) = (encoder.hidden(), encoder.layers());

@@ -23,7 +23,8 @@ use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::location::Location;
 use crate::text::{self, Utf8, Utf8String};
-use crate::{instruction_sets, numpy_api, threads};
+use crate::threads::{self, Threads};
+use crate::{instruction_sets, numpy_api};
 
 /// A single input of fewer bytes is encoded without releasing the interpreter. Getting it back may mean waiting for a
 /// thread that computes, a thousand times longer than the encoding of such a text takes.
@@ -50,7 +51,7 @@ struct BatchCall<'a> {
     columns: Columns,
     /// Ids, segment ids and masks are int64, and rows of one length an axis.
     wide: bool,
-    threads: Option<usize>,
+    threads: Option<Threads>,
 }
 
 impl BatchCall<'_> {
@@ -82,7 +83,7 @@ impl Tokenizer {
         py: Python<'_>,
         items: &[impl BatchItem],
         options: &Options,
-        threads: Option<usize>,
+        threads: Option<Threads>,
     ) -> PyResult<Vec<wordpiece::Encoding>> {
         let encode = || self.core.encodings(items, &options.core, threads::pool_for_texts(threads, items));
         detached(py, encode)?.map_err(to_py)
@@ -442,10 +443,9 @@ impl Tokenizer {
         texts: &Bound<'_, PyAny>,
         split: bool,
         options: &Options,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
     ) -> PyResult<Vec<Encoding>> {
         guarded(|| {
-            let threads = threads::checked("threads", threads)?;
             let batch = BatchArgument::new(texts, "text", split, false)?;
             let (rows, items): (_, Vec<HeldInput>) = match &batch {
                 BatchArgument::Column(column) => {
@@ -488,10 +488,9 @@ impl Tokenizer {
         options: &Options,
         columns: Vec<Utf8String>,
         wide: bool,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
     ) -> PyResult<Rows> {
         guarded(|| {
-            let threads = threads::checked("threads", threads)?;
             let call = BatchCall { core: &self.core, options, columns: batch::columns(&columns)?, wide, threads };
             let batch = BatchArgument::new(texts, "text", split, pairs.is_some())?;
             if let Some(pairs) = pairs {

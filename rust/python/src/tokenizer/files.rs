@@ -23,7 +23,7 @@ use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::numpy_api;
 use crate::text::{self, Utf8, Utf8String};
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// The interval between checks for signals while waiting: Ctrl-C must end a command that reads from a silent pipe.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
@@ -261,10 +261,9 @@ impl TextBlock {
         tokenizer: &Tokenizer,
         options: &Options,
         columns: Vec<Utf8String>,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
     ) -> PyResult<Rows> {
         guarded(|| {
-            let threads = threads::checked("threads", threads)?;
             let columns = batch::columns(&columns)?;
             let rows = detached(py, || {
                 let inputs = self.inputs();

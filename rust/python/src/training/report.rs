@@ -7,7 +7,7 @@ use wordpiece::train;
 
 use crate::error::{guarded, to_py};
 use crate::location::Location;
-use crate::threads;
+use crate::threads::{self, Threads};
 use crate::tokenizer::Tokenizer;
 use crate::tokenizer::convert;
 
@@ -41,9 +41,9 @@ const NOT_POISONED: &str = "a panic while the reporter is locked ends the report
 impl Reporter {
     /// Create a reporter for a tokenizer.
     #[new]
-    fn new(py: Python<'_>, tokenizer: &Tokenizer, threads: Option<&Bound<'_, PyAny>>) -> PyResult<Reporter> {
+    fn new(py: Python<'_>, tokenizer: &Tokenizer, threads: Option<Threads>) -> PyResult<Reporter> {
         guarded(|| {
-            let threads = threads::number(threads::checked("threads", threads)?);
+            let threads = threads::number(threads);
             let core = py.detach(|| train::Reporter::new(tokenizer.definition(), threads).map_err(to_py))?;
             Ok(Reporter { core: Mutex::new(core) })
         })

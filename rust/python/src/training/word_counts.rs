@@ -17,7 +17,7 @@ use crate::arrow::ColumnArgument;
 use crate::error::{guarded, input, to_py};
 use crate::numpy_api;
 use crate::text::{Utf8, Utf8String};
-use crate::threads;
+use crate::threads::{self, Threads};
 
 /// The bytes of all words, the end of each word in them, and the counts.
 type WordColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u64>>);
@@ -66,7 +66,7 @@ struct CountFields {
     max_distinct_words: Option<usize>,
 }
 
-fn count_options(fields: CountFields, threads: Option<&Bound<'_, PyAny>>) -> PyResult<CountOptions> {
+fn count_options(fields: CountFields, threads: Option<Threads>) -> PyResult<CountOptions> {
     let CountFields { lowercase, strip_accents, clean_text, tokenize_chinese_chars, errors, max_distinct_words } =
         fields;
     let invalid_bytes = match &*errors {
@@ -76,7 +76,7 @@ fn count_options(fields: CountFields, threads: Option<&Bound<'_, PyAny>>) -> PyR
         other => return Err(input(format!("errors must be one of 'strict', 'replace', 'skip', not {other:?}"))),
     };
     let normalizer = BertNormalizer { clean_text, tokenize_chinese_chars, strip_accents, lowercase };
-    let threads = threads::number(threads::checked("threads", threads)?);
+    let threads = threads::number(threads);
     Ok(CountOptions { normalizer, invalid_bytes, max_distinct_words, threads })
 }
 
@@ -106,7 +106,7 @@ impl WordCounts {
         py: Python<'_>,
         paths: Vec<PathBuf>,
         options: CountFields,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Counted> {
         guarded(|| {
@@ -129,7 +129,7 @@ impl WordCounts {
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
         options: CountFields,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Counted> {
         guarded(|| {
@@ -245,11 +245,11 @@ impl WordCounts {
         target: TargetFields,
         algorithm: Utf8<'_>,
         options: &Bound<'_, PyAny>,
-        threads: Option<&Bound<'_, PyAny>>,
+        threads: Option<Threads>,
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Trained> {
         guarded(|| {
-            let threads = threads::number(threads::checked("threads", threads)?);
+            let threads = threads::number(threads);
             let options = train_options(target, &algorithm, options, threads)?;
             let trained = run_observed(py, observer, |observer| train::train(&self.core, &options, observer));
             Ok(trained?.into())
