@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import wordpiece_bert.bert as bert
+from random_models import random_model
 from wordpiece_bert.bert import gradients as G  # noqa: N812
-from wordpiece_bert.bert.checkpoint import bert_shapes
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.bert.inputs import check_inputs
 from wordpiece_bert.errors import ConfigError, InputError
@@ -99,16 +99,7 @@ def small_model(**settings_: Any) -> Any:
         id2label={0: "a", 1: "b", 2: "c"},
         **settings_,
     )
-    random = np.random.default_rng(3)
-    weights = {}
-    for name, shape in bert_shapes(config).items():
-        if name.startswith("pooler"):
-            continue
-        sizes = [getattr(config, s) if isinstance(s, str) else s for s in shape]
-        weights[f"bert.{name}"] = (0.3 * random.standard_normal(sizes)).astype(np.float32)
-    weights["classifier.weight"] = random.standard_normal((3, 16)).astype(np.float32)
-    weights["classifier.bias"] = random.standard_normal(3).astype(np.float32)
-    return bert.BertForTokenClassification(config, weights, backend="numpy")
+    return random_model(bert.BertForTokenClassification, config, "numpy")
 
 
 def keyed(seed: int = 1, step: int = 0, micro: int = 0, rate: float = 0.3, site: str = "layer.0.output") -> Any:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,28 +124,32 @@ def pretended(wheels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     return errors
 
 
+@pytest.fixture
 def lines_of(
-    wheels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> tuple[list[str], int]:
-    """Run the command; returns the lines that it prints, and its exit status."""
-    monkeypatch.setattr(sys, "argv", ["wheels.py", "--output", str(tmp_path / "dist"), *arguments])
-    with pytest.raises(SystemExit) as ended:
-        wheels.main()
-    return capsys.readouterr().out.splitlines(), int(ended.value.code or 0)
+    wheels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[list[str], int]]:
+    """A function that runs the command; it returns the lines that it prints, and its exit status."""
+
+    def run(*arguments: str) -> tuple[list[str], int]:
+        monkeypatch.setattr(sys, "argv", ["wheels.py", "--output", str(tmp_path / "dist"), *arguments])
+        with pytest.raises(SystemExit) as ended:
+            wheels.main()
+        return capsys.readouterr().out.splitlines(), int(ended.value.code or 0)
+
+    return run
 
 
 def test_a_failure_does_not_end_the_other_wheels(
     wheels: Any,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    lines_of: Callable[..., tuple[list[str], int]],
     pretended: dict[str, Exception | None],
 ) -> None:
     names = ["manylinux-x86_64", "musllinux-x86_64", "musllinux-aarch64", "manylinux-aarch64"]
     pretended["manylinux-x86_64"] = subprocess.CalledProcessError(101, Path("/somewhere/maturin"))
     pretended["musllinux-x86_64"] = wheels.WheelError("two builds differ")
     pretended["musllinux-aarch64"] = FileNotFoundError(2, "No such file or directory", "maturin")
-    lines, status = lines_of(wheels, tmp_path, monkeypatch, capsys, *names)
+    lines, status = lines_of(*names)
     assert lines == [
         "manylinux-x86_64: not built: maturin failed with exit status 101",
         "musllinux-x86_64: not built: two builds differ",
@@ -159,15 +164,14 @@ def test_a_failure_does_not_end_the_other_wheels(
 def test_what_this_machine_cannot_build_is_a_failure_only_if_that_is_asked(
     wheels: Any,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    lines_of: Callable[..., tuple[list[str], int]],
     pretended: dict[str, Exception | None],
     arguments: tuple[str, ...],
     expected: int,
 ) -> None:
     pretended["windows-x86_64"] = wheels.UnavailableError("needs mingw-w64")
     pretended["test of musllinux-x86_64"] = wheels.UnavailableError("nothing here runs it")
-    lines, status = lines_of(wheels, tmp_path, monkeypatch, capsys, "windows-x86_64", "musllinux-x86_64", *arguments)
+    lines, status = lines_of("windows-x86_64", "musllinux-x86_64", *arguments)
     assert lines == [
         "windows-x86_64: not built: needs mingw-w64",
         f"musllinux-x86_64: {NAME}, 0.00 MB: built, not tested: nothing here runs it",
@@ -178,14 +182,13 @@ def test_what_this_machine_cannot_build_is_a_failure_only_if_that_is_asked(
 def test_a_wheel_that_fails_its_test_is_not_kept(
     wheels: Any,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    lines_of: Callable[..., tuple[list[str], int]],
     pretended: dict[str, Exception | None],
 ) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / NAME).write_text("of an earlier build")
     pretended["test of manylinux-x86_64"] = subprocess.CalledProcessError(1, "python")
-    lines, status = lines_of(wheels, tmp_path, monkeypatch, capsys, "manylinux-x86_64")
+    lines, status = lines_of("manylinux-x86_64")
     assert lines == [f"manylinux-x86_64: {NAME}, 0.00 MB: built, refused: python failed with exit status 1"]
     assert status == 1
     assert not (tmp_path / "dist" / NAME).exists()
