@@ -59,7 +59,10 @@ OPTIONAL = {"indexes.md", "mteb.md"}
 #: Pages that show what each of their commands prints.
 SHOWING = ("start", "tutorials", "command-line.md", "verify.md")
 #: Pages and examples that take more than ten seconds; `make test-thorough` runs them.
-SLOW = {"classify-and-fine-tune.md", "fine-tuning.md", "search-your-texts.md", "train_a_bert.py"}
+SLOW = {
+    *("causes-and-comparisons.md", "classify-and-fine-tune.md", "command-line.md", "fine-tuning.md"),
+    *("looking-inside.md", "search-your-texts.md", "train_a_bert.py"),
+}
 TEXTS = ROOT / "examples" / "texts" / "sentences.txt"
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from command_line import error_of
-from kernel_paths import available, forced_path
+from kernel_paths import available, each_path, forced_path
 from model_files import MODELS
 from small_tokenizer import tokenizer
 from tiny_models import make_sentences
@@ -99,7 +99,13 @@ def digests(dtype: str, path: str, *, many: bool = False) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(("dtype", "path"), [("ids", "any"), *EACH_PATH])
+@pytest.mark.parametrize(
+    ("dtype", "path"),
+    [
+        ("ids", "any"),
+        *(pytest.param(dtype, *path.values, marks=path.marks) for dtype in PATHS for path in each_path(dtype)),
+    ],
+)
 def test_bits_change_only_with_the_version(dtype: str, path: str) -> None:
     known = json.loads(RECORDED.read_text())[dtype].get(str(versions()[dtype]), {}).get(place(dtype, path))
     if known is None:
