@@ -88,6 +88,18 @@ def test_random_tokenizers_and_their_encodings_round_trip(case: dict[str, Any]) 
             assert pickle.loads(pickle.dumps(encoding)) == encoding == again.encode(one["text"], truncation=None)
 
 
+def test_added_tokens_round_trip_as_they_were_registered() -> None:
+    """Of two with one normalized form the first matches, and a token that once was special is split as one."""
+    tok = tokenizer().with_added_tokens([wb.AddedToken("New"), wb.AddedToken("new"), wb.AddedToken("[SEP]")])
+    again = pickle.loads(pickle.dumps(tok))
+    assert again == tok
+    assert tok.encode("NEW", add_special_tokens=False).ids == [tok.token_to_id("New")]
+    for text in ("NEW", "a [SEP] b"):
+        for split in (False, True):
+            rows = [one.encode(text, encode_special_tokens=split).ids for one in (tok, again)]
+            assert rows[0] == rows[1]
+
+
 def test_subclasses_round_trip() -> None:
     tok = Custom.from_vocab(["[UNK]", "a"])
     assert type(pickle.loads(pickle.dumps(tok))) is Custom

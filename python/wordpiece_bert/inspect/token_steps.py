@@ -271,20 +271,15 @@ def _side(steps: _Steps, encoding: AnyEncoding, index: int, text: str) -> dict[s
             waiting.append(one)
             continue
         # The words up to an added token, or to the end, are normalized and split together.
-        end = len(text) if one is None else one.start
-        start = cursor
+        limit = len(text) if one is None else one.start
         # An added token that takes the spaces beside it also takes those that normalization puts around a Chinese
         # character, and then its place in the text is that of the character, too.
-        before = bool(waiting) and waiting[0].start < start
-        after = bool(waiting) and waiting[-1].end > end
-        if before:
-            start = waiting[0].start
-        if after:
-            end = waiting[-1].end
+        start = min([cursor, *(word.start for word in waiting[:1])])
+        end = max([limit, *(word.end for word in waiting[-1:])])
         changes += _changes(steps, text, start, end)
         part, split = steps.core.words(text[start:end])
-        part = part.lstrip() if before else part
-        normalized += part.rstrip() if after else part
+        part = part.lstrip() if start < cursor else part
+        normalized += part.rstrip() if end > limit else part
         agrees = agrees and len(split) == len(waiting)
         for word, found in zip(split, waiting, strict=False):
             pieces, why = steps.pieces(found.tokens, word)

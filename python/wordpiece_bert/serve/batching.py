@@ -126,7 +126,7 @@ class Batcher:
         self._active = 1  # requests when the last batch ended, in it or in the queue: as many may come again
         self._ended = 0.0  # when it ended
         self._seconds = 0.0  # how long it took
-        self._last = 0  # its tokens
+        self._last_tokens = 0
         self._enough = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {name}")
         self._task: asyncio.Task[None] | None = None
@@ -206,7 +206,7 @@ class Batcher:
             is_alone = self._active == len(jobs) == 1 and not self._jobs
             try:
                 # It takes as long as the last batch, or longer in proportion to its tokens.
-                if is_alone and self._last and self._seconds * max(1.0, tokens / self._last) <= _IN_LOOP:
+                if is_alone and self._last_tokens and self._seconds * max(1.0, tokens / self._last_tokens) <= _IN_LOOP:
                     results = self._run(jobs[0].key, parts)
                 else:
                     results = await loop.run_in_executor(self._thread, self._run, jobs[0].key, parts)
@@ -216,7 +216,7 @@ class Batcher:
             finally:
                 self._ended = perf_counter()
                 self._seconds = seconds = self._ended - start
-                self._last = max(tokens, 1)
+                self._last_tokens = max(tokens, 1)
                 self._active = len({*jobs, *self._jobs})
             if self._metrics.telemetry is not None:
                 self._record(self._metrics.telemetry, jobs, parts, start, self._ended)

@@ -193,7 +193,7 @@ class SavingCalls(VocabularyCalls):
     def __reduce__(self) -> tuple[Any, ...]:
         words = word_core(self._inner)
         own = () if words is None else (words.splitter, words.rules)
-        return restored, (type(self), self._inner.snapshot(), self._settings, *own)
+        return restored, (type(self), self._inner.state(), self._settings, *own)
 
     def __repr__(self) -> str:
         about = [f"vocab_size={self.vocab_size}", self._inner.summary()]
@@ -216,7 +216,7 @@ def restored(
     splitter: WordSplitter | None = None,
     rules: WordRules | None = None,
 ) -> AnyTokenizer:
-    """Create a tokenizer from the snapshot of its core, as its pickle has it."""
+    """Create a tokenizer from the state of its core, as its pickle has it."""
     core: Any = _core.Tokenizer.restore(text)
     if splitter is not None and rules is not None:
         core = word_splitter.WordCore(core, splitter, rules)

@@ -42,7 +42,7 @@ _SAME = frozenset(
     {"added_tokens", "bert_normalizer", "bert_options", "continuing_subword_prefix", "decode", "decode_batch"}
     | {"id_to_token", "is_single", "join_tokens", "largest_id", "max_input_chars_per_word", "memory_bytes_per_thread"}
     | {"normalizer_type", "padding", "pre_tokenizer_type", "roles", "snapshot", "special_tokens_added", "to_vocab_txt"}
-    | {"token_to_id", "truncation", "unk_id", "unk_token", "vocab", "vocab_size"}
+    | {"state", "token_to_id", "truncation", "unk_id", "unk_token", "vocab", "vocab_size"}
 )
 _NO_PLACES = (
     "a tokenizer with a word_splitter has no offsets and no word ids, since tokens have no place in a text that was "

@@ -78,16 +78,14 @@ impl FromPyObject<'_, '_> for Threads {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Threads> {
-        match given.extract::<usize>() {
-            Ok(threads) if (1..=MAX_THREADS).contains(&threads) && !given.is_instance_of::<PyBool>() => {
-                Ok(Threads(threads))
-            }
-            _ => Err(error::input(format!(
+        let is_valid = |number: &usize| (1..=MAX_THREADS).contains(number) && !given.is_instance_of::<PyBool>();
+        given.extract().ok().filter(is_valid).map(Threads).ok_or_else(|| {
+            error::input(format!(
                 "the number of threads must be a whole number from 1 to {MAX_THREADS}, or None for as many as this \
                  process may use, not {}",
                 text::repr(&given).unwrap_or_default()
-            ))),
-        }
+            ))
+        })
     }
 }
 

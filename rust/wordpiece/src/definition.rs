@@ -63,11 +63,15 @@ impl Definition {
     /// # Ok::<(), wordpiece::Error>(())
     /// ```
     pub fn registered_tokens(&self) -> Vec<(u32, AddedToken)> {
-        let added: Vec<AddedToken> =
-            self.added_tokens.iter().filter(|token| !token.content.is_empty()).cloned().collect();
-        let ids = assign_ids(&self.vocab, &added, &self.fixed_ids);
         // Collecting into a map keeps the last of the tokens with one id.
-        ids.into_iter().zip(added).collect::<BTreeMap<u32, AddedToken>>().into_iter().collect()
+        self.registrations().into_iter().collect::<BTreeMap<u32, AddedToken>>().into_iter().collect()
+    }
+
+    /// Returns the added tokens with their ids in the order in which they were registered, repeated ones too: of tokens with
+    /// one normalized form the first matches, and a token that once was special is found as one.
+    pub(crate) fn registrations(&self) -> Vec<(u32, AddedToken)> {
+        let added: Vec<_> = self.added_tokens.iter().filter(|token| !token.content.is_empty()).cloned().collect();
+        assign_ids(&self.vocab, &added, &self.fixed_ids).into_iter().zip(added).collect()
     }
 
     /// Returns the same definition with another vocabulary, and other added tokens with their ids.

@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn not_a_number_comes_last() {
-        let below_all = f64::NEG_INFINITY;
-        let scores = [f64::NAN, 1.0, below_all, f64::NAN, f64::INFINITY, f64::NAN, -5.0, below_all, below_all];
+        let (nan, least) = (f64::NAN, f64::NEG_INFINITY);
+        let scores = [nan, 1.0, least, nan, f64::INFINITY, nan, -5.0, least, least];
         for most in 0..=scores.len() {
             let mut best = TopK::new(most);
             scores.iter().enumerate().for_each(|(row, &score)| best.push(row, score));

@@ -156,8 +156,7 @@ impl StaticEmbeddings {
         threads: Option<Threads>,
     ) -> PyResult<Vectors<'py>> {
         guarded(|| {
-            let set = kernels_for(None)?.0;
-            let mean = MeanOptions { dropped, least_length };
+            let (set, mean) = (kernels_for(None)?.0, MeanOptions { dropped, least_length });
             let call = Call { tokenizer, options, max_chars, mean, set, threads };
             self.vectors(py, block.inputs(), call)?.map_err(|error| to_py(block.locate(error)))
         })

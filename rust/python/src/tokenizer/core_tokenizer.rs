@@ -135,7 +135,7 @@ impl Tokenizer {
         })
     }
 
-    /// Read the text of `snapshot`, or the text of a tokenizer of `tokenizers`: added tokens have the ids that it
+    /// Read the text of `state` or `snapshot`, or the text of a tokenizer of `tokenizers`: added tokens have the ids that it
     /// states.
     #[staticmethod]
     fn restore(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Tokenizer> {
@@ -178,7 +178,12 @@ impl Tokenizer {
         guarded(|| py.detach(|| tokenizer_json::write(self.definition()).map_err(to_py)))
     }
 
-    /// Return the state of the tokenizer as text, for `restore`.
+    /// Return the whole state of the tokenizer as text, for `restore`.
+    fn state(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(|| Ok(py.detach(|| tokenizer_json::state(self.definition()))))
+    }
+
+    /// Return the state with added tokens by their ids, without the order in which they were registered.
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
         guarded(|| Ok(py.detach(|| tokenizer_json::snapshot(self.definition()))))
     }

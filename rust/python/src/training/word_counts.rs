@@ -76,8 +76,7 @@ fn count_options(fields: CountFields, threads: Option<Threads>) -> PyResult<Coun
         other => return Err(input(format!("errors must be one of 'strict', 'replace', 'skip', not {other:?}"))),
     };
     let normalizer = BertNormalizer { clean_text, tokenize_chinese_chars, strip_accents, lowercase };
-    let threads = threads::number(threads);
-    Ok(CountOptions { normalizer, invalid_bytes, max_distinct_words, threads })
+    Ok(CountOptions { normalizer, invalid_bytes, max_distinct_words, threads: threads::number(threads) })
 }
 
 /// Returns the source for a path; `-` is standard input.
@@ -249,8 +248,7 @@ impl WordCounts {
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Trained> {
         guarded(|| {
-            let threads = threads::number(threads);
-            let options = train_options(target, &algorithm, options, threads)?;
+            let options = train_options(target, &algorithm, options, threads::number(threads))?;
             let trained = run_observed(py, observer, |observer| train::train(&self.core, &options, observer));
             Ok(trained?.into())
         })

@@ -3,7 +3,7 @@
 //! [`read()`] accepts every WordPiece file whose components this crate implements, and names the component that it does not.
 //! [`write()`] returns the text that `tokenizers` itself would write, byte for byte. Reading a written definition gives the
 //! same definition, with its added tokens by ascending id and each only once. [`snapshot()`] and [`restore()`] do the same for
-//! states that no file can hold. [`outline()`] leaves out the vocabulary.
+//! states that no file can hold, and [`state()`] keeps the order of added tokens. [`outline()`] leaves out the vocabulary.
 //!
 //! Reading is stricter than the reference where the reference guesses: the `type` of a component decides what it is, the
 //! stored id of an added token must be the id that the reference gives it, two added tokens may not share an id, and a
@@ -34,7 +34,7 @@ mod write;
 pub use canonical::{identity, normalizer_type, pipeline, pre_tokenizer_type};
 pub use outline::outline;
 pub use read::{read, restore};
-pub use write::{snapshot, write};
+pub use write::{snapshot, state, write};
 
 #[cfg(test)]
 mod tests;

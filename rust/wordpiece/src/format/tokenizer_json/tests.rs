@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{outline, read, restore, snapshot, write};
+use super::{outline, read, restore, snapshot, state, write};
 use crate::added::{AddedToken, assign_ids};
 use crate::decode::Decoder;
 use crate::definition::Definition;
@@ -453,6 +453,20 @@ proptest! {
         let ids = assign_ids(&again.vocab, &again.added_tokens, &BTreeMap::new());
         prop_assert!(ids.is_sorted());
         prop_assert_eq!(snapshot(&again), text);
+    }
+
+    #[test]
+    fn a_state_is_restored_with_its_history(definition in definition(), again in any::<prop::sample::Index>()) {
+        let mut expected = definition;
+        if !expected.added_tokens.is_empty() {
+            let repeated = again.get(&expected.added_tokens).clone();
+            expected.added_tokens.push(AddedToken { special: !repeated.special, ..repeated });
+        }
+        let text = state(&expected);
+        let restored = restore(&text).unwrap();
+        prop_assert_eq!(&restored.added_tokens, &expected.added_tokens);
+        prop_assert_eq!(restored.registered_tokens(), expected.registered_tokens());
+        prop_assert_eq!(state(&restored), text);
     }
 
     #[test]

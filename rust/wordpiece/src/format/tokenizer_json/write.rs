@@ -35,15 +35,23 @@ pub fn write(definition: &Definition) -> error::Result<String> {
 
 /// Writes the state of a tokenizer in the form of a `tokenizer.json`, with its added tokens whatever their ids.
 ///
-/// [`restore`](super::restore()) gives the same definition. If the vocabulary has gaps, `tokenizers` may give added tokens other
-/// ids on reading the text; [`write()`] returns one that it reads with the same ids.
+/// [`restore`](super::restore()) gives the same definition with added tokens by ascending id. If the vocabulary has gaps,
+/// `tokenizers` may give them other ids on reading the text; [`write()`] returns one that it reads with the same ids.
 pub fn snapshot(definition: &Definition) -> String {
-    let added = definition.registered_tokens();
+    written(definition, &definition.registered_tokens())
+}
+
+/// Writes the whole state of a tokenizer: as [`snapshot()`], with added tokens as they were registered, one after the other.
+pub fn state(definition: &Definition) -> String {
+    written(definition, &definition.registrations())
+}
+
+fn written(definition: &Definition, added: &[(u32, AddedToken)]) -> String {
     let file = object([
         ("version", text(VERSION)),
         ("truncation", optional(definition.truncation.as_ref(), truncation)),
         ("padding", optional(definition.padding.as_ref(), padding)),
-        ("added_tokens", list(&added, added_token)),
+        ("added_tokens", list(added, added_token)),
         ("normalizer", optional(definition.normalizer.as_ref(), normalizer)),
         ("pre_tokenizer", optional(definition.pre_tokenizer.as_ref(), pre_tokenizer)),
         ("post_processor", optional(definition.post_processor.as_ref(), post_processor)),
