@@ -209,7 +209,7 @@ def test_rows_of_choices(tok: Tokenizer) -> None:
     [
         ([["a", "an"], ["a"]], 0, r"row 1 has the choices \['a'\]: each row needs 2"),
         ([["a"], ["a"]], 0, "each row needs 2"),
-        ([["a", "an"], "an"], 0, "row 1 has the choices 'an'"),
+        ([["a", "an"], "an"], 0, "row 1, choices: must be a list, not the single str 'an'"),
         ([["a", "an"], ["a", "an"]], 2, "row 0 has the label 2: it must be a number from 0 to 1"),
         ([["a", "an"], ["a", "an"]], "the", "row 0 has the label 'the'"),
         ([["a", "an"], ["a", "an"]], 0.5, r"row 0: the label 0\.5 is a fraction"),

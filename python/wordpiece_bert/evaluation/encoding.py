@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,16 +16,15 @@ from wordpiece_bert.sentence.multi_vector.multi_vectors import MultiVectors
 from wordpiece_bert.sentence.sparse.sparse_vectors import SparseVectors, sparse_pairwise_similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from wordpiece_bert.bert.functional import Array
 
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or the main one's; an empty list leaves them to the model."""
-    check_several("similarity_fn_names", names)
-    if not isinstance(names, Iterable | None):
-        raise InputError(f"similarity_fn_names must be a list of {', '.join(METRICS)}, not {names!r:.80}")
+    if names is not None:
+        check_several("similarity_fn_names", names)
     given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]
     for name in given:
         checked_choice("similarity_fn_names", name, METRICS)

@@ -246,11 +246,8 @@ def results_of(evaluator: Any, found: Any, key: str) -> tuple[dict[str, float], 
 
 def at_least_one(name: str, values: Iterable[int]) -> list[int]:
     """Return numbers of hits, checked."""
-    given: Any = values
-    check_several(name, given)
-    if not isinstance(given, Iterable):
-        raise InputError(f"{name} must be a list of whole numbers, not {values!r:.80}")
-    found = [whole_number(name, value, 1) for value in given]
+    check_several(name, values)
+    found = [whole_number(name, value, 1) for value in values]
     if not found:
         raise InputError(f"{name} must have at least one number")
     return found

@@ -84,7 +84,7 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         pairs: list[Any] = list(listed)
         for number, pair in enumerate(pairs):
             check_several(f"duplicates_list[{number}]", pair)
-            if not isinstance(pair, Iterable) or len([*pair]) != 2:
+            if len([*pair]) != 2:
                 raise InputError(f"duplicates_list[{number}] must be two ids, not {pair!r:.80}")
             check_ids(f"duplicates_list[{number}]", pair)
         for first, others in by_id.items():

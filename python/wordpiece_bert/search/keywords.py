@@ -208,7 +208,6 @@ def reciprocal_rank_fusion(rankings: Iterable[Iterable[Hashable]], k: float = 60
     check_instance("rankings", rankings, Iterable, "a list of rankings")
     for number, ranking in enumerate(rankings):
         check_several(f"rankings[{number}]", ranking)
-        check_instance(f"rankings[{number}]", ranking, Iterable, "a list of ids, the best first")
         things = list(ranking)
         check_ids(f"rankings[{number}]", things)
         if len(set(things)) != len(things):
