@@ -319,7 +319,7 @@ TOK, CoSENT = tokenizer(), losses.CoSENTLoss()
         (lambda x: Paraphrases(T, x), (5, 1.5), "duplicates_list must be a list of pairs of ids, not"),
         (lambda x: Paraphrases(T, [("a", "b"), ("a", x[0])]), IDS, r"duplicates_list\[1\] has the id"),
         (lambda x: Paraphrases(T, None, x), TOPS[1:], "duplicates_dict must be a dict of dicts of True by id, not"),
-        (sentence.reciprocal_rank_fusion, (None, 5, [None]), r"rankings(\[0\])? must be a list"),
+        (sentence.reciprocal_rank_fusion, (None, 5, [None]), r"rankings(\[0\])? must be a list of"),
         (lambda x: sentence.reciprocal_rank_fusion([["a"], x]), IDS, r"rankings\[1\] has the id"),
         (lambda x: util.semantic_search(np.eye(2), np.eye(2), score_function=x), TOPS, "score_function must be a"),
         (sentence.MultiVectors.from_list, (None, 5), "arrays must be a list of arrays"),
@@ -343,11 +343,7 @@ TOK, CoSENT = tokenizer(), losses.CoSENTLoss()
         (lambda x: losses.MatryoshkaLoss(CoSENT, [2], x), (5, "a"), "matryoshka_weights must be a list, not"),
         (lambda x: losses.SoftmaxLoss(2, 2, seed=x), (None, -1, 1.5), "seed must be a whole number"),
         (lambda x: metrics.f1_by_label([0], [0], x), (None, 5, "ab"), "names must be a list of str, not"),
-        (
-            lambda x: held_out_rows(pretraining.PretrainingDataset, x),
-            (None, "a", np.nan),
-            "share must be between 0 and",
-        ),
+        (lambda x: held_out_rows(TOPS, x), (None, "a", np.nan), "share must be between 0 and"),
         (
             lambda x: data.sequence_rows(TOK, ["a"], None, names=None, **ROWS | {"labels": x}),
             (None, 5, "a"),

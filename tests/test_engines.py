@@ -52,6 +52,13 @@ def check_close(found: Any, expected: Any, tolerance: float = 1e-6) -> None:
 # --- equal to NumPy
 
 
+@pytest.mark.parametrize("backend", ["numpy", "rust"])
+def test_optional_outputs_may_be_none_as_in_transformers(backend: Any) -> None:
+    model: Any = AutoModel.from_pretrained(MODELS / "bert_masked_lm", backend)
+    output = model([[1]], output_attentions=None, output_hidden_states=None)
+    assert (output.attentions, output.hidden_states) == (None, None)
+
+
 @pytest.mark.parametrize(("folder", "case"), CASES)
 def test_both_engines_give_the_same_numbers(folder: str, case: str) -> None:
     inputs, _ = reference_cases(folder)[case]

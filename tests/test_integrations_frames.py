@@ -73,6 +73,10 @@ def test_polars_vectors(folder: Path) -> None:
     assert found.is_null().to_list() == [text is None for text in NULLS]
     series = frame["text"].wordpiece.embed(SentenceEncoder(folder), truncate_dim=3)
     assert series.to_list() == found.to_list()
+    short = SentenceEncoder(folder, truncate_dim=3)
+    assert frame["text"].wordpiece.embed(short, truncate_dim=8).dtype == pl.Array(pl.Float32, 8)
+    with pytest.raises(InputError, match="truncate_dim must be a whole number from 1 to 67"):
+        frame["text"].wordpiece.embed(short, truncate_dim=68)
     for texts in ([], [None, None]):
         empty = pl.Series("text", texts, pl.String)
         assert empty.wordpiece.embed(folder).dtype == pl.Array(pl.Float32, 67)

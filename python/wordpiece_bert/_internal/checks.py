@@ -147,12 +147,14 @@ def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others
     raise InputError(f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}")
 
 
-def check_several(name: str, value: object) -> None:
+def check_several(name: str, value: object, what: str = "a list", *, or_none: bool = False) -> None:
     """Raise an `InputError` if an argument for several things is a single one: a str is not a list of letters."""
+    if value is None and or_none:
+        return
     if isinstance(value, str | bytes):
-        raise InputError(f"{name} must be a list, not the single str {value!r:.80}: put it into a list")
+        raise InputError(f"{name} must be {what}, not the single str {value!r:.80}: put it into a list")
     if not isinstance(value, Iterable):
-        raise InputError(f"{name} must be a list, not {type(value).__name__} {value!r:.80}")
+        raise InputError(f"{name} must be {what}, not {type(value).__name__} {value!r:.80}")
 
 
 def checked_strings(name: str, value: object, count: int | None = None) -> list[str]:

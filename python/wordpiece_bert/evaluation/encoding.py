@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 def checked_names(names: Iterable[str] | None, main: Any = None) -> list[str]:
     """Return the names of measures of similarity, or the main one's; an empty list leaves them to the model."""
-    if names is not None:
-        check_several("similarity_fn_names", names)
+    check_several("similarity_fn_names", names, f"a list of {', '.join(METRICS)}", or_none=True)
     given = [getattr(name, "value", name) for name in (names or ([] if main is None else [main]))]
     for name in given:
         checked_choice("similarity_fn_names", name, METRICS)

@@ -246,7 +246,7 @@ def results_of(evaluator: Any, found: Any, key: str) -> tuple[dict[str, float], 
 
 def at_least_one(name: str, values: Iterable[int]) -> list[int]:
     """Return numbers of hits, checked."""
-    check_several(name, values)
+    check_several(name, values, "a list of whole numbers")
     found = [whole_number(name, value, 1) for value in values]
     if not found:
         raise InputError(f"{name} must have at least one number")

@@ -83,7 +83,7 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         check_instance("duplicates_dict", by_id, Mapping, "a dict of dicts of True by id")
         pairs: list[Any] = list(listed)
         for number, pair in enumerate(pairs):
-            check_several(f"duplicates_list[{number}]", pair)
+            check_several(f"duplicates_list[{number}]", pair, "two ids")
             if len([*pair]) != 2:
                 raise InputError(f"duplicates_list[{number}] must be two ids, not {pair!r:.80}")
             check_ids(f"duplicates_list[{number}]", pair)

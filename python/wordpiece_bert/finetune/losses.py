@@ -681,8 +681,7 @@ class MatryoshkaLoss(_Loss):
         self, loss: Loss, matryoshka_dims: Sequence[int], matryoshka_weights: Sequence[float] | None = None
     ) -> None:
         check_several("matryoshka_dims", matryoshka_dims)
-        if matryoshka_weights is not None:
-            check_several("matryoshka_weights", matryoshka_weights)
+        check_several("matryoshka_weights", matryoshka_weights, or_none=True)
         weights = [1.0] * len(matryoshka_dims) if matryoshka_weights is None else [*matryoshka_weights]
         if len(weights) != len(matryoshka_dims) or not weights:
             raise InputError(f"{len(weights)} matryoshka_weights for {len(matryoshka_dims)} matryoshka_dims")

@@ -258,8 +258,7 @@ def question_windows(
     check_tokenizer(tokenizer)
     questions, contexts = row_texts("questions", questions), row_texts("contexts", contexts)
     check_several("answers", answers)
-    if starts is not None:
-        check_several("starts", starts)
+    check_several("starts", starts, or_none=True)
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
     if len(sizes) != 1:
         raise InputError(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")

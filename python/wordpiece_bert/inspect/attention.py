@@ -229,8 +229,7 @@ def neurons(
     if q.shape != k.shape:
         raise InputError(f"queries and keys must have one shape, not {list(q.shape)} and {list(k.shape)}")
     names = checked_tokens(tokens, q.shape[2])
-    if layers is not None:
-        check_several("layers", layers)
+    check_several("layers", layers, or_none=True)
     chosen = list(range(len(q))) if layers is None else [_index("layers", one, len(q)) for one in layers]
     layer = _index("layer", layer, len(q))
     if layer not in chosen:
@@ -293,10 +292,8 @@ def checked_tokens(tokens: Sequence[str] | None, count: int) -> list[str]:
     InputError
         They are not `count` strings.
     """
-    if tokens is None:
-        tokens = []
-    check_several("tokens", tokens)
-    names = list(tokens)
+    check_several("tokens", tokens, or_none=True)
+    names = [] if tokens is None else list(tokens)
     if len(names) != count or not all(isinstance(token, str) for token in names):
         raise InputError(f"tokens must be {count} strings, one for each position, not {len(names)}: {names[:4]!r}")
     return names

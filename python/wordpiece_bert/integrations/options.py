@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import Parameters
+from wordpiece_bert.sentence.dense.parts import width_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,6 +83,4 @@ class EmbeddingOptions:
 
     def width(self, encoder: SentenceEncoder) -> int:
         """Return the dimension of the vectors."""
-        if self.truncate_dim is None:
-            return encoder.dimension
-        return whole_number("truncate_dim", self.truncate_dim, 1, encoder.dimension, meaning="the width of a vector")
+        return width_of(encoder, self.truncate_dim)

@@ -207,7 +207,7 @@ def reciprocal_rank_fusion(rankings: Iterable[Iterable[Hashable]], k: float = 60
     scores: dict[Any, float] = {}
     check_instance("rankings", rankings, Iterable, "a list of rankings")
     for number, ranking in enumerate(rankings):
-        check_several(f"rankings[{number}]", ranking)
+        check_several(f"rankings[{number}]", ranking, "a list of ids, the best first")
         things = list(ranking)
         check_ids(f"rankings[{number}]", things)
         if len(set(things)) != len(things):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_function, whole_number
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by, taking
@@ -18,7 +18,13 @@ from wordpiece_bert.tokenizer.corpus.file_lists import listed_files, warn_repeat
 from wordpiece_bert.tokenizer.parameters import NORMALIZING
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import CountsInfo
-from wordpiece_bert.training.options import COUNT_DEFAULTS, CountOptions, count_fields, normalizer_settings
+from wordpiece_bert.training.options import (
+    COUNT_DEFAULTS,
+    CountOptions,
+    checked_progress,
+    count_fields,
+    normalizer_settings,
+)
 from wordpiece_bert.training.parameters import COUNTING
 
 if TYPE_CHECKING:
@@ -156,9 +162,8 @@ class WordCounts:
         **normalizing: Unpack[NormalizerOptions],
     ) -> Self:
         settings = normalizer_settings(**normalizing)
-        if progress is not None:
-            check_function("progress", progress, "the phase, what is done, and the total")
-        counted = count(given, count_fields(settings, errors, max_distinct_words), threads, progress)
+        fields = count_fields(settings, errors, max_distinct_words)
+        counted = count(given, fields, threads, checked_progress(progress))
         info = CountsInfo(
             settings=settings,
             texts=counted.texts,

@@ -9,7 +9,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, finite_number, whole_number
+from wordpiece_bert._internal.checks import (
+    check_function,
+    checked_choice,
+    checked_flag,
+    checked_strings,
+    finite_number,
+    whole_number,
+)
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.tokenizer.parameters import NORMALIZING
@@ -25,6 +32,14 @@ from wordpiece_bert.training.parameters import (
 
 #: Called as ``progress("counting" | "learning", done, total)`` about twenty times a second. `total` may be None.
 Progress = Callable[[str, int, int | None], object]
+
+
+def checked_progress(progress: Progress | None) -> Progress | None:
+    """Check that an argument `progress` is a function, or None."""
+    if progress is not None:
+        check_function("progress", progress, "the phase, what is done, and the total")
+    return progress
+
 
 BadBytes = Literal["strict", "replace", "skip"]
 BAD_BYTES: tuple[BadBytes, ...] = ("strict", "replace", "skip")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wordpiece_bert._internal.checks import check_function, checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_flag, whole_number
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
@@ -21,6 +21,7 @@ from wordpiece_bert.training.options import (
     NormalizerSettings,
     TrainOptions,
     algorithm_options,
+    checked_progress,
     differences,
     first_tokens,
     settings_of,
@@ -111,10 +112,8 @@ def train_vocab(
     fill_unused, threads, progress = (
         checked_flag("fill_unused", given["fill_unused"]),
         given["threads"],
-        given["progress"],
+        checked_progress(given["progress"]),
     )
-    if progress is not None:
-        check_function("progress", progress, "the phase, what is done, and the total")
     old, old_normalizer = _base(given["base"])
     first = given["special_tokens"], given["reserved"], given["unused"]
     specials = _first_tokens(*first, fill_unused=fill_unused) if old is None else _kept_specials(old, *first)

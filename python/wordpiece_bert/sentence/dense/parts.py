@@ -29,6 +29,11 @@ def body_of(encoder: SentenceEncoder) -> Body:
     return encoder._body
 
 
+def width_of(encoder: SentenceEncoder, truncate_dim: int | None) -> int:
+    """Return how many numbers a vector of a call with this option has; an `InputError` if there are fewer."""
+    return encoder._width(truncate_dim)
+
+
 def transformer_of(encoder: SentenceEncoder) -> TransformerBody:
     """Return the model of an encoder with what belongs to it.
 

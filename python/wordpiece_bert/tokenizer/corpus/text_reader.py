@@ -140,8 +140,10 @@ class TextReader:
 
 def _names(argument: str, given: Fields | None) -> list[str]:
     """Check the value of `field` or `column` and return its names."""
-    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
-    if given is not None and (not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names)):
+    if given is None:
+        return []
+    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names):
         raise InputError(f"{argument} must be a name, or two names for pairs, not {given!r}")
     return names
 
