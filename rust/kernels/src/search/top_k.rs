@@ -42,16 +42,14 @@ impl Hit {
 pub struct TopK {
     most: usize,
     hits: Vec<Hit>,
-    /// Once there are `most` hits: a score that is not above it is not among the best.
+    /// Once there are `most` hits: a score that is not above it is not among the best. While it is NaN, every number is.
     threshold: f64,
-    /// Whether NaN is among the best, than which every number is better, −∞ included.
-    has_nan: bool,
 }
 
 impl TopK {
     /// Returns an empty collection of the `most` best.
     pub fn new(most: usize) -> TopK {
-        TopK { most, hits: Vec::new(), threshold: f64::NEG_INFINITY, has_nan: false }
+        TopK { most, hits: Vec::new(), threshold: f64::NEG_INFINITY }
     }
 
     /// Adds a score, whose row is higher than those added before.
@@ -64,7 +62,7 @@ impl TopK {
     }
 
     fn is_full(&self) -> bool {
-        self.hits.len() >= self.most && !self.has_nan
+        self.hits.len() >= self.most && !self.threshold.is_nan()
     }
 
     #[inline(never)]
@@ -80,7 +78,7 @@ impl TopK {
         if self.hits.len() > self.most {
             self.prune();
         }
-        self.threshold
+        self.threshold.max(f64::NEG_INFINITY) // −∞ for NaN
     }
 
     fn capacity(&self) -> usize {
@@ -92,8 +90,7 @@ impl TopK {
         let Some(last) = self.most.checked_sub(1) else { return self.hits.clear() };
         if last < self.hits.len() {
             let (_, lowest, _) = self.hits.select_nth_unstable_by(last, Hit::order);
-            self.has_nan = lowest.score.is_nan();
-            self.threshold = if self.has_nan { f64::NEG_INFINITY } else { lowest.score };
+            self.threshold = lowest.score;
             self.hits.truncate(self.most);
         }
     }
