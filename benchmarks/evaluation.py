@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from benchmarks.turns import least
 from wordpiece_bert import evaluation, set_num_threads, util
 
 _WIDTH = 384
@@ -70,13 +70,7 @@ def main(arguments: list[str]) -> int:
         if any(not same(results["ours"], other) for other in results.values()):
             print(f"the results of {name} differ")
             return 1
-        best = {label: (float("inf"), float("inf")) for label in calls}
-        for _ in range(options.rounds):
-            for label, call in calls.items():
-                start, used = time.perf_counter(), time.process_time()
-                call()
-                taken = time.perf_counter() - start, time.process_time() - used
-                best[label] = min(best[label][0], taken[0]), min(best[label][1], taken[1])
+        best = least(calls, options.rounds)
         for label, (seconds, used) in best.items():
             print(f"| {name} | {label} | {seconds:.2f} | {used:.2f} | {used / best['ours'][1]:.2f} |", flush=True)
     return 0

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from benchmarks.turns import least
 from wordpiece_bert.sentence import MultiVectors, maxsim
 
 #: Documents that are multiplied at once by the others: their products have some 30 MB.
@@ -43,15 +43,10 @@ def main(arguments: list[str]) -> int:
         if any(np.abs(scores["ours"] - other).max() > 1e-3 for other in scores.values()):
             print("the scores differ")
             return 1
-        best = dict.fromkeys(calls, float("inf"))
-        for _ in range(options.rounds):
-            for label, call in calls.items():
-                start = time.perf_counter()
-                call()
-                best[label] = min(best[label], time.perf_counter() - start)
+        best = least(calls, options.rounds)
         pairs = 32 * count * int(lengths.sum())
-        for label, seconds in best.items():
-            ratio = seconds / best["ours"]
+        for label, (seconds, _) in best.items():
+            ratio = seconds / best["ours"][0]
             print(f"| {count} | {label} | {seconds:.4f} | {pairs / seconds / 1e6:,.0f} | {ratio:.2f} |")
     return 0
 

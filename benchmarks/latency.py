@@ -12,14 +12,13 @@ import argparse
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from time import perf_counter
 
 from benchmarks import contests, report
 from benchmarks.contests import Contest, Entry, Timing
 from benchmarks.model_data import CALIBRATION, ids_of, paragraphs
+from benchmarks.turns import least
 from wordpiece_bert import SentenceEncoder
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.dense.body import Call
@@ -86,17 +85,6 @@ def of_engines(
     return text, {label: [t.seconds for t in times] for label, times in found.items()}, distances
 
 
-def least(calls: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Return the least milliseconds of each call; the calls take turns."""
-    best = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for place, call in enumerate(calls):
-            start = perf_counter()
-            call()
-            best[place] = min(best[place], perf_counter() - start)
-    return [1e3 * seconds for seconds in best]
-
-
 def parts_of_a_call(folder: Path, dtype: str, threads: int, calls: int) -> list[list[str]]:
     """Measure a call of this package, its tokenizer, its encoder, and the rest, in milliseconds."""
     encoder = SentenceEncoder(folder, dtype=dtype, threads=threads)
@@ -109,8 +97,8 @@ def parts_of_a_call(folder: Path, dtype: str, threads: int, calls: int) -> list[
         assert rows.lengths.tolist() == [min(length, encoder.max_seq_length)]
         few = max(calls * LENGTHS[0] // length, 5)
         run = partial(body.model._encoder.pooled, rows.ids, rows.row_offsets, ["mean"], 0, threads)
-        calls_of = [partial(encoder.encode, text), run, partial(tokenize, [text])]
-        whole, products, tokenizer = least(calls_of, few)
+        parts = {"whole": partial(encoder.encode, text), "products": run, "tokenizer": partial(tokenize, [text])}
+        whole, products, tokenizer = (1e3 * seconds for seconds, _ in least(parts, few).values())
         times = [whole, products, tokenizer, whole - products - tokenizer]
         cells.append([dtype, str(threads), str(length), *(f"{time:.3f}" for time in times)])
     return cells

@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 
 import wordpiece_bert as wb
 from benchmarks import report
+from benchmarks.turns import least
 from wordpiece_bert import _core
 from wordpiece_bert.sentence import PreparedVectors, quantize_embeddings, semantic_search
 
@@ -146,18 +147,13 @@ def _compare(corpus: Any, mapped: Any, options: argparse.Namespace) -> int:
         if label in calls and (calls[label][1](queries) == expected).mean() < 0.99:
             print(f"{label}: the rows differ from NumPy's")
             return 1
-    best = {(label, n): float("inf") for label in calls for n in options.queries}
-    for _ in range(options.rounds):
-        for label, (_, call) in calls.items():
-            for n in options.queries:
-                start = time.perf_counter()
-                call(queries[:n])
-                best[label, n] = min(best[label, n], time.perf_counter() - start)
+    searches = {(label, n): partial(call, queries[:n]) for label, (_, call) in calls.items() for n in options.queries}
+    best = least(searches, options.rounds)
     sets = _core.kernel_instruction_sets()
     size = f"{options.vectors:,} vectors × {options.width}, {options.threads} thread(s), top {TOP_K}, {sets[-1]}"
     columns = [column for n in options.queries for column in (f"{n} queries, ms", "GB/s")]
     cells = [
-        [label, *(cell for n in options.queries for cell in _cells(nbytes, best[label, n]))]
+        [label, *(cell for n in options.queries for cell in _cells(nbytes, best[label, n][0]))]
         for label, (nbytes, _) in calls.items()
     ]
     text = "\n".join(

@@ -12,7 +12,6 @@ import argparse
 import importlib
 import json
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 
 import wordpiece_bert as wb
 from benchmarks.static import options_of, read_texts
+from benchmarks.turns import least
 from wordpiece_bert.bert import BertConfig, BertForMaskedLM
 from wordpiece_bert.bert.checkpoint import bert_shapes
 
@@ -115,13 +115,7 @@ def _compare(folder: Path, texts: list[str], threads: int, rounds: int) -> int:
         if np.abs(ours.toarray() - theirs).max() > 1e-4:
             print("the vectors differ from sentence-transformers'")
             return 1
-    best = dict.fromkeys(calls, (float("inf"), float("inf")))
-    for _ in range(rounds):
-        for label, call in calls.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            call()
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            best[label] = min(best[label][0], wall), min(best[label][1], cpu)
+    best = least(calls, rounds)
     print(
         f"\n{len(texts):,} texts, {sum(map(len, texts)):,} characters, {len(ours.values) / len(texts):.0f} values a text, "
     )

@@ -12,7 +12,6 @@ import importlib
 import json
 import os
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import wordpiece_bert as wb
+from benchmarks.turns import least
 from wordpiece_bert.bert.checkpoint.safetensors import write_safetensors
 
 WIDTH = 256
@@ -103,13 +103,7 @@ def _compare(folder: Path, texts: list[str], threads: int, rounds: int) -> int:
     if "model2vec" in calls and np.abs(ours - calls["model2vec"]()).max() > 1e-5:
         print("the vectors differ from model2vec's")
         return 1
-    best = dict.fromkeys(calls, (float("inf"), float("inf")))
-    for _ in range(rounds):
-        for label, call in calls.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            call()
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            best[label] = min(best[label][0], wall), min(best[label][1], cpu)
+    best = least(calls, rounds)
     characters = sum(map(len, texts))
     print(f"\n{len(texts):,} texts, {characters:,} characters, table 30,522 × {WIDTH} float32, {threads} thread(s)\n")
     print("| | seconds | CPU seconds | texts/s | ours × |\n|---|--:|--:|--:|--:|")

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import pyarrow
 import pyarrow.parquet
 
 import wordpiece_bert as wb
+from benchmarks.turns import least
 from wordpiece_bert.sentence import open_vectors
 from wordpiece_bert.tokenizer.corpus.vector_fingerprint import Fingerprint
 from wordpiece_bert.vectors.documents import Documents
@@ -145,14 +147,11 @@ def _search(options: argparse.Namespace) -> None:
         folder = open_vectors(options.folder / "docs.vectors", threads=options.threads)
     for precision in folder.precisions:
         for count in (1, 64):
-            queries, best = _queries(options, count), [float("inf")] * 2
-            for _ in range(ROUNDS + 1):
-                start, cpu = time.perf_counter(), time.process_time()
-                folder.search_vectors(queries, TOP_K, precision=precision)
-                best = [min(best[0], time.perf_counter() - start), min(best[1], time.process_time() - cpu)]
-            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            search = partial(folder.search_vectors, _queries(options, count), TOP_K, precision=precision)
             label = f"search, {precision}, {count} quer{'y' if count == 1 else 'ies'}"
-            print(f"| {label} | {best[0]:,.3f} | {best[1]:,.3f} | {most:,.0f} |", flush=True)
+            seconds, used = least({label: search}, ROUNDS + 1)[label]
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(f"| {label} | {seconds:,.3f} | {used:,.3f} | {most:,.0f} |", flush=True)
 
 
 def _package(name: str) -> Any:
