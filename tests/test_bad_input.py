@@ -343,6 +343,16 @@ TOK, CoSENT = tokenizer(), losses.CoSENTLoss()
         (lambda x: losses.MatryoshkaLoss(CoSENT, [2], x), (5, "a"), "matryoshka_weights must be a list, not"),
         (lambda x: losses.SoftmaxLoss(2, 2, seed=x), (None, -1, 1.5), "seed must be a whole number"),
         (lambda x: metrics.f1_by_label([0], [0], x), (None, 5, "ab"), "names must be a list of str, not"),
+        (finetune.pad_collate, (None, 5, {"a": 1}, iter([])), "rows must be a sequence of rows, such as a list of"),
+        (
+            lambda x: finetune.pad_collate([{"input_ids": x}]),
+            (None, 5, "ab", [1.5], [[1, 2], [3]]),
+            "item 0 .* input_ids",
+        ),
+        (lambda x: finetune.pad_collate([{"input_ids": [1], "labels": x}]), (None, "a", [[1], []]), "item 0 .* labels"),
+        (lambda x: finetune.pad_collate([{"input_ids": [1]}], x), (None, "a", 1.5), "pad_token_id must be a whole"),
+        (lambda x: finetune.cached_vectors(x, ["a"], "cache"), TOPS, "encoder must be a SentenceEncoder, not"),
+        (lambda x: training.extend_model(x, None), (*TOPS, TOK), "model must be a model of wordpiece_bert.bert or a"),
         (lambda x: held_out_rows(TOPS, x), (None, "a", np.nan), "share must be between 0 and"),
         (
             lambda x: data.sequence_rows(TOK, ["a"], None, names=None, **ROWS | {"labels": x}),

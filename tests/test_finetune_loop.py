@@ -390,10 +390,25 @@ def test_rows_with_other_columns_or_values_are_named_before_the_first_step(part:
         assert not (tmp_path / "run").exists()
 
 
+def test_a_data_frame_is_refused_with_advice(tmp_path: Path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(pairs(1))
+    with pytest.raises(
+        InputError, match="train_dataset must be a sequence of rows, such as a list of dicts, not DataF"
+    ):
+        SentenceTrainer(wb.SentenceEncoder(ENCODER), arguments(tmp_path), frame, losses.CoSENTLoss())
+
+
 def test_batches_of_another_form_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="item 1 of the batch must be a dict, not int: 7"):
         pad_collate([examples()[0], 7])  # type: ignore[list-item]
+    wrong: Any
+    for wrong in (5, "ab", {"a": ["x"]}, iter(pairs(1))):
+        for rows in ((wrong, None), (None, wrong)):
+            with pytest.raises(InputError, match="_dataset must be a sequence of rows, such as a list of dicts, not"):
+                SentenceTrainer(wb.SentenceEncoder(ENCODER), arguments(tmp_path), rows[0], losses.CoSENTLoss(), rows[1])
     trainer = SentenceTrainer(wb.SentenceEncoder(ENCODER), arguments(tmp_path), None, losses.CoSENTLoss())
+    with pytest.raises(InputError, match="the data set must be a sequence of rows"):
+        trainer.evaluate(5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"a batch of texts must have columns, .* but it has a, b, score"):
         trainer.training_step(pairs(1))
 

@@ -210,6 +210,8 @@ def test_what_does_not_fit_is_refused(folder: Path, tokenizer: wb.Tokenizer, tmp
     sentences = PretrainingRows(rows_of(folder, tokenizer, "sentences"))
     with pytest.raises(InputError, match="without labels of pairs"):
         PretrainingTrainer(small(tokenizer), settings, sentences)
+    with pytest.raises(InputError, match="eval_dataset must be a PretrainingRows, not PretrainingDataset"):
+        PretrainingTrainer(small(tokenizer), settings, eval_dataset=rows.dataset)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="no head for masked tokens"):
         PretrainingTrainer(wb.BertModel.from_pretrained("minilm"), settings)
     with pytest.raises(InputError, match="nothing to evaluate"):

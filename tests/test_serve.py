@@ -627,6 +627,17 @@ def test_wrong_models(encoder: SentenceEncoder) -> None:
         create_app({})
     with pytest.raises(InputError, match=r"models\['a'\] must be a sentence, sparse, .* not str"):
         create_app({"a": "minilm"})  # type: ignore[dict-item]
+    wrong: Any
+    for wrong in (None, 5, "minilm", [encoder]):
+        with pytest.raises(InputError, match="models must be a dict of names and encoders, not"):
+            create_app(wrong)
+    for wrong in (5, {"batch_tokens": 5}):
+        with pytest.raises(InputError, match="settings must be a ServerSettings, not"):
+            create_app({"a": encoder}, wrong)
+        with pytest.raises(InputError, match=r"model_settings(\['a'\])? must be a "):
+            create_app({"a": encoder}, model_settings={"a": wrong})
+    with pytest.raises(InputError, match="a name in models must be a str, not int: 5"):
+        create_app({5: encoder})  # type: ignore[dict-item]
     with pytest.raises(InputError, match="port must be"):
         run({"a": encoder}, port=70_000)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.labels import check_row
@@ -37,6 +38,17 @@ class Dataset(Protocol):
 
     def __getitem__(self, index: int) -> Any:
         """Return one row."""
+
+
+def check_dataset(name: str, dataset: object, *, or_none: bool = False) -> None:
+    """Check that an argument has rows by number, as a list of dicts has."""
+    if dataset is None and or_none:
+        return
+    # A dict and a data frame of pandas have columns by name.
+    by_name = isinstance(dataset, Mapping) or hasattr(dataset, "iloc")
+    if by_name or isinstance(dataset, str) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        kind = type(dataset).__name__
+        raise InputError(f"{name} must be a sequence of rows, such as a list of dicts, not {kind}: {dataset!r:.80}")
 
 
 def rows_of(dataset: Dataset, rows: Sequence[int]) -> list[Any]:
@@ -153,7 +165,8 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
     Raises
     ------
     InputError
-        There are no rows, one is not a dict, they have different keys, or a row has no ``input_ids``.
+        There are no rows, one is not a dict, they have different keys, a row has no ``input_ids``, or a value is not a
+        number or an array of numbers.
 
     Examples
     --------
@@ -168,6 +181,8 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
            [2, 9, 3, 0]]), 'attention_mask': array([[1, 1, 1, 1],
            [1, 1, 1, 0]]), 'labels': array([1, 0])}
     """
+    check_dataset("rows", rows)
+    pad_token_id = whole_number("pad_token_id", pad_token_id, -1)
     if not len(rows):
         raise InputError("a batch needs at least one row")
     for index, row in enumerate(rows):
@@ -181,17 +196,19 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
             )
     if "input_ids" not in keys:
         raise InputError(f"rows have {', '.join(keys)}, but no input_ids")
-    ids = [np.asarray(row["input_ids"]) for row in rows]
+    ids = [_array(index, row, "input_ids") for index, row in enumerate(rows)]
     for index, row_ids in enumerate(ids):
         if not row_ids.size:
             raise InputError(f"item {index} of the batch has no tokens: its input_ids are {row_ids.tolist()}")
+        if not row_ids.ndim or row_ids.dtype.kind not in "iu":
+            raise InputError(f"item {index} of the batch has input_ids {row_ids.tolist()!r:.80}: give a list of ids")
     batch: dict[str, npt.NDArray[Any]] = {"input_ids": _padded(ids, pad_token_id)}
     if "attention_mask" not in keys:
         batch["attention_mask"] = _padded([np.ones_like(row) for row in ids], 0)
     for key in keys:
         if key == "input_ids":
             continue
-        values = [np.asarray(row[key]) for row in rows]
+        values = [_array(index, row, key) for index, row in enumerate(rows)]
         same = all(value.shape == row.shape for value, row in zip(values, ids, strict=True))
         if same and values[0].ndim:
             batch[key] = _padded(values, IGNORED if key == "labels" else 0)
@@ -204,6 +221,17 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
                 )
         batch[key] = np.stack(values)
     return batch
+
+
+def _array(index: int, row: Mapping[str, Any], key: str) -> npt.NDArray[Any]:
+    """Return a value of a row, a number or an array of numbers, as an array."""
+    try:
+        array = np.asarray(row[key])
+    except ValueError:  # lists of different lengths
+        array = None
+    if array is None or array.dtype.kind not in "biuf":
+        raise InputError(f"item {index} of the batch has {key} {row[key]!r:.80}: give a number, or an array of numbers")
+    return array
 
 
 def _padded(rows: list[npt.NDArray[Any]], value: int) -> npt.NDArray[Any]:

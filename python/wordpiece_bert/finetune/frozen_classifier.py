@@ -15,6 +15,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert._internal.atomic_folder import check_complete, written_folder
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
@@ -476,6 +477,7 @@ def cached_vectors(
     >>> type(cached_vectors(encoder, ["a great film", "a dull film"], "cache")).__name__
     'memmap'
     """
+    check_instance("encoder", encoder, SentenceEncoder)
     texts, digest = row_texts("texts", texts), TextsDigest()
     digest.add(texts)
     file = Path(folder) / f"{fingerprint_of(encoder, digest, prompt=default_prompt(encoder)).key()}.npy"

@@ -26,7 +26,14 @@ from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import CheckpointError, InputError, NonFiniteError, TrainingWarning
 from wordpiece_bert.finetune import checkpoints
 from wordpiece_bert.finetune.arguments import TrainingArguments
-from wordpiece_bert.finetune.batches import Dataset, batches_of_epoch, check_rows, fingerprint, rows_of
+from wordpiece_bert.finetune.batches import (
+    Dataset,
+    batches_of_epoch,
+    check_dataset,
+    check_rows,
+    fingerprint,
+    rows_of,
+)
 from wordpiece_bert.finetune.best import BestEvaluation
 from wordpiece_bert.finetune.dropout import KeyedDropout
 from wordpiece_bert.finetune.engines import engine_of
@@ -94,6 +101,8 @@ class TrainingLoop(Generic[Trained]):
         tokenizer: AnyTokenizer | None = None,
     ) -> None:
         check_instance("args", args, TrainingArguments)
+        check_dataset("train_dataset", train_dataset, or_none=True)
+        check_dataset("eval_dataset", eval_dataset, or_none=True)
         self.args = args
         self._problem, self._tokenizer = problem, tokenizer
         self._model: Trained | None = problem.start
@@ -168,6 +177,7 @@ class TrainingLoop(Generic[Trained]):
 
     @staticmethod
     def _some_rows(dataset: Dataset | None) -> Dataset:
+        check_dataset("the data set", dataset, or_none=True)
         if dataset is None or len(dataset) == 0:
             raise InputError("there is nothing to evaluate: the data set is empty or missing")
         return dataset

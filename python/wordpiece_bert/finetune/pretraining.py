@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import checked_probability
+from wordpiece_bert._internal.checks import check_instance, checked_probability
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import row_blocks
@@ -282,8 +282,9 @@ class PretrainingTrainer(Trainer):
         self.objective = objective_class(objective, "examples")() if isinstance(objective, str) else objective
         super().__init__(model, args, train_dataset, eval_dataset, tokenizer=tokenizer)
         needs_pairs = type(model).__name__ if self.objective.reads_pairs(model) else None
-        for rows in (train_dataset, eval_dataset):
+        for name, rows in (("train_dataset", train_dataset), ("eval_dataset", eval_dataset)):
             if rows is not None:
+                check_instance(name, rows, PretrainingRows)
                 check_fits(self._problem.config, rows.dataset, needs_pairs)
 
     def _new_problem(self, model: Any, *_: object) -> TrainingProblem[Any]:

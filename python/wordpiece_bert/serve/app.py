@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert.serve.exchange import Endpoint, logger
 from wordpiece_bert.serve.memory import Memory
 from wordpiece_bert.serve.metrics import Metrics
@@ -107,6 +108,7 @@ def create_app(
     >>> app = create_app({"static": SentenceEncoder("models/static")})  # uvicorn module:app
     """
     settings = ServerSettings() if settings is None else settings
+    check_instance("settings", settings, ServerSettings)
     metrics = Metrics()
     if settings.opentelemetry:
         metrics.telemetry = Telemetry(metrics)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM, TokenClassification
 from wordpiece_bert.errors import InputError
@@ -22,15 +24,15 @@ from wordpiece_bert.serve.kinds.sequences import SequenceModel
 from wordpiece_bert.serve.kinds.served_model import Served
 from wordpiece_bert.serve.kinds.tokens import MaskModel, TokenModel
 from wordpiece_bert.serve.kinds.vector_models import MultiVectorModel, SparseModel
+from wordpiece_bert.serve.settings import ServerSettings
 from wordpiece_bert.tasks.task_loading import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from wordpiece_bert.finetune.frozen_classifier import FrozenClassifier
     from wordpiece_bert.sentence.dense.static_classifier import StaticClassifier
     from wordpiece_bert.serve.metrics import Metrics
-    from wordpiece_bert.serve.settings import ServerSettings
 
 #: What a server takes as a model.
 AnyModel: TypeAlias = (
@@ -78,13 +80,18 @@ class Models:
         of_models: Mapping[str, ServerSettings],
         metrics: Metrics,
     ) -> None:
+        check_instance("models", models, Mapping, "a dict of names and encoders")
         if not models:
             raise InputError("a server needs a model: give a dict of names and encoders")
+        check_instance("model_settings", of_models, Mapping, "a dict of names and ServerSettings")
+        for name, own in of_models.items():
+            check_instance(f"model_settings[{name!r}]", own, ServerSettings)
         unknown = of_models.keys() - models.keys()
         if unknown:
             raise InputError(f"model_settings has {min(unknown)!r}, which is no name in models: {', '.join(models)}")
         self._models: dict[str, Served] = {}
         for name, model in models.items():
+            check_instance("a name in models", name, str)
             try:
                 name.encode()
             except UnicodeEncodeError as cause:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.lazy import numpy as np
@@ -33,6 +33,7 @@ _BY_TOKEN = re.compile(
 )
 
 
+@runtime_checkable
 class Weighted(Protocol):
     """A model of `wordpiece_bert.bert`, as far as its class is known here: it has a configuration and weights."""
 
@@ -92,6 +93,7 @@ def extend_model(model: AnyModel, vocab: Vocab) -> AnyModel:
         return with_vocabulary(
             model, lambda inner: extend_model(inner, vocab), lambda tokenizer: _extended_tokenizer(tokenizer, vocab)
         )
+    check_instance("model", model, Weighted, "a model of wordpiece_bert.bert or a SentenceEncoder")
     weights = {
         name: extend_embeddings(weight, vocab) if _BY_TOKEN.search(name) else weight
         for name, weight in any_model.named_parameters()
