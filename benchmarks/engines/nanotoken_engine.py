@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker import UnsupportedError, Work, from_lists, from_matrix, from_ragged, serve
+from worker import UnsupportedError, Work, from_lists, from_ragged, padded, serve
 
 
 def version() -> str:
@@ -37,14 +37,7 @@ def load(request: dict[str, Any]) -> Any:
             )
         if name == "padded":
             call = {"padding": options["padding"], "max_length": options.get("max_length"), "parallel": False}
-            return Work(
-                run=lambda texts: tokenizer.encode_batch_padded(texts, **call),
-                count=lambda batch: int(batch["attention_mask"].sum()),
-                answers=lambda batch: {
-                    name: from_matrix(batch[key])
-                    for name, key in (("ids", "input_ids"), ("types", "token_type_ids"), ("mask", "attention_mask"))
-                },
-            )
+            return padded(lambda texts: tokenizer.encode_batch_padded(texts, **call))
         message = f"nanotoken has no {name}"
         raise UnsupportedError(message)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker import Column, Work, from_lists, from_matrix, from_ragged, serve
+from worker import Column, Work, from_lists, from_ragged, padded, serve
 
 
 def version() -> str:
@@ -41,14 +41,7 @@ def load(request: dict[str, Any]) -> Any:
             call = {"padding": options["padding"], "threads": options.get("threads", 1)}
             if "max_length" in options:
                 call |= {"truncation": True, "max_length": options["max_length"]}
-            return Work(
-                run=lambda texts: tokenizer(texts, **call),
-                count=lambda batch: int(batch["attention_mask"].sum()),
-                answers=lambda batch: {
-                    name: from_matrix(batch[key])
-                    for name, key in (("ids", "input_ids"), ("types", "token_type_ids"), ("mask", "attention_mask"))
-                },
-            )
+            return padded(lambda texts: tokenizer(texts, **call))
         call = {"threads": options.get("threads", 1)}
         if name == "offsets":
             call |= {"return_offsets": True, "return_word_ids": True}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from worker import UnsupportedError, Work, from_lists, from_matrix, serve
+from worker import UnsupportedError, Work, from_lists, padded, serve
 
 TEXTS_A_CALL = 1000
 
@@ -78,16 +78,12 @@ def load(request: dict[str, Any]) -> Any:
             def arrays(texts: list[Any]) -> dict[str, Any]:
                 rows = tokenizer.encode_batch(texts)
                 return {
-                    "ids": np.array([row.ids for row in rows], np.int64),
-                    "types": np.array([row.type_ids for row in rows], np.int64),
-                    "mask": np.array([row.attention_mask for row in rows], np.int64),
+                    "input_ids": np.array([row.ids for row in rows], np.int64),
+                    "token_type_ids": np.array([row.type_ids for row in rows], np.int64),
+                    "attention_mask": np.array([row.attention_mask for row in rows], np.int64),
                 }
 
-            return Work(
-                run=arrays,
-                count=lambda batch: int(batch["mask"].sum()),
-                answers=lambda batch: {name: from_matrix(array) for name, array in batch.items()},
-            )
+            return padded(arrays)
         message = f"no such work: {name}"
         raise UnsupportedError(message)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from worker import UnsupportedError, Work, from_lists, from_matrix, serve
+from worker import UnsupportedError, Work, from_lists, padded, serve
 
 TEXTS_A_CALL = 1000
 
@@ -50,16 +50,12 @@ def load(request: dict[str, Any]) -> Any:
             def arrays(texts: list[Any]) -> dict[str, Any]:
                 rows = tokenizer.encode_batch(texts, padding=padding, truncation=truncation)
                 return {
-                    "ids": np.array([row.ids_array for row in rows], np.int64),
-                    "types": np.array([row.type_ids_array for row in rows], np.int64),
-                    "mask": np.array([row.attention_mask_array for row in rows], np.int64),
+                    "input_ids": np.array([row.ids_array for row in rows], np.int64),
+                    "token_type_ids": np.array([row.type_ids_array for row in rows], np.int64),
+                    "attention_mask": np.array([row.attention_mask_array for row in rows], np.int64),
                 }
 
-            return Work(
-                run=arrays,
-                count=lambda batch: int(batch["mask"].sum()),
-                answers=lambda batch: {name: from_matrix(array) for name, array in batch.items()},
-            )
+            return padded(arrays)
         message = f"tokenizers 1.0 has no {name}"
         raise UnsupportedError(message)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from worker import UnsupportedError, Work, from_matrix, serve
+from worker import UnsupportedError, Work, padded, serve
 
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 
@@ -38,14 +38,7 @@ def load(request: dict[str, Any]) -> Any:
                 return tokenizer([first for first, _ in texts], [second for _, second in texts], **call)
             return tokenizer(texts, **call)
 
-        return Work(
-            run=run,
-            count=lambda batch: int(batch["attention_mask"].sum()),
-            answers=lambda batch: {
-                name: from_matrix(batch[key])
-                for name, key in (("ids", "input_ids"), ("types", "token_type_ids"), ("mask", "attention_mask"))
-            },
-        )
+        return padded(run)
 
     return works
 

@@ -50,6 +50,16 @@ def from_matrix(matrix: np.ndarray[Any, Any]) -> Column:
     return np.asarray(matrix, np.int64).ravel(), np.full(matrix.shape[0], matrix.shape[1], np.int64)
 
 
+def padded(run: Callable[[list[Any]], Any]) -> Work:
+    """Return the work of a call that returns arrays [rows, length] by the names that transformers gives them."""
+    keys = {"ids": "input_ids", "types": "token_type_ids", "mask": "attention_mask"}
+    return Work(
+        run=run,
+        count=lambda batch: int(batch["attention_mask"].sum()),
+        answers=lambda batch: {name: from_matrix(batch[key]) for name, key in keys.items()},
+    )
+
+
 def from_ragged(flat: np.ndarray[Any, Any], row_offsets: np.ndarray[Any, Any]) -> Column:
     """Flatten a column that is a flat array with row offsets."""
     return np.asarray(flat, np.int64).ravel(), np.diff(np.asarray(row_offsets, np.int64))
