@@ -58,7 +58,7 @@ def thread_count(value: int | None) -> int | None:
 
 
 def real_number(value: object) -> float:
-    """Return a number as a float, infinite if it is too large for one; NaN for a bool, and for what is no number."""
+    """Return a number as a float, infinite if it is too large for one; NaN for a bool or another object."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return math.nan
     try:
