@@ -239,6 +239,9 @@ def test_wrong_selections_are_refused() -> None:
     weights, names = some_attention(), ["a"] * 7
     with pytest.raises(InputError, match="layer must be"):
         inspect.attention(weights, names, layer=2)
+    for ids in ({"sentence_ids": np.array([0, 1])}, {"word_ids": [0, 1]}):
+        with pytest.raises(InputError, match=f"{next(iter(ids))} must be 7 values"):
+            inspect.patterns(weights, names, **ids)
     with pytest.raises(InputError, match="sentence_ids must be 7"):
         inspect.attention(weights, names, sentence_ids=[0, 1, 2])
     with pytest.raises(InputError, match="value_norms"):

@@ -138,6 +138,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
         inspect.compare(trace, trace, text="w5")
     with pytest.raises(InputError, match="token_similarity takes what trace returns"):
         inspect.token_similarity(trace, [trace])  # type: ignore[arg-type]
+    deep = replace(trace, hidden_states=np.concatenate([trace.hidden_states, trace.hidden_states]))
+    with pytest.raises(InputError, match="layer must be a whole number from"):
+        inspect.token_similarity(deep, trace, layer=len(trace.hidden_states))
     with pytest.raises(InputError, match="takes what compare returns"):
         inspect.comparison(trace)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="layer must be a whole number from"):

@@ -143,7 +143,8 @@ def test_the_neighbours_of_a_sentence_move() -> None:
     assert found.heads == [[(i, j)] for i in range(layers) for j in range(heads)] + [
         [(i, j) for j in range(heads)] for i in range(layers)
     ]
-    assert found.columns == [text, *beside]
+    assert (found.columns, found.truncated) == ([text, *beside], False)
+    assert inspect.intervene(encoder, text, beside=["w5 w6 w7 w8"], heads=[0], max_length=5).truncated
     vectors = normalize(encoder.encode([text, *beside]))
     np.testing.assert_allclose(found.before[0], vectors[0] @ vectors.T, atol=1e-5)
     body = transformer_of(encoder)

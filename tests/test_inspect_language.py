@@ -13,7 +13,12 @@ from inspect_fixtures import blanks, folders, reviews
 from wordpiece_bert import inspect
 from wordpiece_bert.bert import BertConfig, BertForSequenceClassification
 from wordpiece_bert.bert.checkpoint import bert_shapes
-from wordpiece_bert.bert.families import MegatronBertConfig, MegatronBertForSequenceClassification
+from wordpiece_bert.bert.families import (
+    MegatronBertConfig,
+    MegatronBertForSequenceClassification,
+    NeoBertConfig,
+    NeoBertForMaskedLM,
+)
 from wordpiece_bert.bert.family_table import FAMILIES
 from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.errors import InputError
@@ -43,10 +48,14 @@ def test_each_position_is_masked_in_turn(blanks: Loaded) -> None:
 
 def test_the_last_layer_of_the_lens_is_the_prediction(blanks: Loaded) -> None:
     text = "[MASK] is the capital of france"
-    lens, last = inspect.logit_lens(blanks, text), inspect.predictions(blanks, text, top_k=5)
-    assert lens.arrays["probabilities"].shape[0] == blanks.model.config.num_hidden_layers + 1
-    np.testing.assert_allclose(lens.arrays["probabilities"][-1], last.arrays["probabilities"], rtol=1e-6)
-    assert lens.data["words"][-1] == last.data["words"]
+    sizes = {"hidden_size": 24, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 48}
+    config = NeoBertConfig(vocab_size=blanks.tokenizer.vocab_size, **sizes)  # its states are of the layers alone
+    for model in (blanks.model, NeoBertForMaskedLM.from_config(config)):
+        source = model, blanks.tokenizer
+        lens, last = inspect.logit_lens(source, text), inspect.predictions(source, text, top_k=5)
+        assert lens.arrays["probabilities"].shape[0] == model.config.num_hidden_layers + 1
+        np.testing.assert_allclose(lens.arrays["probabilities"][-1], last.arrays["probabilities"], rtol=1e-6)
+        assert lens.data["words"][-1] == last.data["words"]
 
 
 @pytest.mark.parametrize("replace", ["mask", "remove"])

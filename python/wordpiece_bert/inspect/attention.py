@@ -125,7 +125,7 @@ def attention(
             "head": _index("head", head, weights.shape[1]),
             "token": None if token is None else _index("token", token, weights.shape[2]),
         }
-    sides = _sentences(names, sentence_ids)
+    sides = checked_sentences(names, sentence_ids)
     data = {"tokens": names, "sentences": sides, "focus": focus, "truncated": truncated}
     data["telling"] = telling_link(weights, names, sides, words) if focus is None else None
     data |= {"about": about(*texts or [" ".join(names)]), "model": model}
@@ -304,8 +304,14 @@ def _index(name: str, value: int, count: int) -> int:
     return whole_number(name, value, -count, count - 1) % count
 
 
-def _sentences(tokens: list[str], ids: Sequence[int | None] | None) -> list[int]:
-    """Return 0 or 1 for each token of a text, −1 for special tokens."""
+def checked_sentences(tokens: list[str], ids: Sequence[int | None] | None) -> list[int]:
+    """Return 0 or 1 for each token of a text, −1 for special tokens.
+
+    Raises
+    ------
+    InputError
+        They are not one for each token.
+    """
     if ids is None:
         special = [
             (t.startswith("[") and t.endswith("]") and t[1:-1].isupper()) or t in {"<s>", "</s>"} for t in tokens

@@ -128,9 +128,10 @@ def attribute(
     S is a logit, a cosine or the score of a regression; occlusion takes the probability instead of the logit, and for
     an answer the product of two.
 
-    With `layers`, the same is done with the vectors x_l of each layer in place of e, special tokens included.
+    With `layers`, the same is done with the vectors x_l of each layer in place of e.
     Integrated gradients go from the vectors of the text in which every token is replaced, so that the effects of each
-    layer add up to the same; occlusion puts the vector that a token has where it is masked.
+    layer add up to the same; occlusion puts the vector that a token has where it is masked, and leaves special tokens
+    as they are: their effects are 0 in every layer, and so is the last layer of a head that reads ``[CLS]`` alone.
 
     Parameters
     ----------

@@ -221,7 +221,8 @@ def _of_sentence(
     donor = None if other is None else sentences.encode(other, max_length)
     runs = _Runs(stack, encoding, donor)
     own = normalize(sentences.vectors(runs.output([])))  # [1, D]
-    others = [sentences.vectors(_Runs(stack, sentences.encode(one, max_length), None).output([]))[0] for one in beside]
+    encodings = [sentences.encode(one, max_length) for one in beside]
+    others = [sentences.vectors(_Runs(stack, one, None).output([]))[0] for one in encodings]
     all_vectors = np.concatenate([own, normalize(np.array(others, np.float32))]) if others else own
     sets = _heads(heads, stack)
     before = own @ all_vectors.T  # [1, C]
@@ -238,7 +239,7 @@ def _of_sentence(
         after=after,
         moved=1 - after[:, 0, 0],
         shape=(stack.layers, stack.heads),
-        truncated=encoding.truncated or bool(donor and donor.truncated),
+        truncated=any(one.truncated for one in (encoding, donor, *encodings) if one),
         texts=(text,),
     )
 

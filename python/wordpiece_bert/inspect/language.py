@@ -14,7 +14,7 @@ from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.parameters import VIEWING
 from wordpiece_bert.inspect.sources import resolve
-from wordpiece_bert.inspect.trace import about, name_of_file
+from wordpiece_bert.inspect.trace import about, encoder_of, layer_states, name_of_file
 from wordpiece_bert.inspect.view import View
 
 if TYPE_CHECKING:
@@ -118,9 +118,10 @@ def logit_lens(
     given, model = _with_language_head(source)
     tokenizer, encoding = given.tokenizer, given.encode(text, pair, max_length)
     top_k = whole_number("top_k", top_k, 1, model.config.vocab_size)
-    out = model.base_model([encoding.ids], token_type_ids=[encoding.token_type_ids], output_hidden_states=True)
-    assert out.hidden_states is not None
-    found = [_best(model, tokenizer, state[0], encoding.ids, top_k) for state in out.hidden_states]
+    encoder = encoder_of(model)
+    out = encoder([encoding.ids], token_type_ids=[encoding.token_type_ids], output_hidden_states=True)
+    states = layer_states(encoder, out, encoding.ids)
+    found = [_best(model, tokenizer, state, encoding.ids, top_k) for state in states]
     words, values, own = zip(*found, strict=True)
     data = {"tokens": encoding.tokens, "words": list(words), "truncated": encoding.truncated}
     data |= {"mask": tokenizer.mask_token, "about": about(text, pair), "model": name_of_file(model.source)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.inspect.attention import checked_tokens, checked_weights
+from wordpiece_bert.inspect.attention import checked_sentences, checked_tokens, checked_weights
 from wordpiece_bert.inspect.trace import Trace, about, called, traced
 from wordpiece_bert.inspect.view import View
 
@@ -99,9 +99,13 @@ def patterns(
     else:
         weights = checked_weights(given)
         names = checked_tokens(tokens, weights.shape[-1])
-        found = [_measures(weights, names, sentence_ids, word_ids)]
+        sentences = [0] * len(names) if sentence_ids is None else checked_sentences(names, sentence_ids)
+        words = [None] * len(names) if word_ids is None else list(word_ids)
+        if len(words) != len(names):
+            raise InputError(f"word_ids must be {len(names)} values, one for each token, not {len(words)}")
+        found = [_measures(weights, names, sentences, words)]
         texts = about(" ".join(names))
-        is_pair = sentence_ids is not None and 1 in sentence_ids
+        is_pair = 1 in sentences
     measures: Array = np.mean(np.array(found, np.float64), axis=0).astype(np.float32)
     labels = [[_label(head, pair=is_pair) for head in layer] for layer in measures.tolist()]
     data = {"habits": list(HABITS), "labels": labels, "texts": len(found), "pair": is_pair, "truncated": truncated}
@@ -121,15 +125,15 @@ def _label(measures: list[float], *, pair: bool) -> str:
 def _measures(
     weights: Array,
     tokens: Sequence[str],
-    sentence_ids: Sequence[int | None] | None,
-    word_ids: Sequence[int | None] | None,
+    sentence_ids: Sequence[int | None],
+    word_ids: Sequence[int | None],
 ) -> Array:
     """Return the measures of one text, [L, N, habits]."""
     length = len(tokens)
     rows = np.arange(length)
     separators = np.array([token in {"[SEP]", "</s>"} for token in tokens])
-    sentences = np.array([-1 if s is None else s for s in (sentence_ids or [0] * length)])
-    words = np.array([-1 - i if w is None else w for i, w in enumerate(word_ids or [None] * length)])
+    sentences = np.array([-1 if s is None else s for s in sentence_ids])
+    words = np.array([-1 - i if w is None else w for i, w in enumerate(word_ids)])
     names = np.unique(np.array(tokens), return_inverse=True)[1]
     distance = rows[None, :] - rows[:, None]  # key − query
     special = sentences < 0

@@ -218,7 +218,8 @@ def patterns(title: str, data: Data, arrays: Arrays) -> Drawing:
         x = EDGE + 30 + cell * head + cell / 2 - 2
         drawing.text(x, TOP + 8, str(head), size=11, anchor="middle", fill=SOFT)
     foot = TOP + 16 + 34 * len(labels) + 24
-    drawing.text(EDGE, foot, "Rows: layers; columns: heads; the habit that each head shows most.", size=11, fill=SOFT)
+    below = "Rows: layers; columns: heads; the first habit whose threshold each head reaches."
+    drawing.text(EDGE, foot, below, size=11, fill=SOFT)
     return drawing
 
 

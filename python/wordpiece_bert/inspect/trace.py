@@ -25,6 +25,7 @@ from wordpiece_bert.inspect.sources import is_source, resolve
 
 if TYPE_CHECKING:
     from wordpiece_bert.bert.functional import Array, Ids
+    from wordpiece_bert.bert.outputs import BertOutput
     from wordpiece_bert.inspect.sources import AnySource
     from wordpiece_bert.tokenizer.subword import AnyEncoding
 
@@ -212,6 +213,17 @@ def stored_weight(encoder: BertModel, name: str) -> Array:
     return widen(read(weights_of(encoder)[name_in_checkpoint(type(encoder), name, encoder.config)]))
 
 
+def layer_states(encoder: BertModel, out: BertOutput, ids: list[int]) -> list[Array]:
+    """Return the outputs of the embeddings and the layers for a row, L + 1 of [S, H], the last after the last norm."""
+    assert out.hidden_states is not None
+    states = [state[0] for state in out.hidden_states]
+    if len(states) > encoder.config.num_hidden_layers:
+        return states
+    # NeoBERT's are of the layers alone, before the last norm.
+    words = stored_weight(encoder, "embeddings.word_embeddings.weight")
+    return [words[np.array(ids)], *states[:-1], out.last_hidden_state[0]]
+
+
 def run_trace(model: Model, encoding: AnyEncoding, texts: tuple[str, ...] = ()) -> Trace:
     """Run one encoding through a model and keep what happens inside."""
     encoder = encoder_of(model)
@@ -219,12 +231,7 @@ def run_trace(model: Model, encoding: AnyEncoding, texts: tuple[str, ...] = ()) 
         [encoding.ids], token_type_ids=[encoding.token_type_ids], output_hidden_states=True, output_attentions=True
     )
     assert out.attentions is not None
-    assert out.hidden_states is not None
-    states = [state[0] for state in out.hidden_states]
-    if len(states) == len(out.attentions):  # NeoBERT's are of the layers alone, before the last norm
-        words = stored_weight(encoder, "embeddings.word_embeddings.weight")
-        states = [words[np.array(encoding.ids)], *states[:-1], out.last_hidden_state[0]]
-    hidden = np.stack(states)  # [L + 1, S, H]
+    hidden = np.stack(layer_states(encoder, out, encoding.ids))  # [L + 1, S, H]
     positions = encoder.config.default_positions(np.array([encoding.ids]), len(encoding))
     inner = [_heads(encoder, layer, hidden[layer], positions) for layer in range(len(out.attentions))]
     queries, keys, norms = (np.stack(parts) for parts in zip(*inner, strict=True))

@@ -119,7 +119,8 @@ def token_similarity(
     (8, 6)
     """
     a, b = both_traced("token_similarity", a, b, (text, None), (other, None))
-    layer = whole_number("layer", layer, -len(a.hidden_states), len(a.hidden_states) - 1)
+    states = min(len(a.hidden_states), len(b.hidden_states))
+    layer = whole_number("layer", layer, -states, states - 1)
     return similarity(a.hidden_states[layer], a.tokens, b.hidden_states[layer], b.tokens, title=title)
 
 

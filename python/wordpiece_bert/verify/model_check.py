@@ -182,6 +182,9 @@ def verify_model(
             theirs = subject.theirs(model, chosen)
     allowed = {**LIMITS[numbers], **(limits or {})}
     found = subject.measures(model, ours, theirs)
+    if missing := [measure for measure in limits or {} if measure not in found]:
+        message = f"limits has {missing[0]!r}, which is not measured of a {subject.name} and {len(subject.texts)} texts"
+        raise InputError(f"{message}: these are {', '.join(found)}")
     return ModelReport(
         kind=subject.name,
         dtype=numbers,

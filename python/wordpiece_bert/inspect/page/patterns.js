@@ -3,7 +3,7 @@
 const HABIT_NOTES = {
   previous: "the token before", next: "the token after", itself: "the token itself", first: "the first token, [CLS]",
   separator: "the separators, [SEP]", "same word": "other pieces of its word, or the same token elsewhere",
-  "same sentence": "tokens of its own text of the pair", broad: "all tokens about equally",
+  "same sentence": "tokens of its own text of the pair",
 };
 
 builders.patterns = (view) => {
@@ -26,7 +26,10 @@ builders.patterns = (view) => {
     if (!isLast()) return;
     pressOne(cells, layer * heads + head);
     const label = labels[layer][head];
-    const note = label === "mixed" ? "No habit stands out." : `It looks mostly at ${HABIT_NOTES[label]}.`;
+    const share = digits(row[habits.indexOf(label)]);
+    const note = label === "mixed" ? "No habit reaches its threshold."
+      : label === "broad" ? `Its first habit: its weight is spread over the tokens, with ${share} of the largest entropy.`
+      : `Its first habit: ${share} of the weight goes to ${HABIT_NOTES[label]}, a mean over the tokens for which there is one.`;
     const entries = habits.map((name, i) => ({ name, value: row[i], colour: content.colours.habits[name] }));
     detail.replaceChildren(
       make("h2", {}, `Layer ${layer}, head ${head}: ${label}`),

@@ -108,7 +108,7 @@ builders.saliency = (view) => {
     cells = [...grid.querySelectorAll("button")];
     arrows(cells, entry.tokens.length);
     const note = "The same measure with the vectors of each layer in place of the word vectors; the last layer is on top. " +
-      "Special tokens have vectors too.";
+      (entry.method === "occlusion" ? "Special tokens are not replaced: theirs is 0." : "Special tokens have vectors too.");
     course.replaceChildren(
       make("h2", {}, "Layer by layer"),
       make("p", { class: "soft small" }, note),
