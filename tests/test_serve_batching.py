@@ -51,6 +51,18 @@ def test_requests_of_a_second_event_loop_do_not_wait_for_the_task_of_the_first()
     assert [asyncio.run(ask()) for _ in range(3)] == [[7], [7], [7]]
 
 
+def test_a_batcher_that_was_closed_works_again() -> None:
+    batcher = Batcher(lambda _, parts: [7] * len(parts), ServerSettings(), Metrics(), "a")
+
+    async def ask() -> Any:
+        async with asyncio.timeout(30):
+            found = await batcher.submit(None, np.ones(1, np.int64))
+        await batcher.close()
+        return found
+
+    assert [asyncio.run(ask()) for _ in range(2)] == [[7], [7]]
+
+
 def test_short_requests_that_are_alone_run_in_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "_IN_LOOP", 0.3)  # seconds, on a busy machine
     threads: list[tuple[int, bool]] = []

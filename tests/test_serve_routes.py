@@ -20,6 +20,7 @@ from wordpiece_bert.sentence import M3Encoder
 from wordpiece_bert.sentence.metrics import similarity
 from wordpiece_bert.serve import ServerSettings, create_app
 from wordpiece_bert.serve.dialects.parts import packed
+from wordpiece_bert.serve.kinds import served_model
 from wordpiece_bert.serve.model_loading import load_model
 
 if TYPE_CHECKING:
@@ -130,6 +131,30 @@ def test_types_of_input_choose_the_prompts(tmp_path: Path, folders: Path) -> Non
         purpose = {"query": "search_query", "document": "search_document", "other": "clustering"}[role]
         found = client.post("/v2/embed", texts=["oven"], input_type=purpose)["embeddings"]["float"]
         np.testing.assert_array_equal(vectors(found), expected)
+
+
+def test_an_empty_prompt_of_a_role_replaces_the_usual_prompt_but_not_a_given_text(folders: Path) -> None:
+    encoder = SentenceEncoder(folders / "sentences", prompts={"query": "the bread ", "document": ""})
+    for settings, of_documents in ((ServerSettings(prompt_name="query"), ""), (ServerSettings(prompt="a "), "a ")):
+        client = Client(create_app({"model": encoder}, settings))
+        for purpose, prompt in (("search_document", of_documents), ("search_query", "the bread ")):
+            found = client.post("/v2/embed", texts=["oven"], input_type=purpose)["embeddings"]["float"]
+            np.testing.assert_array_equal(vectors(found), encoder.encode(["oven"], prompt=prompt))
+
+
+@pytest.mark.parametrize(
+    ("path", "one", "other"),
+    [
+        ("/v1/embeddings", {"encoding_format": "float"}, {"embedding_type": "binary"}),
+        ("/v1/embeddings", {"task": "retrieval.query"}, {"input_type": "document"}),
+        ("/v1/embeddings", {"dimensions": 4}, {"output_dimension": 8}),
+        ("/v1/rerank", {"truncation": True}, {"truncate": False}),
+    ],
+)
+def test_two_names_of_a_setting_may_not_differ(client: Client, path: str, one: Any, other: Any) -> None:
+    body = {"input": "bread"} if path == "/v1/embeddings" else {"query": "bread", "documents": ["oven"]}
+    assert f"{next(iter(one))} and {next(iter(other))} differ" in client.refused(path, **body, **one, **other)
+    assert client.post(path, **body, **other)
 
 
 def test_fields_of_jina_and_vllm_on_the_path_of_openai(client: Client, encoder: SentenceEncoder) -> None:
@@ -295,6 +320,8 @@ def test_vectors_of_tokens(client: Client, encoder: SentenceEncoder, colbert: Mu
         found = client.post("/embed_all", inputs=TEXTS, model="colbert", prompt_name=prompt)
         for one, other in zip(found, of_prompt, strict=True):
             np.testing.assert_array_equal(vectors(one), other)
+    found = Client(create_app({"a": colbert}, ServerSettings(prompt_name="query"))).post("/embed_all", inputs=TEXTS)
+    np.testing.assert_array_equal(vectors(found[0]), colbert.encode_query(TEXTS)[0])
     assert "has no vectors of tokens" in client.refused("/embed_all", inputs="a", model="static")
 
 
@@ -477,6 +504,25 @@ def test_late_interaction_ranks(client: Client, colbert: MultiVectorEncoder) -> 
     assert [(one["index"], one["relevance_score"]) for one in found["results"]] == expected
     found = client.post("/score", queries=QUERY, documents=TEXTS, model="colbert")
     assert [(item["index"], item["score"]) for item in found["data"]] == sorted(expected)
+
+
+def test_limits_of_scores(
+    colbert: MultiVectorEncoder, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_model, "_MOST_NUMBERS", 10)  # of an answer, which for scores is one for each document
+    asked = Client(create_app({"a": colbert}))
+    assert len(asked.post("/rerank", query=QUERY, texts=TEXTS)) == 3
+    assert "more than the server's limit of 10" in asked.refused("/embed_all", 413, inputs=TEXTS)
+    for model in (colbert, encoder):  # 5 tokens, 5 and 2
+        asked = Client(create_app({"a": model}, ServerSettings(max_tokens=6)))
+        assert "limit of 6 tokens" in asked.refused("/score", text_1="to bake bread", text_2=["to bake bread"])
+        assert asked.post("/score", text_1="bread", text_2=["bread"])
+
+
+def test_a_classifier_does_not_hide_an_encoder_whose_vectors_are_compared(folders: Path) -> None:
+    asked = Client(create_app({name: load_model(str(folders / name)) for name in ("reviews", "sentences")}))
+    named = asked.post("/score", text_1=QUERY, text_2=TEXTS, model="sentences")["data"]
+    assert asked.post("/score", text_1=QUERY, text_2=TEXTS)["data"] == named
 
 
 def test_cosines(client: Client, encoder: SentenceEncoder) -> None:

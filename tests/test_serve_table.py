@@ -207,6 +207,6 @@ def test_bad_values_of_every_field_are_refused_in_json(client: Client, path: str
                 assert status < 500, (field.name, value, found)
                 if status != 200:
                     assert complaint_of(found)
-    for body in (b"", b"[]", b'{"inputs": NaN}', b'{"inputs": Infinity}', b"[" * 100_000):
+    for body in (b"", b"[]", b'{"inputs": NaN}', b'{"inputs": Infinity}', b'{"inputs": 1e999}', b"[" * 100_000):
         status, found = client.request("POST", path, body)
         assert (status in (400, 413), bool(complaint_of(found))) == (True, True)

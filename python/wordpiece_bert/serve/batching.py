@@ -128,10 +128,14 @@ class Batcher:
         self._seconds = 0.0  # how long it took
         self._last_tokens = 0
         self._enough = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model {name}")
+        self._thread = self._new_thread()
         self._task: asyncio.Task[None] | None = None
         metrics.queue_tokens.read(lambda: self._tokens, model=name)
         metrics.queue_requests.read(lambda: len(self._jobs), model=name)
+
+    def _new_thread(self) -> ThreadPoolExecutor:
+        """Return what computes batches; its thread begins with the first."""
+        return ThreadPoolExecutor(1, thread_name_prefix=f"model {self._name}")
 
     async def submit(self, rows: Any, lengths: npt.NDArray[np.int64], key: Hashable = None) -> Results:
         """Put the rows of a request into the queue and wait for their results.
@@ -188,6 +192,7 @@ class Batcher:
             job.future.cancel()
         # In another thread: refusals are sent while a batch ends.
         await asyncio.to_thread(self._thread.shutdown)
+        self._thread = self._new_thread()  # the application may be started again
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()

@@ -230,11 +230,19 @@ class Truncate:
 
 @dataclass(frozen=True)
 class Strings:
-    """A list of strings."""
+    """A list of strings.
+
+    Parameters
+    ----------
+    empty : bool, default False
+        Whether there may be none.
+    """
+
+    empty: bool = False
 
     def read(self, name: str, value: Any, settings: ServerSettings) -> list[str]:
         """Check it."""
-        items = listed(name, value, settings, "a list of strings")
+        items = value if self.empty and value == [] else listed(name, value, settings, "a list of strings")
         for index, item in enumerate(items):
             if not isinstance(item, str):
                 raise wrong(f"{name}[{index}]", "a string", item)
@@ -242,7 +250,8 @@ class Strings:
 
     def schema(self, settings: ServerSettings) -> dict[str, Any]:
         """Return its schema."""
-        return {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": settings.max_items}
+        least = 0 if self.empty else 1
+        return {"type": "array", "items": {"type": "string"}, "minItems": least, "maxItems": settings.max_items}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
 from collections import Counter
@@ -33,6 +34,14 @@ def _no_number(_: str) -> None:
     raise ValueError
 
 
+def _finite(text: str) -> float:
+    """Return a number; refuse one that is too large for a float, which could not be sent back."""
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError
+    return number
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; refuse a key that it has twice, of which readers differ in the value that counts."""
     found = dict(pairs)
@@ -44,7 +53,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # `json.loads` with these options makes a decoder for each call, which takes as long as a small body.
-_decode = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=_object).decode
+_decode = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_object).decode
 
 
 def parse_object(body: bytes, max_items: int, max_numbers: int = 1 << 17) -> dict[str, Any]:

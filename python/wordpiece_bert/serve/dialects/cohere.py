@@ -16,6 +16,7 @@ from wordpiece_bert.serve.dialects.parts import (
     is_activated,
     list_of,
     object_of,
+    one_of,
     options_of,
     packed,
     ranked,
@@ -122,7 +123,9 @@ async def rank(
     texts = texts_of(documents, fields.get("rank_fields"))
     options = options_of(service, fields)
     if fields.get("truncation") is not None:
-        options = options._replace(truncate=fields["truncation"])
+        truncate = None if fields.get("truncate") is None else options.truncate
+        both = {"truncation": fields["truncation"], "truncate": truncate}
+        options = options._replace(truncate=one_of(both, *both))
     limits = Limits(fields.get("max_tokens_per_query") or None, fields.get("max_tokens_per_doc") or None)
     if isinstance(model, SequenceModel):
         answer = await model.rank(fields["query"], texts, options, limits, raw_scores=not is_activated(fields))

@@ -50,7 +50,7 @@ _ENTITY_FIELDS = (
                 Field(
                     "aggregation_strategy", Choice(*_STRATEGIES), default="simple", about="How tokens become entities."
                 ),
-                Field("ignore_labels", Strings(), default=("O",), about="The labels that are left out."),
+                Field("ignore_labels", Strings(empty=True), default=("O",), about="The labels that are left out."),
                 Field("stride", Refused("a text is one row, truncated to the model's length")),
             )
         ),

@@ -17,6 +17,7 @@ from wordpiece_bert.serve.dialects.parts import (
     TRUNCATE,
     list_of,
     object_of,
+    one_of,
     options_of,
     packed,
     refused,
@@ -93,14 +94,14 @@ _FIELDS = (
 async def embeddings(service: Service, fields: dict[str, Any]) -> Any:
     """``/v1/embeddings``: vectors of texts; the answer also has ``truncated``."""
     model = service.models.of_kind(MakesVectors, fields["model"])
-    form = fields["encoding_format"] or fields["embedding_type"] or fields["encoding_type"] or "float"
-    purpose = fields["task"] or fields["input_type"]
+    form = one_of(fields, "encoding_format", "embedding_type", "encoding_type") or "float"
+    roles = {name: _ROLES[fields[name]] for name in ("task", "input_type") if fields[name] is not None}
     scales = [model.check_normalized(name, fields[name]) for name in _SCALING]
     embed = _chunked(model, fields["input"]) if fields["late_chunking"] else model.embed
     answer = await embed(
         fields["input"],
-        options_of(service, fields, _ROLES.get(purpose)),
-        dimensions=fields["dimensions"] or fields["output_dimension"],
+        options_of(service, fields, one_of(roles, *roles)),
+        dimensions=one_of(fields, "dimensions", "output_dimension"),
     )
     vectors = normalize(answer.values) if any(scales) else answer.values
     data = (
@@ -127,13 +128,14 @@ def _chunked(model: MakesVectors, texts: list[str] | TokenRows) -> Callable[...,
 
 
 def _described(service: Service, model: Any) -> dict[str, Any]:
+    described = model.described()
     return {
         "id": model.name,
         "object": "model",
         "created": service.started,
         "owned_by": "wordpiece-bert",
-        "max_model_len": model.longest_row,
-        **model.described(),
+        "max_model_len": described["max_input_length"],
+        **described,
     }
 
 

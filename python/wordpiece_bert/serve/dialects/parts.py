@@ -104,6 +104,14 @@ def options_of(service: Service, fields: dict[str, Any], role: str | None = None
     )
 
 
+def one_of(fields: dict[str, Any], *names: str) -> Any:
+    """Return what a request says by one of several names, None for nothing; refuse different values."""
+    given = {name: fields[name] for name in names if fields[name] is not None}
+    if any(value != next(iter(given.values())) for value in given.values()):
+        raise RequestError(400, f"{' and '.join(given)} differ: send one of them", param=next(iter(given)))
+    return next(iter(given.values()), None)
+
+
 def truncated_rows(service: Service, answer: Answer, model: str) -> list[int]:
     """Return the indices of truncated texts, and count them."""
     indices: list[int] = answer.truncated.nonzero()[0].tolist()

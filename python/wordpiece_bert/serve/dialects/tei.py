@@ -193,7 +193,7 @@ def _info(service: Service, _: Asked) -> str:
         "model_dtype": first.engine.dtype,
         "model_type": _model_type(first),
         "max_concurrent_requests": settings.queue_requests,
-        "max_input_length": first.longest_row,
+        "max_input_length": first.described()["max_input_length"],
         "max_batch_tokens": settings.batch_tokens,
         "max_batch_requests": None,
         "max_client_batch_size": settings.max_items,

@@ -37,7 +37,7 @@ from wordpiece_bert.serve.operations import Example, Operation, Route, first_of,
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from wordpiece_bert.serve.kinds.served_model import Answer
+    from wordpiece_bert.serve.kinds.served_model import Answer, Served
     from wordpiece_bert.serve.models import Models
     from wordpiece_bert.serve.operations import Service
 
@@ -72,9 +72,11 @@ async def rerank(service: Service, fields: dict[str, Any]) -> Any:
 
 def _scorer(models: Models, name: str | None = None) -> Any:
     """Return the model that compares texts and has a name; without a name a ranker, if there is one."""
-    kinds = (SequenceModel, MultiVectorModel, MakesVectors)
-    if name is None and any(isinstance(one, kinds[:2]) for one in models):
-        return models.ranker(None)
+    kinds: tuple[type[Served], ...] = (SequenceModel, MultiVectorModel, MakesVectors)
+    if name is None:
+        if any(isinstance(one, MultiVectorModel) or (isinstance(one, SequenceModel) and one.ranks) for one in models):
+            return models.ranker(None)
+        kinds = (MakesVectors,)  # a classifier does not hide a sentence encoder
     meaning = "a cross encoder, a multi-vector encoder or a sentence encoder, which compare texts"
     return models.find(name, kinds, meaning)
 

@@ -11,7 +11,7 @@ import numpy as np
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.sentence.metrics import pairwise_similarity
 from wordpiece_bert.serve.errors import RequestError
-from wordpiece_bert.serve.kinds.served_model import Answer, Options, Served
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, Served, check_tokens
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,6 +52,7 @@ class MakesVectors(Prompted):
         """Return the cosine of the vectors of each text of `right` with its text of `left`, or the only one, [n]."""
         one = await self.embed(left, options._replace(role="query"))
         other = await self.embed(right, options._replace(role="document"))
+        check_tokens(one.tokens + other.tokens, self.settings.max_tokens)
         repeated = np.broadcast_to(one.values, other.values.shape)
         scores = await asyncio.to_thread(pairwise_similarity, repeated, other.values, "cosine")
         return Answer(scores, one.truncated | other.truncated, one.tokens + other.tokens)

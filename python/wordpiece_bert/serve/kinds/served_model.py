@@ -64,10 +64,12 @@ class Options(NamedTuple):
     #: The field that says on which side long texts are cut, and the side; None for the side of the tokenizer.
     side: tuple[str, Literal["left", "right"]] | None = None
 
-    @property
-    def task(self) -> str | None:
-        """The task of encoders that treat queries and documents differently; a prompt of that name chooses it, too."""
-        named = self.role or self.prompt_name
+    def task(self, usual: str | None) -> str | None:
+        """Return the task of encoders that treat queries and documents differently, which a prompt's name chooses, too.
+
+        `usual` is the name of the server's prompt, which counts where the request names none.
+        """
+        named = self.role or self.prompt_name or usual
         return named if named in ("query", "document") else None
 
 
@@ -223,8 +225,9 @@ def prefix_of(encoder: Encoder, settings: ServerSettings, options: Options = USU
         return prompt_of(encoder, name=options.prompt_name)
     if options.role is not None:
         names = ROLE_PROMPTS.get(options.role, (options.role,))
-        found = next((encoder.prompts[name] for name in names if name in encoder.prompts), "")
-        if found:
+        found = next((encoder.prompts[name] for name in names if name in encoder.prompts), None)
+        # An empty prompt, as sentence-transformers writes by default, does not replace the text that a server is given.
+        if found or (found is not None and settings.prompt is None):
             return found
     return prompt_of(encoder, settings.prompt, settings.prompt_name)
 

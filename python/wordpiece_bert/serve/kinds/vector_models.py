@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from wordpiece_bert.serve.kinds.outputs import MakesSparse, MakesTokenVectors, Prompted, SparseRow, sparse_rows
-from wordpiece_bert.serve.kinds.served_model import Answer, Options, prefix_of
+from wordpiece_bert.serve.kinds.served_model import Answer, Options, check_tokens, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.fields import TokenRows
     from wordpiece_bert.serve.metrics import Metrics
     from wordpiece_bert.serve.settings import ServerSettings
-
-
-def _numbers(row: Any) -> int:
-    """Return how many numbers a result has."""
-    return 2 * len(row.values) if isinstance(row, SparseRow) else int(row.size)
 
 
 class _VectorModel(Prompted):
@@ -57,12 +52,11 @@ class _VectorModel(Prompted):
         prefix = prefix_of(self.encoder, self.settings, options)
         texts = [prefix + text for text in plain]
         counted = await self._counted(texts, self.longest_row)
-        results = await self._results(texts, counted.lengths, options.task)
+        task = options.task(self.settings.prompt_name)
+        results = await self._results(texts, counted.lengths, task)
         truncated = np.array([cut for _, cut in results], np.bool_)
         self.check_truncated(truncated, options)
-        rows = [row for row, _ in results]
-        self.check_numbers(sum(map(_numbers, rows)))
-        return Answer(rows, truncated, len(counted.ids))
+        return Answer([row for row, _ in results], truncated, len(counted.ids))
 
     def _run(self, task: str | None, parts: Sequence[Part]) -> list[tuple[Any, bool]]:
         texts = [text for part in parts for text in part.rows[part.start : part.stop]]
@@ -85,7 +79,9 @@ class SparseModel(_VectorModel, MakesSparse):
 
     async def embed_sparse(self, texts: list[str], options: Options) -> Answer:
         """Return the sparse vectors of texts, as from `SparseEncoder.encode`, or for a task."""
-        return await self._embed(texts, options)
+        answer = await self._embed(texts, options)
+        self.check_numbers(2 * sum(len(row.values) for row in answer.values))
+        return answer
 
     def _rows_of(self, vectors: Any) -> list[SparseRow]:
         return sparse_rows(vectors)
@@ -103,7 +99,9 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
 
     async def embed_tokens(self, texts: list[str] | TokenRows, options: Options) -> Answer:
         """Return the vectors of each text's tokens, [tokens, d] each."""
-        return await self._embed(texts, options)
+        answer = await self._embed(texts, options)
+        self.check_numbers(sum(row.size for row in answer.values))
+        return answer
 
     async def rank(self, query: str, documents: list[str], options: Options) -> Answer:
         """Return the score of each document, [n], as `MultiVectorEncoder.rank` does."""
@@ -113,6 +111,7 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
         """Return the score of each document of `right` with its query of `left`, or with the only one, [n]."""
         one = await self._embed(left, options._replace(role="query"))
         other = await self._embed(right, options._replace(role="document"))
+        check_tokens(one.tokens + other.tokens, self.settings.max_tokens)
         if len(left) == 1:
             scores = (await asyncio.to_thread(self.encoder.similarity, one.values, other.values))[0]
         else:
