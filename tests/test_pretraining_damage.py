@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -168,6 +169,17 @@ def test_damaged_bytes_are_an_error(
     (folder / path.name).write_bytes(content)
     with suppress(WordPieceError):
         use(folder)
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_lengths_of_damaged_rows_are_an_error(made: Path, tmp_path: Path, place: int) -> None:
+    folder = shutil.copytree(made / "packed", tmp_path / "packed")
+    path = min(folder.glob("*row_offsets.npy"))
+    offsets = np.load(path)
+    offsets[place] += 1 << 20
+    np.save(path, offsets)
+    with pytest.raises(InputError, match=f"{path.name}: is damaged: a row ends before its start"):
+        _ = PretrainingDataset(folder).lengths
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")

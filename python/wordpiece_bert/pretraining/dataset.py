@@ -426,14 +426,22 @@ class PretrainingDataset:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """The number of tokens of each row [rows]."""
+        """The number of tokens of each row [rows].
+
+        Raises
+        ------
+        InputError
+            A file is damaged.
+        """
         if self._lengths is None:
-            offsets = (
-                open_array(self.path, entry["files"]["row_offsets"], np.int64, entry["rows"] + 1)
-                for entry in self._shards
-            )
-            parts = [np.diff(one) for one in offsets]
-            self._lengths = np.concatenate([np.empty(0, np.int64), *parts])
+            parts = [np.empty(0, np.int64)]
+            for entry in self._shards:
+                file = entry["files"]["row_offsets"]
+                offsets = open_array(self.path, file, np.int64, entry["rows"] + 1)
+                if offsets[0] or (offsets[1:] < offsets[:-1]).any():
+                    raise InputError(f"{self.path / file['name']}: is damaged: a row ends before its start")
+                parts.append(np.diff(offsets))
+            self._lengths = np.concatenate(parts)
         return self._lengths
 
     def verify(self) -> None:
