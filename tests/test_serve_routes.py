@@ -519,6 +519,14 @@ def test_limits_of_scores(
         assert asked.post("/score", text_1="bread", text_2=["bread"])
 
 
+def test_texts_of_static_models_are_counted(folders: Path) -> None:
+    asked = Client(create_app({"a": load_model(str(folders / "static"))}))
+    tokens = asked.post("/v1/embeddings", input=TEXTS)["usage"]["total_tokens"]
+    metrics = asked.request("GET", "/metrics")[1]
+    assert 'texts_total{model="a"} 3\n' in metrics
+    assert f'tokens_total{{model="a"}} {tokens}\n' in metrics
+
+
 def test_a_classifier_does_not_hide_an_encoder_whose_vectors_are_compared(folders: Path) -> None:
     asked = Client(create_app({name: load_model(str(folders / name)) for name in ("reviews", "sentences")}))
     named = asked.post("/score", text_1=QUERY, text_2=TEXTS, model="sentences")["data"]

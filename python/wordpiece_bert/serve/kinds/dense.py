@@ -193,7 +193,10 @@ class StaticModel(DenseModel):
             self.check_truncated(truncated, options)
             return Answer(self.shortened(vectors, dimensions), truncated, tokens)
 
-        return await asyncio.to_thread(encode)
+        answer = await asyncio.to_thread(encode)
+        self.metrics.texts.add(len(plain), model=self.name)
+        self.metrics.tokens.add(answer.tokens, model=self.name)
+        return answer
 
     async def embed_chunks(self, chunks: list[str], options: Options, *, dimensions: int | None = None) -> Answer:
         """Refuse: the vector of a token does not depend on its text."""

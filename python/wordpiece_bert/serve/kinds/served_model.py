@@ -108,6 +108,7 @@ class Served:
         self.name = name
         self.tokenizer = tokenizer
         self.settings = settings
+        self.metrics = metrics
         self.batcher: Batcher = Batcher(self._run, settings, metrics, name) if within is None else within.batcher
         self.recent: RecentResults = RecentResults(settings, metrics, name) if within is None else within.recent
 
