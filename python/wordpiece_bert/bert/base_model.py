@@ -221,7 +221,7 @@ class Model:
         calibrate: Sequence[str] | None = None,
         instructions: str | None = None,
     ) -> Self:
-        """Load a model from this machine. Nothing is downloaded, and no code of the model is run.
+        """Load a model. Nothing is downloaded unless `download` says so, and no code of the model is run.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Families of models: one entry for each, which loading, training and inspection read.
 
-What a family computes is in its own module under `variants`: the configuration, the names of its weights, and its
+What a family computes is in its own module under `families`: the configuration, the names of its weights, and its
 classes. The entry here says how a ``config.json`` names the family, which classes it has, and what training must know.
 Modules are imported when one of their classes is needed.
 """

@@ -26,7 +26,8 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         parents=[arguments.common_options()],
         help=summary,
         description="Fine-tune a model on labelled texts in a CSV, TSV, JSON-lines or Parquet file. The output is a "
-        "folder that this package, transformers and (for similar) sentence-transformers load.",
+        "folder that this package, transformers and (for similar) sentence-transformers load; with --frozen, only this "
+        "package reads the head of classify and regress.",
     )
     arguments.add_model(parser, "the model to train: ")
     parser.add_argument(

@@ -64,7 +64,7 @@ def semantic_search(
     """Find the vectors of a collection that are most similar to each query, by comparing with all of them.
 
     The collection is read once for all queries, in place if it is float32 in C order; it may be memory-mapped. Few
-    queries take as long as reading it from memory, and a quarter of that with `PreparedVectors`.
+    queries take as long as reading it from memory, and less than half of that with `PreparedVectors`.
 
     Parameters
     ----------

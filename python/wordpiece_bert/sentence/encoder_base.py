@@ -199,9 +199,9 @@ class FromPretrained(Generic[Arguments]):
 class Encoder:
     """The base of all encoders: loading, prompts, pickles, the device, and what sentence-transformers' names are here.
 
-    A copy is the encoder itself, which never changes. Its pickle has the path of its folder and digests of what is in
-    it, instead of the weights. A process that unpickles equal encoders loads the model once; a folder with other
-    contents is refused.
+    A copy is the encoder itself, which never changes; of `SentenceEncoder`, whose `max_seq_length` can be set, it is
+    another one. A pickle has the path of the folder and digests of what is in it, instead of the weights. A process
+    that unpickles equal encoders loads the model once; a folder with other contents is refused.
 
     Examples
     --------

@@ -24,8 +24,8 @@ LIMITS = Parameters(
         Seconds that the rows of long requests in a batch may take while there are, or were in the last second, requests
         that take less, so that these do not wait for more; a row is not divided. 0 for no such limit.
     fill_deadline : float, default 0.002
-        Seconds that an idle model waits for the next request, while fewer wait than its last batch and the queue had
-        when the batch ended; in all at most half as long as that batch took.
+        Seconds that an idle model waits for more requests to join a batch, if fewer wait than its last batch and the
+        queue had when that batch ended; in all at most half as long as that batch took.
     queue_tokens : int, default 524288
         Tokens that may wait for a model before requests get 429.
     queue_requests : int, default 1024
