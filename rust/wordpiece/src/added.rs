@@ -23,13 +23,16 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use hashbrown::{HashMap, HashSet};
 use wordpiece_parallel::checkpoint;
 
 use crate::error::{Error, Result};
 use crate::unicode;
 use crate::vocab::Vocab;
+
+/// The bytes of patterns up to which they may become a table of all transitions.
+const MAX_TABLE_BYTES: usize = 4096;
 
 /// A token that is searched for in a text before the text is split into words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -401,8 +404,11 @@ impl Finder {
         if tokens.is_empty() {
             return Ok(None);
         }
+        // By default few patterns become a table of all transitions, which for long ones takes quadratic time to make.
+        let is_long = tokens.iter().map(|&i| patterns[i].len()).sum::<usize>() > MAX_TABLE_BYTES;
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .kind(is_long.then_some(AhoCorasickKind::ContiguousNFA))
             .build(tokens.iter().map(|&i| patterns[i].as_bytes()))
             .map_err(|_| Error::TooLarge { what: "the automaton over the added tokens", size: tokens.len() })?;
         let mut starts: Vec<u8> = tokens.iter().filter_map(|&i| patterns[i].bytes().next()).collect();
@@ -441,6 +447,12 @@ mod tests {
     fn assigned(vocab: &[(&str, u32)], tokens: &[&str]) -> Vec<u32> {
         let vocab = Vocab::new(vocab.iter().copied()).unwrap();
         assign_ids(&vocab, &listed(tokens), &BTreeMap::new())
+    }
+
+    #[test]
+    fn long_tokens_have_no_table_of_all_transitions() {
+        let kind = |length| Finder::new(vec![0], &["a".repeat(length)]).unwrap().unwrap().automaton.kind();
+        assert_eq!((kind(9), kind(1 << 16)), (AhoCorasickKind::DFA, AhoCorasickKind::ContiguousNFA));
     }
 
     #[test]

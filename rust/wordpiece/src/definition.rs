@@ -1,6 +1,6 @@
 //! A tokenizer as data: the contents of a `tokenizer.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::added::{AddedToken, assign_ids, check_ids, fixed_ids};
 use crate::decode::{self, Decoder};
@@ -72,6 +72,21 @@ impl Definition {
     pub(crate) fn registrations(&self) -> Vec<(u32, AddedToken)> {
         let added: Vec<_> = self.added_tokens.iter().filter(|token| !token.content.is_empty()).cloned().collect();
         assign_ids(&self.vocab, &added, &self.fixed_ids).into_iter().zip(added).collect()
+    }
+
+    /// Returns whether the order of the registrations decides ids: two tokens have one normalized form, or a token was
+    /// registered as special and as another.
+    pub(crate) fn depends_on_order(&self) -> bool {
+        let mut seen: HashMap<(bool, String), &AddedToken> = HashMap::new();
+        self.added_tokens.iter().any(|token| {
+            let mut form = Normalized::default();
+            form.reset(&token.content, 0, false);
+            if let Some(normalizer) = self.normalizer.as_ref().filter(|_| token.normalized) {
+                _ = normalizer.apply(&mut form); // a pattern that gives up is an error when the tokenizer is made
+            }
+            let other = seen.insert((token.normalized, form.text), token);
+            other.is_some_and(|other| (&other.content, other.special) != (&token.content, token.special))
+        })
     }
 
     /// Returns the same definition with another vocabulary, and other added tokens with their ids.
@@ -202,6 +217,8 @@ impl Definition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pattern::Pattern;
+    use crate::split::{Metaspace, PrependScheme};
 
     fn definition(added_tokens: Vec<AddedToken>) -> Definition {
         let vocab = Vocab::new([("[UNK]", 0), ("a", 1), ("##b", 2)]).unwrap();
@@ -225,6 +242,21 @@ mod tests {
         assert_eq!(lowered.with_lowercase(), lowered);
         let bare = Definition { normalizer: None, ..bert };
         assert_eq!(bare.with_lowercase().normalizer, Some(Normalizer::Sequence(vec![Normalizer::Lowercase])));
+    }
+
+    #[test]
+    fn replacements_that_multiply_a_text_are_an_error() {
+        let doubled = Normalizer::Replace { pattern: Pattern::literal("a"), content: "aa".to_owned() };
+        let many = Definition { normalizer: Some(Normalizer::Sequence(vec![doubled; 40])), ..definition(Vec::new()) };
+        assert!(matches!(many.words("a"), Err(Error::PatternFailed { .. })));
+    }
+
+    #[test]
+    fn nothing_is_put_before_an_empty_text() {
+        let metaspace = Metaspace { replacement: '_', prepend: PrependScheme::First, split: true };
+        let first = Definition { pre_tokenizer: Some(PreTokenizer::Metaspace(metaspace)), ..definition(Vec::new()) };
+        assert_eq!(first.words("").unwrap(), (String::new(), Vec::new()));
+        assert_eq!(first.words("a").unwrap().1, ["_a"]);
     }
 
     #[test]

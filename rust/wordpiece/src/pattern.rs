@@ -145,12 +145,13 @@ impl Expression {
             }
             match found {
                 Ok(at) => return Ok(at.and_then(|_| region.pos(0))),
-                Err(error) if is_over(error.code()) && budget.left > 0 => {
-                    steps = steps.saturating_mul(2).min(budget.left);
-                    region.clear();
-                }
                 Err(error) if is_over(error.code()) => {
-                    return Err(format!("it takes more than {} steps for {} bytes", budget.most, text.len()));
+                    let more = steps.saturating_mul(2).min(budget.left);
+                    if more <= steps {
+                        return Err(format!("it takes more than {} steps for {} bytes", budget.most, text.len()));
+                    }
+                    steps = more;
+                    region.clear();
                 }
                 Err(error) => return Err(error.description().to_owned()),
             }
@@ -250,6 +251,9 @@ mod tests {
             );
             assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
         }
+        // The steps that are left after the last search are fewer than the lowest limit.
+        let failed = Pattern::regex("(?=(a+)+b)a").unwrap().find_all(&text[..67_700], &mut Vec::new());
+        assert!(matches!(failed, Err(Error::PatternFailed { .. })), "{failed:?}");
     }
 
     /// Searches that need more than the lowest limit, and many of them.

@@ -306,7 +306,7 @@ impl Metaspace {
         let mark = self.replacement.to_string();
         let mut out = Normalized { aligned: text.aligned, base: text.base, ..Normalized::default() };
         for range in words.iter_mut() {
-            let first_in_text = text.aligned && text.spans[range.start].start == 0;
+            let first_in_text = text.aligned && text.spans.get(range.start).is_some_and(|span| span.start == 0);
             let mut piece = text.slice(range.clone());
             let spaces: Vec<(usize, usize)> = piece.text.match_indices(' ').map(|(at, _)| (at, at + 1)).collect();
             piece.replace(&spaces, &mark);

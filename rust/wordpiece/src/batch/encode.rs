@@ -153,7 +153,7 @@ impl Tokenizer {
         })?;
         if let Some(padding) = &options.padding {
             let target = padding.target(encodings.iter().map(Encoding::len).max().unwrap_or(0))?;
-            memory::check(encodings.len(), target, padding.token_bytes())?;
+            memory::check(encodings.iter().map(Encoding::rows).sum(), target, padding.token_bytes())?;
             for encoding in &mut encodings {
                 checkpoint();
                 encoding.pad(target, padding);

@@ -61,7 +61,8 @@ impl FieldPath {
         Ok(FieldPath { written: written.to_owned(), keys })
     }
 
-    /// Appends the field of a JSON line to `out`. If a key occurs more than once, the last one counts, as in Python.
+    /// Appends the field of a JSON line to `out`. If a key occurs more than once, the last one counts, as in
+    /// Python, and the others must be text as well.
     ///
     /// With `replace`, lone surrogates become U+FFFD. After an error `out` is unchanged.
     pub(super) fn append(&self, line: &str, replace: bool, out: &mut String) -> std::result::Result<(), TextProblem> {

@@ -207,9 +207,10 @@ impl Header {
             while let Some(&(_, place)) = wanted.next_if(|(position, _)| *position == i) {
                 let from = block.text.len();
                 if second_is_id && place == 1 {
-                    block.text.push(if is_number(field.text) { 'n' } else { 's' });
+                    append_id(&field, &mut block.text);
+                } else {
+                    field.append(&mut block.text);
                 }
-                field.append(&mut block.text);
                 let span: Range<usize> = from..block.text.len();
                 match place {
                     0 => *block.spans.last_mut().expect("pushed by the caller") = span,
@@ -225,7 +226,14 @@ impl Header {
     }
 }
 
-/// Whether a field is the decimal form of a whole number that fits a u64.
-fn is_number(field: &str) -> bool {
-    field.parse::<u64>().is_ok_and(|number| number.to_string() == field)
+/// Appends `n` and the digits of a whole number of 64 bits, of a negative one in two's complement, or `s` and the text.
+fn append_id(field: &Field<'_>, out: &mut String) {
+    let number = field.text.parse::<i128>().ok().filter(|number| number.to_string() == field.text);
+    match number.filter(|number| (i64::MIN.into()..=u64::MAX.into()).contains(number)) {
+        Some(number) => out.push_str(&format!("n{}", number as u64)),
+        None => {
+            out.push('s');
+            field.append(out);
+        }
+    }
 }

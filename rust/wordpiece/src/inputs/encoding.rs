@@ -120,6 +120,11 @@ impl Encoding {
         Some(self.token_to_word(self.char_to_token(position, sequence)?)?.1)
     }
 
+    /// Returns the number of rows: this one, and those that overflow from it.
+    pub(crate) fn rows(&self) -> usize {
+        1 + self.overflowing.iter().map(Encoding::rows).sum::<usize>()
+    }
+
     /// Pads the row, and the rows that overflow from it, to `target` tokens. Longer rows are not changed.
     pub fn pad(&mut self, target: usize, padding: &Padding) {
         for row in &mut self.overflowing {

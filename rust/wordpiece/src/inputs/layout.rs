@@ -7,7 +7,9 @@
 //! For BERT, a pair with special tokens has the slots `[CLS]` (segment 0), text 0 (0), `[SEP]` (0), text 1 (1) and `[SEP]`
 //! (1), and adds 3 special tokens.
 
-use super::template::{PostProcessor, SequenceId, Template, TemplatePiece};
+use std::collections::HashMap;
+
+use super::template::{PostProcessor, SequenceId, SpecialToken, Template, TemplatePiece};
 use crate::error::Result;
 
 /// One slot of a row.
@@ -126,13 +128,16 @@ fn named((token, id): &(String, u32), type_id: u32) -> Slot {
 /// Returns the slots of a template. Names without a special token are skipped; [`Template::check`] refuses them first.
 fn from_template(template: &Template, pair: bool) -> Vec<Slot> {
     let pieces = if pair { &template.pair } else { &template.single };
+    // Of equal names the first counts.
+    let tokens: HashMap<&str, &SpecialToken> =
+        template.special_tokens.iter().rev().map(|token| (token.name.as_str(), token)).collect();
     let slot = |piece: &TemplatePiece| match piece {
         TemplatePiece::Sequence { sequence, type_id } => {
             let text = usize::from(*sequence == SequenceId::B);
             Some(Slot::Text { text, type_id: *type_id, window_type_id: text as u32 })
         }
         TemplatePiece::Special { name, type_id } => {
-            let token = template.special_tokens.iter().find(|token| token.name == *name)?;
+            let token = tokens.get(name.as_str())?;
             Some(Slot::Special { ids: token.ids.clone(), tokens: token.tokens.clone(), type_id: *type_id })
         }
     };

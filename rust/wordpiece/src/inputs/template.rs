@@ -3,6 +3,8 @@
 //! As in `tokenizer.json`, `[CLS] A [SEP] B [SEP]` can be written as `BertProcessing` or as a template; both behave as
 //! in `tokenizers` 0.23.3. `layout` turns them into the slots of a row.
 
+use std::collections::HashSet;
+
 use crate::error::{Error, Result};
 
 /// The special tokens that are added around the texts of a row.
@@ -95,9 +97,10 @@ impl Template {
                 return bad(format!("special token {name:?} has {ids} ids but {tokens} tokens"));
             }
         }
+        let names: HashSet<&str> = self.special_tokens.iter().map(|token| token.name.as_str()).collect();
         for piece in self.single.iter().chain(&self.pair) {
             if let TemplatePiece::Special { name, .. } = piece
-                && !self.special_tokens.iter().any(|token| token.name == *name)
+                && !names.contains(name.as_str())
             {
                 return bad(format!("the template names {name:?}, which is not among its special_tokens"));
             }

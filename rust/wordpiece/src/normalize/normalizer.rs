@@ -5,9 +5,15 @@ use unicode_normalization_alignments::UnicodeNormalization;
 use super::bert::BertNormalizer;
 use super::components;
 use super::normalized::Normalized;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pattern::Pattern;
 use crate::unicode;
+
+/// How many times as long as a text its normalized form may become by replacements, each of which may multiply it.
+const MOST_GROWTH: usize = 256;
+
+/// The bytes that a normalized text may always have.
+const LEAST_LIMIT: usize = 1 << 20;
 
 /// The changes that are applied to a text before it is split into words.
 ///
@@ -69,9 +75,14 @@ impl Normalizer {
     /// Returns [`Error::PatternFailed`](crate::Error::PatternFailed) if a regular expression of a `Replace` gives up,
     /// for example because it exceeds its limit of backtracking steps. `text` is then unspecified.
     pub(crate) fn apply(&self, text: &mut Normalized) -> Result<()> {
+        self.step(text, text.text.len().saturating_mul(MOST_GROWTH).max(LEAST_LIMIT))
+    }
+
+    /// As [`Normalizer::apply`]; replacements may make a text of at most `limit` bytes.
+    fn step(&self, text: &mut Normalized, limit: usize) -> Result<()> {
         match self {
             Normalizer::Bert(bert) => bert.renormalize(text),
-            Normalizer::Sequence(steps) => steps.iter().try_for_each(|step| step.apply(text))?,
+            Normalizer::Sequence(steps) => steps.iter().try_for_each(|step| step.step(text, limit))?,
             Normalizer::Lowercase => components::lowercase(text),
             Normalizer::Nfd => components::recompose(text, |old| old.nfd().collect()),
             Normalizer::Nfc => components::recompose(text, |old| old.nfc().collect()),
@@ -82,6 +93,11 @@ impl Normalizer {
             Normalizer::Replace { pattern, content } => {
                 let mut matches = Vec::new();
                 pattern.find_all(&text.text, &mut matches)?;
+                let bytes = text.text.len().saturating_add(matches.len().saturating_mul(content.len()));
+                if bytes > limit {
+                    let message = format!("its replacements make {bytes} bytes; the limit is {limit}");
+                    return Err(Error::PatternFailed { pattern: pattern.source().to_owned(), message });
+                }
                 text.replace(&matches, content);
             }
             Normalizer::Prepend(prefix) => text.prepend(prefix),

@@ -18,8 +18,6 @@ use crate::definition::Definition;
 pub trait TokenId: Copy + Send + Sync {
     /// Returns the id as an index; ids that are negative become indices that no vocabulary has.
     fn index(self) -> usize;
-    /// Converts an id of the vocabulary.
-    fn of(id: u32) -> Self;
 }
 
 macro_rules! token_id {
@@ -28,11 +26,6 @@ macro_rules! token_id {
             #[inline]
             fn index(self) -> usize {
                 self as usize
-            }
-
-            #[inline]
-            fn of(id: u32) -> Self {
-                id as $number
             }
         }
     )*};
@@ -256,7 +249,7 @@ impl Masking {
         ids: &[I],
         keys: &RowKeys,
         scratch: &mut MaskScratch,
-        mut write: impl FnMut(usize, I, I),
+        mut write: impl FnMut(usize, u32, u32),
     ) -> MaskCounts {
         let mut counts = MaskCounts::default();
         let capped = match self.options.unit {
@@ -266,15 +259,15 @@ impl Masking {
         counts.capped = u64::from(capped);
         let threshold = self.options.masked + self.options.random;
         for &(place, group) in &scratch.chosen {
-            let old = ids[place as usize];
+            let old = ids[place as usize].index() as u32; // it has a class, so the vocabulary has it
             let fate = unit(keys.fate.draw(u64::from(group)));
             let new = if fate < self.options.masked {
                 counts.masked += 1;
-                I::of(self.mask_id)
+                self.mask_id
             } else if fate < threshold && !self.ordinary.is_empty() {
                 counts.random += 1;
                 let i = below(keys.random.draw(u64::from(place)), self.ordinary.len() as u64);
-                I::of(self.ordinary[i as usize])
+                self.ordinary[i as usize]
             } else {
                 counts.kept += 1;
                 old
@@ -406,6 +399,17 @@ mod tests {
             new_ids[place] = new;
         });
         (new_ids, counts)
+    }
+
+    #[test]
+    fn a_mask_token_that_the_type_of_the_ids_has_not_is_written() {
+        let classes = TokenClasses { ids: (0..40).collect(), special: vec![70_004], continuing: Vec::new() };
+        let options = MaskingOptions { probability: 1.0, masked: 1.0, random: 0.0, ..MaskingOptions::default() };
+        let mut written = Vec::new();
+        let keys = EpochKeys::new(1, 0, 0).row(0);
+        let write = |_, old, new| written.push((old, new));
+        Masking::new(&classes, 70_004, options).apply(&[7_u16], &keys, &mut MaskScratch::default(), write);
+        assert_eq!(written, [(7, 70_004)]);
     }
 
     #[test]

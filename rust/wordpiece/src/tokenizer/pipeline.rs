@@ -197,7 +197,7 @@ impl Tokenizer {
     fn sufficient_prefix<'t>(&self, text: &'t str, limit: usize) -> Option<&'t str> {
         // English has five bytes for each piece, ideographs have three: 16 allow for texts with fewer pieces.
         let n = limit.checked_mul(16)?;
-        if text.len() < 4 * n || self.fast.is_none() || self.added.contain_spaces() {
+        if text.len() / 4 < n || self.fast.is_none() || self.added.contain_spaces() {
             return None;
         }
         let end = n + text.as_bytes()[n..2 * n].iter().position(|&byte| byte == b' ')?;

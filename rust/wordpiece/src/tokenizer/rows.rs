@@ -39,7 +39,7 @@ impl Tokenizer {
         let mut encoding = self.encode_unpadded(input, options, &mut self.scratch())?;
         if let Some(padding) = &options.padding {
             let target = padding.target(encoding.len())?;
-            memory::check(1, target, padding.token_bytes())?;
+            memory::check(encoding.rows(), target, padding.token_bytes())?;
             encoding.pad(target, padding);
         }
         Ok(encoding)

@@ -37,7 +37,9 @@ pub fn pipeline(definition: &Definition) -> String {
 /// The text has the form of [`pipeline`]'s, but is an object, and characters beyond ASCII stay as they are. Hashes of
 /// it are stored, too.
 pub fn identity(definition: &Definition) -> String {
-    let added = definition.registered_tokens();
+    // Files list them by id, so that a tokenizer that was saved has the same text if the order decides nothing.
+    let in_order = definition.depends_on_order();
+    let added = if in_order { definition.registrations() } else { definition.registered_tokens() };
     let parts = Node::Object(vec![
         ("added_tokens".into(), write::list(&added, write::added_token)),
         ("normalizer".into(), write::optional(definition.normalizer.as_ref(), write::normalizer)),
@@ -112,6 +114,7 @@ impl Formatter for CanonicalFormatter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::added::AddedToken;
     use crate::pattern::Pattern;
     use crate::vocab::Vocab;
 
@@ -124,6 +127,21 @@ mod tests {
         assert_eq!(normalizer_type(&bert().normalizer.unwrap()), "BertNormalizer");
         assert_eq!(normalizer_type(&Normalizer::Nfkd), "NFKD");
         assert_eq!(pre_tokenizer_type(&bert().pre_tokenizer.unwrap()), "BertPreTokenizer");
+    }
+
+    #[test]
+    fn the_order_of_added_tokens_is_in_the_identity_if_it_decides_ids() {
+        let of = |contents: [&str; 2]| {
+            let token = |content: &str| AddedToken { normalized: true, ..AddedToken::special(content) };
+            identity(&Definition { added_tokens: contents.map(token).to_vec(), ..bert() })
+        };
+        assert_ne!(of(["A", "a"]), of(["a", "A"]));
+        let vocab = Vocab::new([("[UNK]", 0), ("b", 1), ("a", 2)]).unwrap();
+        let ordered = |contents: [&str; 2]| {
+            let added_tokens = contents.map(AddedToken::special).to_vec();
+            identity(&Definition { added_tokens, ..Definition::bert(vocab.clone()) })
+        };
+        assert_eq!(ordered(["a", "b"]), ordered(["b", "a"]));
     }
 
     #[test]

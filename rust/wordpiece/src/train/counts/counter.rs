@@ -52,7 +52,7 @@ pub struct CountOptions {
     pub normalizer: BertNormalizer,
     /// What to do with bytes that are not UTF-8.
     pub invalid_bytes: InvalidBytes,
-    /// If there are more distinct words than this after 64 MiB of text, the rarest are dropped until at most half as
+    /// If there are more distinct words than this after 64 MiB of text, or at its end, the rarest are dropped until at most half as
     /// many are left. This bounds the memory, and makes counts too small by at most [`Counted::undercount`].
     pub max_distinct_words: Option<usize>,
     /// The number of threads; 0 means 1. It does not affect the result.
