@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import pretraining_reference as reference
 import wordpiece_bert as wb
+from command_line import stdin
 from killed_runs import finish_after_kills
 from pretraining_folders import tokenizer
 from test_pretraining_reference import DATA, TOKENS, cases
@@ -153,6 +155,13 @@ def test_compressed_files_and_other_line_ends_are_the_same(tmp_path: Path) -> No
     stores = [build_token_store(TOK, path, tmp_path / path.name[0]) for path in sorted(tmp_path.glob("*.*"))]
     ids = [store.shards[0].ids.tolist() for store in stores]
     assert ids[0] == ids[1] == ids[2]
+
+
+def test_standard_input_is_read_from_its_beginning(tmp_path: Path, stdin: Callable[[bytes], None]) -> None:
+    stdin((DATA / "corpus.txt").read_bytes())
+    build_token_store(TOK, "-", tmp_path / "piped")
+    build_token_store(TOK, DATA / "corpus.txt", tmp_path / "file")
+    assert content_of(tmp_path / "piped")["00000.ids.npy"] == content_of(tmp_path / "file")["00000.ids.npy"]
 
 
 def test_parts_have_the_documents_of_the_whole(tmp_path: Path) -> None:

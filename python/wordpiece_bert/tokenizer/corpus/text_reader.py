@@ -100,6 +100,8 @@ class TextReader:
             raise InputError(f"separator={separator!r} is for plain text: {argument} reads {holders}, a text each")
         for name in self.files:
             _check_holder(name, given="field" if fields else "column" if columns else None)
+        # Without files it only checks the arguments: what is read of standard input is lost to another reader.
+        _core.TextReader([], separator, fields, errors, block_texts)
         sizes = [_size(name) for name in self.files]
         self.size = sum(size for size in sizes if size is not None) if None not in sizes else None
         self.bytes_read = 0
@@ -122,12 +124,8 @@ class TextReader:
     ) -> Iterator[tuple[_core.TextBlock, int]]:
         paths = [None if name == STDIN else name for name in files]
         reader = _core.TextReader(paths, separator, fields, errors, block_texts)
-
-        def blocks() -> Iterator[tuple[_core.TextBlock, int]]:
-            while (block := reader.next_block()) is not None:
-                yield block, block.bytes_read
-
-        return blocks()
+        while (block := reader.next_block()) is not None:
+            yield block, block.bytes_read
 
     def __iter__(self) -> Iterator[_core.TextBlock]:
         for block, bytes_read in self._blocks:
