@@ -427,6 +427,25 @@ def test_merges_that_do_not_fit_are_refused(
         SubwordTokenizer(folder)
 
 
+@pytest.mark.parametrize(
+    ("config", "stated", "found"),
+    [
+        ({"model_max_length": 8}, {}, ["<s>", "[PAD]", "<mask>"]),
+        ({"mask_token": "x", "pad_token": None}, {"cls_token": {"content": "x"}}, ["x", None, "x"]),
+        ({"mask_token": "x"}, {"mask_token": "<mask>"}, ["<s>", "[PAD]", "<mask>"]),
+    ],
+)
+def test_special_tokens_are_those_of_both_files_and_the_usual_ones(
+    tmp_path: Path, config: dict[str, Any], stated: dict[str, Any], found: list[str | None]
+) -> None:
+    folder = bpe_folder(tmp_path, "x <s> [PAD] <mask> [MASK]", [], None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    (folder / "special_tokens_map.json").write_text(json.dumps(stated))
+    tokenizer = SubwordTokenizer(folder)
+    assert [tokenizer.cls_token, tokenizer.pad_token, tokenizer.mask_token] == found
+    assert tokenizer.sep_token is None
+
+
 def test_continuing_tokens_may_have_a_prefix(tmp_path: Path) -> None:
     folder = bpe_folder(tmp_path, "x ##日 x日", [["x", "##日"]], "##")
     assert SubwordTokenizer(folder).encode("x日", add_special_tokens=False).tokens == ["x日"]

@@ -25,6 +25,7 @@ from wordpiece_bert.tokenizer.model_rows import IdBounds, require_rows
 from wordpiece_bert.tokenizer.parts import id_bounds, input_names, plain_core
 from wordpiece_bert.tokenizer.pretrained.folder_contents import SUBWORD_MODELS
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings, read_optional_object
+from wordpiece_bert.tokenizer.pretrained.special_tokens import declared_tokens
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 from wordpiece_bert.tokenizer.shared_core import SharedCore, Truncation, blocks, package_errors, read_core
 from wordpiece_bert.tokenizer.subword_arguments import check_text, checked_id, checked_ids, checked_items
@@ -62,6 +63,9 @@ _LARGEST_FILE = 200_000_000
 
 #: Limits above this mean none: transformers writes 1e30.
 _NO_LIMIT = 2**31
+
+#: The tokens of roles that a folder does not name, where the vocabulary has them; else those of BERT.
+_USUAL_TOKENS = dict(zip(pretrained.SPECIAL_TOKEN_ROLES, ("<unk>", "</s>", "<pad>", "<s>", "<mask>"), strict=True))
 
 _Row = TypeVar("_Row")
 
@@ -286,7 +290,7 @@ class SubwordTokenizer(TokenRoles):
     ImportError
         The package ``tokenizers`` is not installed; the message has the extra that installs it.
     TokenizerFormatError
-        ``tokenizers`` cannot read the file, or a setting in tokenizer_config.json is wrong.
+        ``tokenizers`` cannot read the file, or a setting in another file of the tokenizer is wrong.
     """
 
     def __init__(
@@ -321,7 +325,9 @@ class SubwordTokenizer(TokenRoles):
         config = self._folder / "tokenizer_config.json"
         has_settings = definition is None and config.is_file()
         self._settings = read_object(config, TokenizerFormatError) if has_settings else {}
-        self._has_types = "token_type_ids" in Settings(config, self._settings).input_names() and self._type_count() != 1
+        settings = Settings(config, self._settings)
+        self._named = declared_tokens(self._folder, settings, {}).named if definition is None else {}
+        self._has_types = "token_type_ids" in settings.input_names() and self._type_count() != 1
 
     def _type_count(self) -> object:
         """Return how many token types the folder's model has, as config.json says; None if it does not."""
@@ -402,10 +408,10 @@ class SubwordTokenizer(TokenRoles):
         }
 
     def _role(self, name: str) -> str | None:
-        value = self._settings.get(name)
-        if isinstance(value, dict):
-            value = value.get("content")
-        return value if isinstance(value, str) else None
+        if name in self._named or name in self._settings:
+            return self._named[name].content if name in self._named else None
+        usual = [tokens[name] for tokens in (_USUAL_TOKENS, pretrained.SPECIAL_TOKEN_ROLES) if name in tokens]
+        return next((token for token in usual if self.token_to_id(token) is not None), None)
 
     def _role_id(self, name: str) -> int | None:
         token = self._role(name)
