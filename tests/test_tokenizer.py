@@ -360,6 +360,15 @@ def test_decoding_omits_special_added_tokens() -> None:
     assert special.added_tokens[len(special) - 1].lstrip
 
 
+def test_special_tokens_of_bert_get_their_roles(tmp_path: Path) -> None:
+    tok = wb.Tokenizer.from_json(wb.Tokenizer.from_vocab(["[UNK]", "[CLS]", "[SEP]"]).to_json())
+    more = tok.with_added_tokens(["[MASK]", wb.AddedToken("[PAD]", special=True), "[CLS]"], special=True)
+    assert (more.mask_token_id, more.pad_token_id, more.cls_token_id) == (3, 4, 1)
+    assert tok.with_added_tokens(["[MASK]"]).mask_token is None
+    more.save_pretrained(tmp_path)
+    assert wb.Tokenizer.from_pretrained(tmp_path) == more
+
+
 def test_the_normalized_flag_of_a_token() -> None:
     assert wb.AddedToken("X").normalized
     assert not wb.AddedToken("X", special=True).normalized

@@ -532,7 +532,8 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         tokens : iterable of str or AddedToken
             The tokens; `AddedToken` for tokens with flags.
         special : bool, default False
-            Add all of them as special tokens: `decode` omits them, and they are matched in the original text.
+            Add all of them as special tokens: `decode` omits them, and they are matched in the original text. BERT's,
+            such as [MASK], get the roles that no token has.
 
         Returns
         -------
@@ -571,8 +572,10 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             else:
                 raise InputError(f"token {index} must be a str or an AddedToken, not {type(token).__name__}: {token!r}")
         settings = self._settings
+        new = [token.content for token in added if token.special]
+        roles = {role: usual for role, usual in SPECIAL_TOKEN_ROLES.items() if usual in new}
+        settings = settings._replace(special_tokens={**roles, **settings.special_tokens})
         if settings.listed_special_tokens is not None:
-            new = [token.content for token in added if token.special]
             settings = settings._replace(listed_special_tokens=(*settings.listed_special_tokens, *new))
         return self._build(self._inner.with_added_tokens([_fields(token) for token in added]), settings)
 
