@@ -254,6 +254,15 @@ def test_extend_model_adds_rows_for_new_tokens(tmp_path: Path) -> None:
         extend_model(model, train(texts, 20))
 
 
+def test_the_tokenizer_has_all_special_tokens_and_extending_keeps_them() -> None:
+    vocab = train(["a [NAME] b"], 20, special_tokens=["[UNK]", "[NAME]"])
+    named = wb.Tokenizer.from_vocab(["[UNK]", "a", "b"]).with_added_tokens(["[NAME]"], special=True)
+    for one in (vocab, *(train(["a [NAME] b"] * 9, 20, base=base) for base in (vocab, named))):
+        assert one.special_tokens == ["[UNK]", "[NAME]"]
+        assert one.tokenizer().tokenize("a [NAME] b") == ["a", "[NAME]", "b"]
+        assert one.tokenizer().all_special_tokens == ["[UNK]", "[NAME]"]
+
+
 def test_base_may_be_a_file_a_tokenizer_a_list_or_a_vocab(tmp_path: Path) -> None:
     counts = {"abc": 9, "abb": 8}
     expected = train(counts, 16, base=BERT_BASE).tokens
@@ -265,6 +274,12 @@ def test_base_may_be_a_file_a_tokenizer_a_list_or_a_vocab(tmp_path: Path) -> Non
     texts = wb.WordCounts.from_texts(["abc abb"], lowercase=False)
     with pytest.raises(TrainingError, match="lowercase False and True"):
         train(texts, 16, base=wb.Tokenizer.from_vocab(BERT_BASE))
+    for options, message in (
+        ({"continuing_subword_prefix": "@@"}, "prefix is '@@'"),
+        ({"unk_token": "a"}, "token 'a'"),
+    ):
+        with pytest.raises(TrainingError, match=message):
+            train(counts, 16, base=wb.Tokenizer.from_vocab(BERT_BASE, **options))  # type: ignore[arg-type]
     with pytest.raises(TrainingError, match="already has 13 tokens"):
         train(counts, 13, base=BERT_BASE)
     with pytest.raises(TrainingError, match=r"has no unused slots to fill: \[unused0\]"):

@@ -36,6 +36,7 @@ from wordpiece_bert.training.parameters import (
     Algorithm,
 )
 from wordpiece_bert.training.vocab import Vocab
+from wordpiece_bert.training.vocab_summary import is_placeholder
 
 if TYPE_CHECKING:
     from wordpiece_bert import _core
@@ -114,9 +115,10 @@ def train_vocab(
         given["threads"],
         checked_progress(given["progress"]),
     )
-    old, old_normalizer = _base(given["base"])
+    base = given["base"]
+    old, old_normalizer = _base(base)
     first = given["special_tokens"], given["reserved"], given["unused"]
-    specials = _first_tokens(*first, fill_unused=fill_unused) if old is None else _kept_specials(old, *first)
+    specials = _first_tokens(*first, fill_unused=fill_unused) if old is None else _kept_specials(base, old, *first)
     size = _size(vocab_size, old, fill_unused=fill_unused)
     max_word_chars = given["max_word_chars"]
     max_word_chars = None if max_word_chars is None else whole_number("max_word_chars", max_word_chars, 1)
@@ -250,6 +252,11 @@ def _settings_of(tokenizer: Tokenizer) -> NormalizerSettings:
             f"base: its normalizer is {core.normalizer_type} and its pre_tokenizer {core.pre_tokenizer_type}; counting "
             "and training split words with BertNormalizer and BertPreTokenizer"
         )
+    if (core.continuing_subword_prefix, core.unk_token) != ("##", "[UNK]"):
+        raise TrainingError(
+            f"base: its continuing_subword_prefix is {core.continuing_subword_prefix!r} and its unk_token "
+            f"{core.unk_token!r}, but training extends '##' and '[UNK]'; rename them, and pass the list of tokens"
+        )
     strip = normalizer.strip_accents
     return NormalizerSettings(
         lowercase=normalizer.lowercase,
@@ -271,7 +278,7 @@ def _first_tokens(
 
 
 def _kept_specials(
-    old: list[str], special_tokens: Iterable[str] | None, reserved: str | None, unused: int
+    base: Any, old: list[str], special_tokens: Iterable[str] | None, reserved: str | None, unused: int
 ) -> list[str]:
     """Return the special tokens of a vocabulary to extend."""
     given = {
@@ -282,7 +289,9 @@ def _kept_specials(
     for name, is_given in given.items():
         if is_given:
             raise InputError(f"{name} applies only to a new vocabulary; the one to extend keeps its own")
-    return [token for token in old if token in SPECIAL_TOKENS or re.fullmatch(r"\[unused\d+\]", token)]
+    own = base.special_tokens if isinstance(base, Vocab) else ()
+    kept = {*SPECIAL_TOKENS, *(base.all_special_tokens if isinstance(base, Tokenizer) else own)}
+    return [token for token in old if token in kept or is_placeholder(token)]
 
 
 def _size(vocab_size: int, base: list[str] | None, *, fill_unused: bool) -> int:

@@ -16,6 +16,7 @@ from wordpiece_bert.tokenizer.parameters import PIECES
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 from wordpiece_bert.training.options import AsCounted, NormalizerSettings
 from wordpiece_bert.training.parameters import AS_COUNTED, Algorithm
+from wordpiece_bert.training.vocab_summary import is_placeholder
 
 StrPath = str | os.PathLike[str]
 
@@ -153,7 +154,7 @@ class Vocab:
         self,
         **options: Unpack[TokenizerOptions],
     ) -> Tokenizer:
-        """Return the tokenizer: this vocabulary with the normalizer settings of its word counts.
+        """Return the tokenizer: this vocabulary with its special tokens and the normalizer settings of its word counts.
 
         Returns
         -------
@@ -178,4 +179,7 @@ class Vocab:
             del usual["strip_accents"]  # as model files do if accents are treated like case
         as_counted = AsCounted.__annotations__
         given = {name: value for name, value in options.items() if value is not None or name not in as_counted}
-        return Tokenizer.from_vocab(self.tokens, **{**usual, **given})  # type: ignore[arg-type]
+        made = Tokenizer.from_vocab(self.tokens, **{**usual, **given})  # type: ignore[arg-type]
+        known = made.all_special_tokens
+        more = (token for token in self.special_tokens if token not in known and not is_placeholder(token))
+        return made.with_added_tokens(more, special=True)
