@@ -370,6 +370,7 @@ TOK, CoSENT = tokenizer(), losses.CoSENTLoss()
         (lambda x: inspect.similarity(np.eye(2), x), (5, "ab"), "tokens must be "),
         (lambda x: wb.vocab_report(TOK, ["a"], alpha=x), (None, "a", 0, np.inf), "alpha must be a finite number"),
         (lambda x: wb.train_vocab(["a"], 20, progress=x), (5, "a"), "progress must be a function of"),
+        (lambda x: wb.train_vocab(x), ("a.jsonl", "b.CSV.gz"), r"\S+: its lines are not texts"),
         (lambda x: wb.WordCounts.from_texts(["a"], progress=x), (5, "a"), "progress must be a function of"),
         (lambda x: TOK.encode_files("a.txt", "b.npy", field=x), (5, [5], "abc".split), "field must be a name, or two"),
         (lambda x: TOK.build_inputs_with_special_tokens(x), (None, 5, "a"), "token_ids_0 must be a list, not"),

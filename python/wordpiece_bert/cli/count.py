@@ -147,24 +147,17 @@ def count_files(
         "progress": progress,
     }
     plain = reading == {"separator": "\n", "field": None, "column": None, "errors": reading["errors"]}
-    if plain and not any(_is_structured(name) for name in files):
-        return WordCounts.from_files(files, errors=reading["errors"], **counting), []
+    from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
     from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
-    from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+    from wordpiece_bert.tokenizer.corpus.text_reader import HOLDERS, TextReader
     from wordpiece_bert.training.parts import with_skipped
 
+    if plain and HOLDERS.keys().isdisjoint(map(suffix_of, files)):
+        return WordCounts.from_files(files, errors=reading["errors"], **counting), []
     warn_repeated(files)
     reader = TextReader(files, **reading)
     counts = WordCounts.from_texts(arguments.single_texts(reader), **counting)
     return with_skipped(counts, reader.skipped_count), reader.skipped
-
-
-def _is_structured(name: str) -> bool:
-    """Whether a file's name says that its texts are in fields or columns."""
-    from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
-    from wordpiece_bert.tokenizer.corpus.text_reader import HOLDERS
-
-    return suffix_of(name) in HOLDERS
 
 
 def _count_into_folder(

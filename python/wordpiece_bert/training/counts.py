@@ -14,7 +14,9 @@ from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import InputError, TrainingError
+from wordpiece_bert.tokenizer.corpus.column_blocks import suffix_of
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files, warn_repeated
+from wordpiece_bert.tokenizer.corpus.text_reader import HOLDERS
 from wordpiece_bert.tokenizer.parameters import NORMALIZING
 from wordpiece_bert.training import counts_file
 from wordpiece_bert.training.counts_file import CountsInfo
@@ -102,7 +104,7 @@ class WordCounts:
         OSError
             A file does not exist or cannot be read.
         InputError
-            An option is wrong.
+            An option is wrong, or the name of a file ends like that of JSON lines or a table.
 
         Examples
         --------
@@ -114,6 +116,9 @@ class WordCounts:
         [('the', 2), ('.', 1)]
         """
         listed = listed_files(files, advice="; to count texts, use from_texts")
+        for name in listed:
+            if suffix_of(name) in HOLDERS:
+                raise InputError(f"{name}: its lines are not texts; read those in it, and pass them to from_texts")
         warn_repeated(listed)
         return cls._counted(_core.WordCounts.from_files, listed, **options)
 
