@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import tiny_models
 import training_oracles as oracles
 import wordpiece_bert as wb
+from wordpiece_bert import bert
 from wordpiece_bert.bert import BertForMaskedLM
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning, VocabError
 from wordpiece_bert.training import NormalizerSettings, extend_embeddings, extend_model
@@ -252,6 +253,15 @@ def test_extend_model_adds_rows_for_new_tokens(tmp_path: Path) -> None:
         extend_model(extended, vocab)
     with pytest.raises(InputError, match="does not extend another"):
         extend_model(model, train(texts, 20))
+
+
+@pytest.mark.parametrize("name", [name for name in dir(bert) if name.endswith("ForMaskedLM")])
+def test_extend_model_knows_the_tables_of_every_family(name: str) -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
+    config = getattr(bert, name.replace("ForMaskedLM", "Config"))(vocab_size=len(BERT_BASE), **sizes)
+    vocab = train({"abc": 9}, len(BERT_BASE) + 2, base=BERT_BASE)
+    extended = extend_model(getattr(bert, name).from_config(config), vocab)
+    assert extended([[len(vocab) - 1]]).logits.shape == (1, 1, len(vocab))
 
 
 def test_the_tokenizer_has_all_special_tokens_and_extending_keeps_them() -> None:

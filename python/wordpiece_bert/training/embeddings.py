@@ -28,8 +28,8 @@ AnyModel = TypeVar("AnyModel", bound="Weighted | Extendable")
 # Parameters with one row per token, by the ends of their names in BERT and its variants: the word embeddings, and the
 # output layers of heads that predict tokens.
 _BY_TOKEN = re.compile(
-    r"(^|\.)(word_embeddings\.weight|predictions\.decoder\.weight|predictions\.bias|vocab_projector\.(weight|bias)"
-    r"|\w*lm_head\.(decoder\.)?(weight|bias))$"
+    r"(^|\.)((word_embeddings|tok_embeddings|encoder)\.weight|predictions\.bias"
+    r"|(decoder|vocab_projector|\w*lm_head)\.(weight|bias))$"
 )
 
 
