@@ -57,6 +57,13 @@ def test_sentence_vectors_equal_sentence_transformers(folder: str, backend: str)
         np.testing.assert_allclose(found, vectors[call["key"]], rtol=0, atol=1e-5, err_msg=call["key"])
 
 
+def test_truncation_follows_the_rules_of_the_wordpiece_tokenizer() -> None:
+    tokenizer = SubwordTokenizer(MODELS / "st_roberta")
+    for truncation, max_length, length in ((True, None, 32), (None, 5, 5), (False, 5, 98), ("do_not_truncate", 5, 98)):
+        row = tokenizer.encode("the cat sat on the mat and " * 5, truncation=truncation, max_length=max_length)
+        assert len(row) == length
+
+
 def test_offsets_are_those_of_characters() -> None:
     encoding = SubwordTokenizer(MODELS / "st_roberta").encode("a cat")
     assert encoding.tokens == ["<s>", "a", "Ġc", "a", "t", "</s>"]
@@ -488,6 +495,11 @@ def test_a_text_that_the_package_cannot_encode_is_named(
         ),
         (lambda tok: tok.encode("a", truncation=True, max_length=-1), "max_length must be a whole number"),
         (lambda tok: tok.encode("a", truncation=True, max_length=4, stride=1.5), "stride must be a whole number"),
+        (lambda tok: tok.encode("a", truncation="longest"), "truncation must be one of True, .* not 'longest'"),
+        (lambda tok: tok.encode("a", max_length=1), "max_length is 1, but 2 special tokens are added"),
+        (lambda tok: tok.encode_batch(["a", ("a", "a")], max_length=3), "max_length is 3, but 4 special tokens"),
+        (lambda tok: tok.encode("a", max_length=5, stride=3), "2 special tokens are added and stride is 3"),
+        (lambda tok: tok.encode("a", truncation_side="x"), "truncation_side must be"),
         (lambda tok: tok.token_to_id(5), "token 5: 'int'"),
         (lambda tok: tok.token_to_id("\ud800"), r"token '\\ud800': "),
         (lambda tok: tok.id_to_token(-1), "token_id must be a whole number from 0 to 4294967295"),

@@ -160,8 +160,12 @@ def test_calls_with_other_truncations_do_not_mix() -> None:
 def test_a_truncation_that_is_refused_leaves_the_tokenizer_usable() -> None:
     tokenizer = SubwordTokenizer(MODELS / "st_roberta")
     expected = tokenizer.encode("the city").ids
-    for options in ({"truncation": "shortest"}, {"truncation": True, "max_length": 4, "stride": 9}):
-        with pytest.raises(InputError, match="cannot truncate to"):
+    for message, options in (
+        ("not 'shortest'", {"truncation": "shortest"}),
+        ("stride is 9", {"stride": 9}),
+        ("cannot truncate to", {"stride": 3, "add_special_tokens": False}),
+    ):
+        with pytest.raises(InputError, match=message):
             tokenizer.encode_batch(["the city"], **{"max_length": 4} | options)  # type: ignore[arg-type]
     assert tokenizer.encode("the city").ids == expected
 

@@ -71,7 +71,7 @@ def resolve(
     nothing_set = given.truncation is None and defaults.truncation is None and not given.padding
     if given.max_length is not None and nothing_set:
         given = given._replace(truncation=True)
-    truncation = _truncation(defaults, given)
+    truncation = truncation_of(defaults, given)
     padding = _padding(defaults, given, truncation)
     if like_transformers:
         _check_multiple(truncation, padding)
@@ -130,7 +130,8 @@ def _check_multiple(truncation: TruncationSettings | None, padding: PaddingSetti
         )
 
 
-def _truncation(defaults: Defaults, given: CallOptions) -> TruncationSettings | None:
+def truncation_of(defaults: Defaults, given: CallOptions) -> TruncationSettings | None:
+    """Return how a call truncates, with an `InputError` for a wrong value; None if it does not."""
     max_length, stride, side = given.max_length, given.stride, given.truncation_side
     strategy = _strategy_of("truncation", given.truncation, STRATEGIES, "do_not_truncate")
     # Checked even where truncation is off: a wrong value is a mistake either way.

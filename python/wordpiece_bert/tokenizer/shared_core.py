@@ -98,6 +98,15 @@ class Truncation(NamedTuple):
         """Whether the first or the last tokens of a single text are what is left of it."""
         return self.max_length > 0 and self.stride == 0 and self.strategy in ("longest_first", "only_first")
 
+    def check(self, added: int) -> None:
+        """Raise an `InputError` if rows have no room for this many special tokens, or then not for the stride."""
+        room = self.max_length - added
+        if room < 0 or self.stride >= max(room, 1):
+            raise InputError(
+                f"max_length is {self.max_length}, but {added} special tokens are added and stride is {self.stride}: "
+                "pass a larger max_length, or a smaller stride"
+            )
+
 
 def _characters(item: Any) -> int:
     """Return how many characters a text, a pair or a list of words has."""

@@ -21,7 +21,9 @@ from wordpiece_bert._internal.peer_names import INSTEAD_IN_SUBWORD, add_peer_nam
 from wordpiece_bert._internal.safe_json import quoted, read_object
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.tokenizer import pretrained
+from wordpiece_bert.tokenizer.call_options import truncation_of
 from wordpiece_bert.tokenizer.model_rows import IdBounds, require_rows
+from wordpiece_bert.tokenizer.option_types import CallOptions, Defaults
 from wordpiece_bert.tokenizer.parts import id_bounds, input_names, plain_core
 from wordpiece_bert.tokenizer.pretrained.folder_contents import SUBWORD_MODELS
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings, read_optional_object
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from wordpiece_bert._core import Encoding
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
+    from wordpiece_bert.tokenizer.option_types import Side
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 
 #: The tokenizer of an encoder, a ranker or a task, and what it makes of a text. Both kinds have the calls that these
@@ -256,14 +259,14 @@ def model_encodings(tokenizer: AnyTokenizer, encodings: Sequence[AnyEncoding]) -
 class _TruncationOptions(TypedDict, total=False):
     """How a call truncates, with the names of `Tokenizer`; rows are not padded."""
 
-    truncation: bool | str
+    truncation: bool | str | None
     max_length: int | None
     stride: int
     truncation_side: str | None
     padding: bool
 
 
-_DEFAULTS = {"truncation": False, "stride": 0, "padding": False}
+_DEFAULTS = {"stride": 0, "padding": False}
 
 
 class SubwordTokenizer(TokenRoles):
@@ -359,9 +362,9 @@ class SubwordTokenizer(TokenRoles):
         return int(value)
 
     @property
-    def truncation_side(self) -> str:
+    def truncation_side(self) -> Side:
         """The side on which texts are truncated by default."""
-        return str(self._settings.get("truncation_side", "right"))
+        return Settings(self._folder / "tokenizer_config.json", self._settings).side("truncation_side") or "right"
 
     @property
     def vocab_size(self) -> int:
@@ -471,7 +474,7 @@ class SubwordTokenizer(TokenRoles):
         threads: int | None = None,
         **options: Unpack[_TruncationOptions],
     ) -> list[SubwordEncoding]:
-        """Tokenize texts or pairs, truncated to `max_length`."""
+        """Tokenize texts or pairs, truncated as by `Tokenizer.encodings`."""
         return self._run(
             lambda row: _encoding(row, row.type_ids if self._has_types else None),
             texts,
@@ -558,28 +561,27 @@ class SubwordTokenizer(TokenRoles):
     ) -> list[_Row]:
         """Tokenize texts in blocks, and convert the rows of each, which take far more memory than what is kept."""
         found: list[_Row] = []
-        for block in blocks([self._prepared(text) for text in checked_items(texts, split=split)]):
+        items = checked_items(texts, split=split)
+        if truncation is not None:
+            pair = not split and not all(isinstance(item, str) for item in items)
+            truncation.check(self.num_special_tokens_to_add(pair=pair) if special else 0)
+        for block in blocks([self._prepared(text) for text in items]):
             with self._shared.truncating(truncation):
                 rows = self._shared.encode(block, threads, special=special, split=split, offsets=offsets)
             found += map(convert, rows)
             del rows  # before the next block's are made
         return found
 
-    def _truncation(
-        self,
-        truncation: bool | str = False,
-        max_length: int | None = None,
-        stride: int = 0,
-        truncation_side: str | None = None,
-        padding: bool = False,
-    ) -> Truncation | None:
+    def _truncation(self, *, padding: bool = False, **options: Any) -> Truncation | None:
         if padding:
             raise InputError("padding must be False: rows are padded by the model's call")
-        if not truncation or max_length is None:
-            return None
-        strategy = "longest_first" if truncation is True else str(truncation)
-        most, stride = whole_number("max_length", max_length, 0), whole_number("stride", stride, 0)
-        return Truncation(most, stride, strategy, truncation_side or self.truncation_side)
+        given = CallOptions(**options)
+        if given.max_length is not None:
+            on = True if given.truncation is None else given.truncation
+            given = given._replace(truncation=on, max_length=whole_number("max_length", given.max_length, 0))
+        defaults = Defaults(None, None, self.truncation_side, "right", self.model_max_length, "", None, 0)
+        found = truncation_of(defaults, given)
+        return found and Truncation(found["max_length"], found["stride"], found["strategy"], found["direction"])
 
     def _prepared(self, item: Any) -> Any:
         if not self.lowercase:
