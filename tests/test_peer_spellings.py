@@ -369,6 +369,13 @@ def test_pad(padding: Any, multiple: int | None, side: Any, shape: str, mask: bo
     }
 
 
+def test_pad_takes_results_of_calls_with_one_text() -> None:
+    tok = tokenizer()
+    for texts in (["a b", "a"], ["a", "b"]):
+        padded, expected = tok.pad([tok(text) for text in texts]), tok(texts, padding=True)
+        assert {name: padded[name].tolist() for name in padded} == {name: expected[name].tolist() for name in expected}
+
+
 def test_what_pad_refuses() -> None:
     tok = tokenizer()
     with pytest.raises(InputError, match="includes input_ids"):
@@ -377,6 +384,8 @@ def test_what_pad_refuses() -> None:
         tok.pad({"input_ids": [[1], [2]], "token_type_ids": [[0]]})
     with pytest.raises(InputError, match="item 1 of token_type_ids has 1 entries, and its input_ids 2"):
         tok.pad({"input_ids": [[1], [2, 3]], "token_type_ids": [[0], [0]]})
+    with pytest.raises(InputError, match="item 1 of input_ids has 2 rows"):
+        tok.pad([tok("a"), tok(["a", "b"])])
     with pytest.raises(InputError, match="item 1 has no 'labels'"):
         tok.pad([{"input_ids": [1], "labels": 1}, {"input_ids": [1]}])
     for wrong in ("abc", [], 3, [1, 2]):

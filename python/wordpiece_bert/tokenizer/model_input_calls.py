@@ -373,7 +373,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         Parameters
         ----------
         encoded_inputs : mapping or sequence of mapping
-            One row or several by name (``{"input_ids": [[5, 6], [7]]}``), or a list of such dicts, one for each row.
+            One row or several by name (``{"input_ids": [[5, 6], [7]]}``), or a list of such dicts, one for each row,
+            which may be results of calls with one text.
         padding : bool or {"longest", "max_length", "do_not_pad"}, default True
             True means ``"longest"``, the longest row.
         max_length : int, optional
@@ -398,8 +399,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         Raises
         ------
         InputError
-            There is no ``input_ids``, values have different numbers of rows or tokens, an option is wrong, or the
-            tokenizer has no padding token.
+            There is no ``input_ids``, an item has several rows, values have different numbers of rows or tokens, an
+            option is wrong, or the tokenizer has no padding token.
 
         Warns
         -----

@@ -57,8 +57,8 @@ def pad_inputs(
     Raises
     ------
     InputError
-        There is no ``input_ids``, a value has another number of rows or tokens, or rows of different lengths are to
-        become an array.
+        There is no ``input_ids``, an item has several rows, a value has another number of rows or tokens, or rows of
+        different lengths are to become an array.
     """
     check_tensor_type(return_tensors)
     data = _by_name(encoded)
@@ -77,6 +77,9 @@ def pad_inputs(
     if single:
         data = {name: [value] for name, value in data.items()}
     rows: list[list[int]] = [_listed(row) for row in data["input_ids"]]
+    for index, row in enumerate(rows):
+        if row and isinstance(_listed(row[0]), list):
+            raise InputError(f"item {index} of input_ids has {len(row)} rows: pass each row as an item of its own")
     for name, value in data.items():
         if len(value) != len(rows):
             raise InputError(f"{name} has {len(value)} rows, and input_ids {len(rows)}")
@@ -97,10 +100,15 @@ def _by_name(encoded: object) -> dict[str, Any]:
             for index, row in enumerate(rows):
                 if missing := [name for name in rows[0] if name not in row]:
                     raise InputError(f"item {index} has no {missing[0]!r}, which item 0 has")
-            return {name: [row[name] for row in rows] for name in rows[0]}
+            return {name: [_single(row[name], name) for row in rows] for name in rows[0]}
     raise InputError(
         f"pad takes a dict of encoded rows or a non-empty list of such dicts, not {type(encoded).__name__}"
     )
+
+
+def _single(value: Any, name: str) -> Any:
+    """Return the row of an array of one, which a call makes of one text; other values as they are."""
+    return value[0] if name in _PADDED and getattr(value, "ndim", 1) == 2 and len(value) == 1 else value
 
 
 def _tensor_type(ids: Any) -> str | None:
