@@ -224,6 +224,9 @@ def test_bad_input_is_an_error_or_counted(tmp_path: Path) -> None:
         ({"abbreviations": "mr"}, "abbreviations must be a list of str"),
         ({"errors": "ignore"}, "errors must be one of"),
         ({"field": 3}, "field must be a name"),
+        ({"field": "text", "documents": "line"}, "documents='line' is for text"),
+        ({"column": "text", "documents": "file"}, "documents='file' is for text"),
+        ({"abbreviations": ["mr"]}, "abbreviations is for sentences='split'"),
     ]:
         with pytest.raises(InputError, match=message):
             build_token_store(TOK, path, tmp_path / "arguments", **arguments)

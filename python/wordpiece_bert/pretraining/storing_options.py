@@ -41,7 +41,7 @@ class StoringOptions:
         Raises
         ------
         InputError
-            One is out of range, or needs another.
+            One is out of range, needs another, or has no effect with another.
         """
         checked_choice("documents", self.documents, DOCUMENTS)
         checked_choice("sentences", self.sentences, SENTENCES)
@@ -58,6 +58,10 @@ class StoringOptions:
             raise InputError(f"id_field={self.id_field!r} is for JSON lines: pass field, the one with the texts, too")
         if self.id_column is not None and self.column is None:
             raise InputError(f"id_column={self.id_column!r} is for tables: pass column, the one with the texts, too")
+        if (self.field or self.column) and self.documents != "blank-line":
+            raise InputError(f"documents={self.documents!r} is for text: each value of a field or column is a document")
+        if words is not None and self.sentences != "split":
+            raise InputError("abbreviations is for sentences='split', which keeps them whole: pass that too")
         return replace(self, abbreviations=words, shard_tokens=shard_tokens)
 
     def recorded(self, input_bytes: Sequence[int | None]) -> JsonObject:
