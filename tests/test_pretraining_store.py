@@ -142,6 +142,8 @@ def test_megatron_reads_the_sentences(tmp_path: Path, vocab_size: int, width: in
         before += len(shard["sentence_offsets"]) - 1
     assert bounds == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.v1.bin", "corpus.v1.idx", "store"]
+    with pytest.raises(InputError, match="is inside the store"):
+        store.to_megatron(tmp_path / "other" / ".." / "store" / "corpus")
 
 
 def test_parts_merge_without_a_copy(tmp_path: Path) -> None:
@@ -165,10 +167,12 @@ def test_stores_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     first = write_store(tmp_path / "first", SHARDS[:1])
     other = write_store(tmp_path / "other", SHARDS[1:], tokenizer="e" * 64)
     wide = write_store(tmp_path / "wide", SHARDS[1:], dtype="uint32")
+    merge_token_stores([first], tmp_path / "alone")
     for stores, output, message in [
         ([first, other], "merged", "its tokenizer is eee"),
         ([first, wide], "merged", "its dtype is uint32"),
         ([first, first], "merged", "given twice"),
+        ([first, tmp_path / "alone"], "merged", "given twice in stores: its shards are in .*first too"),
         ([first], "first", "one of the stores to merge"),
         ([], "merged", "stores is empty"),
         (first, "merged", "must be a list of token stores"),

@@ -256,9 +256,11 @@ class TokenStore:
         OSError
             A file cannot be written.
         """
+        binary, index = Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
+        if Path(os.path.realpath(binary.parent)).is_relative_to(os.path.realpath(self.path)):
+            raise InputError(f"prefix {os.fspath(prefix)!r} is inside the store: choose another folder")
         for shard in self.shards:
             check_offsets(shard)
-        binary, index = Path(f"{os.fspath(prefix)}.bin"), Path(f"{os.fspath(prefix)}.idx")
         dtype = np.dtype("<u2" if self.vocab_size < _MEGATRON_UINT16 else "<i4")
         with AtomicFile(binary) as ids, AtomicFile(index) as bounds:
             ids.begin()
@@ -356,7 +358,8 @@ def merge_token_stores(
     Raises
     ------
     InputError
-        Their tokenizers or types of ids differ, one is given twice, or `output` holds something else.
+        Their tokenizers or types of ids differ, one is given twice, also in a merged store, or `output` holds something
+        else.
 
     Examples
     --------
@@ -416,9 +419,10 @@ def _check_mergeable(parts: list[TokenStore], folder: Path) -> None:
                     f"{part.path}: its {name} is {its}, but that of {parts[0].path} is {mine}; both must agree"
                 )
         real = os.path.realpath(part.path)
-        if real in seen:
-            raise InputError(f"{part.path}: is given twice in stores")
-        seen[real] = part
+        places = {real, *(os.path.realpath(path_of(Path(real), file)) for file in files_of(part))}
+        if twice := places & seen.keys():
+            raise InputError(f"{part.path}: is given twice in stores: its shards are in {seen[twice.pop()].path} too")
+        seen |= dict.fromkeys(places, part)
     if os.path.realpath(folder) in seen:
         raise InputError(f"{folder}: is one of the stores to merge; choose another output")
 
