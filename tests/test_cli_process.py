@@ -57,6 +57,32 @@ def test_text_from_a_pipe_needs_no_dash() -> None:
     assert b"no text to read" in done.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="redirections of Unix")
+@pytest.mark.parametrize(
+    ("arguments", "redirection"),
+    [("embed a.txt -o v.npy --verbose", end) for end in ("", ">&-", "2>&-")] + [("search a.txt", "<&-")],
+)
+def test_streams_that_are_closed_do_not_end_the_work(arguments: str, redirection: str) -> None:
+    Path("a.txt").write_text("text\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "wordpiece_bert", *arguments.split()]
+    subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", *command], stderr=writer, check=True)
+    os.close(writer)
+    assert Path("v.npy").exists() == ("embed" in arguments)
+
+
+def test_standard_streams_are_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1:strict")
+    Path("a.txt").write_text("中文\n", encoding="utf-8")
+    for form in ([], ["--json"]):
+        assert "中文" in piped("search", "a.txt", *form, text="中文\n".encode()).stdout.decode()
+    for command in (["inspect", "-", "-o", "v.html"], ["search", "a.txt", "-i"]):
+        done = piped(*command, text=b"caf\xe9\n")
+        assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+        assert rb"has a lone surrogate, '\udce9', at position 3" in done.stderr
+
+
 def vectors_of(content: bytes, kind: str) -> np.ndarray:
     """Read vectors with the format's own library."""
     if kind == "npy":

@@ -646,9 +646,10 @@ def test_errors_of_the_command(folders: Path, tmp_path: Path, capsys: pytest.Cap
     model = str(folders / "sentences")
     assert main(["serve", model, model]) == 2
     assert "two models are named 'sentences'" in capsys.readouterr().err
-    (tmp_path / "keys").write_text("\n")
-    assert main(["serve", model, "--api-key-file", str(tmp_path / "keys")]) == 2
-    assert "has no key" in capsys.readouterr().err
+    for content, message in ((b"\n", "has no key"), (b"caf\xe9", "not UTF-8: byte 0xe9")):
+        (tmp_path / "keys").write_bytes(content)
+        assert main(["serve", model, "--api-key-file", str(tmp_path / "keys")]) == 2
+        assert message in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["serve", model, "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot listen on 127.0.0.1" in capsys.readouterr().err

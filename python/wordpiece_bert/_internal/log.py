@@ -1,8 +1,10 @@
-"""The log of the package, by the name ``wordpiece_bert``: what was loaded, truncated, and read instead of computed."""
+"""The log of the package, by the name ``wordpiece_bert``, and what is said on standard error."""
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TextIO
 
 
 def tell(message: str, *arguments: object) -> None:
@@ -13,3 +15,13 @@ def tell(message: str, *arguments: object) -> None:
     """
     if (logging := sys.modules.get("logging")) is not None:
         logging.getLogger("wordpiece_bert").info(message, *arguments)
+
+
+def say(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
+    """Print to standard error or another stream; once this fails, as its reader is gone, the rest is lost silently."""
+    stream = stream or sys.stderr
+    try:
+        stream.write(text + end)
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

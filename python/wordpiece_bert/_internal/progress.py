@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from wordpiece_bert._internal.context import value_within
+from wordpiece_bert._internal.log import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,11 +89,10 @@ class Progress:
         text = self.text(now - self._start, columns)
         if columns is not None:
             # Spaces instead of a terminal's control codes: a notebook's output has none.
-            self._stream.write("\r" + text.ljust(min(self._width, columns)))
+            say("\r" + text.ljust(min(self._width, columns)), self._stream, end="")
             self._width = len(text)
         else:
-            self._stream.write(text + "\n")
-        self._stream.flush()
+            say(text, self._stream)
 
     def text(self, elapsed: float, columns: int | None = None) -> str:
         """Return the state after some seconds as one line of at most `columns` characters.
@@ -143,8 +143,7 @@ class Progress:
     def close(self) -> None:
         """Clear the bar."""
         if self._bar and self._width:
-            self._stream.write("\r" + " " * self._width + "\r")
-            self._stream.flush()
+            say("\r" + " " * self._width + "\r", self._stream, end="")
             self._width = 0
 
     def __exit__(self, *_: object) -> None:
@@ -174,7 +173,7 @@ def shown_progress(total: int | None, unit: str, show: bool | None, label: str =
     done : int, default 0
         What was done by an earlier run.
     """
-    visible = shows_bars(sys.stderr) if show is None else show
+    visible = sys.stderr is not None and (shows_bars(sys.stderr) if show is None else show)
     return (Progress if visible else _Silent)(total, unit, label, done=done)
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.log import say
 from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.blocks import encode_blocks
@@ -211,10 +212,9 @@ def _digest(texts: TextReader | TextsWithIds) -> tuple[str, int]:
 def _say_what_resumes(size: int | None) -> None:
     """Say before a long run that a file is not resumed."""
     if size is None or size >= LONG_RUN_BYTES:
-        print(
+        say(
             "a run that is killed begins again, because a file is written at once; a .vectors folder is resumed, and "
-            "--part I/N makes smaller files",
-            file=sys.stderr,
+            "--part I/N makes smaller files"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.log import say
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary, print_verbose, warn_skipped, warn_truncated
 from wordpiece_bert.errors import InputError
@@ -237,8 +238,6 @@ def _check_tables(names: list[str]) -> None:
 
 def print_plan(plan: UpdatePlan) -> None:
     """Print what will be done to standard error, before it is done."""
-    import sys
-
     parts = [f"{plan.new:,} new", f"{plan.changed:,} changed", f"{plan.unchanged:,} unchanged"]
     if plan.other_fields:
         parts.insert(2, f"{plan.other_fields:,} with other fields")
@@ -246,7 +245,7 @@ def print_plan(plan: UpdatePlan) -> None:
     if plan.gone:
         what = "dropped" if plan.prune else "kept; --prune drops them"
         line += f"; {plan.gone:,} of the folder not in the files ({what})"
-    print(line, file=sys.stderr)
+    say(line)
 
 
 def _names(given: str | None) -> list[str] | None:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.log import say
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
@@ -26,18 +28,18 @@ def _label(kind: str, color: str) -> str:
 
 def print_error(message: str) -> None:
     """Print an error to standard error."""
-    print(f"{_label('error', '1;31')} {message}", file=sys.stderr)
+    say(f"{_label('error', '1;31')} {message}")
 
 
 def print_warning(message: str) -> None:
     """Print a warning to standard error."""
-    print(f"{_label('warning', '1;33')} {message}", file=sys.stderr)
+    say(f"{_label('warning', '1;33')} {message}")
 
 
 def print_verbose(options: argparse.Namespace, message: str) -> None:
     """Print what is being done to standard error, with ``--verbose``."""
     if options.verbose:
-        print(message, file=sys.stderr)
+        say(message)
 
 
 def print_summary(options: argparse.Namespace, text: str, facts: dict[str, Any]) -> None:
@@ -48,10 +50,9 @@ def print_summary(options: argparse.Namespace, text: str, facts: dict[str, Any])
     if options.json:
         from wordpiece_bert._internal.json_text import json_text
 
-        to_stdout = str(getattr(options, "output", None)) != "-"
-        print(json_text(facts, ensure_ascii=False), file=sys.stdout if to_stdout else sys.stderr)
+        (say if str(getattr(options, "output", None)) == "-" else print)(json_text(facts, ensure_ascii=False))
     elif not options.quiet:
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def closest(name: str, names: Iterable[str]) -> str:

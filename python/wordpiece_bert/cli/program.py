@@ -15,10 +15,11 @@ import signal
 import sys
 import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from wordpiece_bert._internal.log import say
 from wordpiece_bert.cli.messages import PROGRAM, closest, closest_file, print_error, print_warning
 from wordpiece_bert.cli.parser import Parser
 from wordpiece_bert.cli.wording import in_words_of
@@ -72,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     debug = False
     parser = None
+    _set_up_streams()
     with warnings.catch_warnings(), _unwind_on_signals():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
@@ -84,13 +86,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as error:
             if debug:
                 raise
-            print(f"{PROGRAM}: {_with_notes('interrupted', error, parser)}", file=sys.stderr)
+            say(f"{PROGRAM}: {_with_notes('interrupted', error, parser)}")
             return 130
         except _SignalError as error:
-            print(f"{PROGRAM}: {_with_notes(str(error), error, parser)}", file=sys.stderr)
+            say(f"{PROGRAM}: {_with_notes(str(error), error, parser)}")
             return 128 + error.number
         except BrokenPipeError:
-            # The reader has closed the pipe (`… | head`). At exit Python must not flush into it.
+            # The reader of standard output has enough (`… | head`). At exit Python must not flush into it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except (WordPieceError, OSError) as error:
@@ -100,6 +102,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_error(in_words_of(message, parser) if parser is not None else message)
             return 2
     return status or 0
+
+
+def _set_up_streams() -> None:
+    """Open the standard streams that are closed as the null device, and set those that are no terminal to UTF-8."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    streams: list[tuple[Any, str]] = [(sys.stdin, "surrogateescape"), (sys.stdout, "backslashreplace")]
+    for stream, errors in streams:
+        with suppress(AttributeError, ValueError):  # another program's stream, or one that has been read
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors=errors)
 
 
 class _SignalError(BaseException):
@@ -138,7 +151,7 @@ def _import_extension() -> None:
     """
 
     def end(*_: object) -> None:
-        os.write(2, f"{PROGRAM}: interrupted\n".encode())
+        say(f"{PROGRAM}: interrupted")
         os._exit(130)
 
     on_main_thread = threading.current_thread() is threading.main_thread()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.log import say
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import PROGRAM, print_verbose, print_warning
 from wordpiece_bert.cli.parser import add_model_option
@@ -165,7 +165,7 @@ def _serve(options: argparse.Namespace) -> None:
 
     def announce(url: str) -> None:
         if not options.quiet:
-            print(f"{PROGRAM}: {', '.join(models)} at {url} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+            say(f"{PROGRAM}: {', '.join(models)} at {url} (Ctrl-C ends it)")
 
     with (
         _log_on_standard_error(quiet=options.quiet),
@@ -222,7 +222,7 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
     given = {field.name: getattr(options, field.name, None) for field in fields(ServerSettings)}
     keys = os.environ.get(KEYS, "").replace(",", " ").split()
     for file in options.api_key_file:
-        found = file.read_text(encoding="utf-8-sig").split()
+        found = " ".join(arguments.lines_of(file, "--api-key-file")).split()
         if not found:
             raise InputError(f"{file} has no key")
         keys += found
