@@ -56,7 +56,7 @@ def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
     -------
     Judged
         The queries, the documents and the grades above 0 of the split, by ids, which are str. Queries without
-        judgements are left out.
+        judgements are left out; a judged document that is not in the corpus is kept, as one that no search finds.
 
     Raises
     ------
@@ -95,11 +95,10 @@ def read_beir(folder: str | os.PathLike[str], split: str = "test") -> Judged:
         grade = finite_or_none(score)
         if grade is None:
             raise InputError(f"{home}, qrels/{split}: the score {score!r} is no finite number")
-        if str(query) not in queries or str(document) not in documents:
-            unknown += 1
-        elif grade > 0:
+        unknown += str(query) not in queries or str(document) not in documents
+        if str(query) in queries and grade > 0:
             grades.setdefault(str(query), {})[str(document)] = grade
-    if not grades:
+    if not any(document in documents for judged in grades.values() for document in judged):
         raise InputError(
             f"{home}: no judgement of qrels/{split} above 0 is of a query and a document of the folder; {unknown} of "
             f"{len(judgements['score'])} have an id that is not there"
