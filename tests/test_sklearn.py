@@ -82,6 +82,12 @@ def test_pipelines_grid_search_clones_and_pickles(make: Any, folder: Path) -> No
     assert copy.get_params()[option] is True
 
 
+def test_an_unpickled_transformer_is_fitted_with_another_model(folder: Path) -> None:
+    others = [(SentenceEmbedder(folder), {"dtype": "int8"}), (WordPieceVectorizer(folder), {"tokenizer": tokenizer()})]
+    for transformer, other in others:
+        pickle.loads(pickle.dumps(transformer)).set_params(**other).fit(GOOD)
+
+
 def test_clones_share_the_weights_of_an_encoder(folder: Path) -> None:
     encoder = SentenceEncoder(folder)
     copy = clone(SentenceEmbedder(encoder))

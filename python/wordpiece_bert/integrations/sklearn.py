@@ -97,6 +97,7 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         InputError
             An option is wrong.
         """
+        self._contents = None  # what it is fitted with now may be another model
         self.transform([])  # it checks every option, also where there is no text
         return self
 
