@@ -318,6 +318,7 @@ def test_heads_for_pairs_are_of_bert_and_ernie() -> None:
         (["--learning-rate", "0"], "is not a number above 0"),
         (["--eval-share", "1"], "leaves none to train on"),
         (["--eval", "nowhere"], "no such folder"),
+        (["--eval", "nowhere", "--eval-share", "0.5"], "--eval-share is for rows of DATA"),
     ],
 )
 def test_mistakes_of_the_command(
@@ -384,6 +385,29 @@ def test_an_interrupted_run_says_what_is_kept(
     assert f"nothing of the training is kept in {tmp_path / 'out' / 'checkpoints'}; run it again" in interrupted_at(1)
     assert "checkpoint-2 is kept; go on from there with --resume\n" in interrupted_at(3)
     assert main([*given, "--resume"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["-m", "minilm", "--dropout", "0.9"], "--dropout: the sizes and rates are those of minilm"),
+        (["--whole-words"], "--whole-words is not for rows that are masked"),
+        (["--mask-probability", "0.9"], "--mask-probability is not for rows that are masked"),
+    ],
+)
+def test_options_that_the_data_or_the_model_decide_are_refused(
+    more: list[str],
+    message: str,
+    folder: Path,
+    tokenizer: wb.Tokenizer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    masking = None if "-m" in more else Masking(tokenizer)
+    build_examples(folder / "store", tmp_path / "rows", tokenizer, max_length=32, masking=masking)
+    given = ["pretrain", str(tmp_path / "rows"), "-o", str(tmp_path / "out"), "-v", str(folder / "vocab.txt")]
+    assert main([*given, *more]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_resumed_run_of_other_data_is_refused(

@@ -112,7 +112,9 @@ def run(options: argparse.Namespace) -> None:
             f"{options.data}: was made with another tokenizer than {options.vocab}; give that one with --vocab"
         )
     masking = None
-    if not dataset.masked:
+    if dataset.masked:
+        arguments.refuse(options, ("whole_words", "spans", "mask_probability"), "is not for rows that are masked")
+    else:
         masking = Masking(
             tokenizer,
             probability=options.mask_probability,
@@ -145,6 +147,7 @@ def _rows(options: argparse.Namespace, masking: Masking | None) -> tuple[Pretrai
 
     data = PretrainingDataset(options.data, masking=masking, seed=options.seed)
     if options.eval:
+        arguments.refuse(options, ["eval_share"], "is for rows of DATA: leave out --eval")
         other = PretrainingDataset(options.eval)
         if other.tokenizer_fingerprint != data.tokenizer_fingerprint:
             raise InputError(f"{options.eval}: was made with another tokenizer than {options.data}")
@@ -166,10 +169,11 @@ def _model(
     """Return the model to start from."""
     from wordpiece_bert.pretraining.dataset import PAIR_LABELS
 
-    given = [name for name in (*_SIZES, "intermediate_size", "max_positions") if getattr(options, name) is not None]
+    fixed = [*_SIZES, "intermediate_size", "max_positions", *["dropout"] * bool(options.model)]
+    given = [name for name in fixed if getattr(options, name) is not None]
     if given and (options.model or options.config):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise InputError(f"{flags}: the sizes are those of {options.model or options.config}; leave them out")
+        raise InputError(f"{flags}: the sizes and rates are those of {options.model or options.config}; leave them out")
     pairs = dataset.objective in PAIR_LABELS
     if options.model:
         return objective.load_model(options.model, pairs=pairs, seed=options.seed, download=options.download)
