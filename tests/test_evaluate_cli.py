@@ -68,6 +68,14 @@ def test_pairs_with_scores(models: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert (first["primary_metric"], second["primary_metric"]) == ("spearman_cosine", "spearman_dot")
     names = ["--similarity", "cosine", "--similarity", "manhattan", "--truncate-dim", "8"]
     (found,) = results(capsys, file, "-m", sentences, *names)
+    # The files of two kinds of models have other columns.
+    both = ["evaluate", file, "-m", sentences, "-m", splade, "-o", str(tmp_path / "out"), "-q"]
+    assert main(both) == 0
+    _, of_splade = sorted((tmp_path / "out").glob("*/similarity_evaluation_results.csv"))
+    of_splade.write_text("other\n")
+    capsys.readouterr()
+    assert main(both) == 2
+    assert "spearman_cosine*" in capsys.readouterr().out
     options: dict[str, Any] = {"similarity_fn_names": ["cosine", "manhattan"], "truncate_dim": 8}
     assert found["metrics"] == EmbeddingSimilarityEvaluator(FIRST, SECOND, SCORES, **options)(
         SentenceEncoder(sentences)
@@ -155,6 +163,7 @@ def test_wrong_arguments_are_named(
         ([str(beir), "--task", "similarity"], "--task similarity needs a table"),
         ([str(beir), "--similarity", "dot"], "--similarity is for tables"),
         ([str(tmp_path / "none.tsv")], "none.tsv"),
+        ([pairs, "-o", pairs], "pairs.tsv: is a file; give a folder"),
     ):
         assert main(["evaluate", *command, "-m", str(models / "sentences"), "-q"]) == 2
         assert message in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,11 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     parser.add_argument("--truncate-dim", type=arguments.positive, metavar="N", help="keep the first N numbers")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FOLDER", help="add a line to the CSV file of the results in this folder"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="add a line to the CSV file of the results in this folder; of several models, in a folder of each in it",
     )
     arguments.add_dtype(parser)
     arguments.add_running(parser, run)
@@ -84,23 +89,27 @@ def run(options: argparse.Namespace) -> None:
     from wordpiece_bert.sentence.encoder_loading import encoder_class
 
     models = options.model or ["minilm"]
+    if options.output is not None and options.output.exists() and not options.output.is_dir():
+        raise InputError(f"{options.output}: is a file; give a folder")
     evaluator, skipped = _evaluator(options)
     warn_skipped(len(skipped), skipped, "row")
     loading = arguments.loading_options(options)
     results = []
-    for name in models:
-        folder = find_model(name, download=options.download)
-        print_verbose(options, f"{name}: {folder}")
-        start = time.perf_counter()
-        metrics = evaluator(encoder_class(folder)(folder, **loading), options.output)
-        seconds = time.perf_counter() - start
-        results.append({"model": name, "primary_metric": evaluator.primary_metric, "seconds": seconds})
-        results[-1]["metrics"] = metrics
-    if options.json:
-        found = {"data": str(options.data), "skipped": len(skipped), "results": results}
-        print(json_text(found, indent=2, ensure_ascii=False))
-        return
-    print(*_table(results), sep="\n")
+    try:
+        for name, folder in [(name, find_model(name, download=options.download)) for name in models]:
+            print_verbose(options, f"{name}: {folder}")
+            own = re.sub(r"\W+", "-", name).strip("-") if len(models) > 1 else ""
+            start = time.perf_counter()
+            metrics = evaluator(encoder_class(folder)(folder, **loading), options.output and options.output / own)
+            seconds = time.perf_counter() - start
+            results.append({"model": name, "primary_metric": evaluator.primary_metric, "seconds": seconds})
+            results[-1]["metrics"] = metrics
+    finally:  # a model that fails leaves the measures of those before it
+        if results and options.json:
+            found = {"data": str(options.data), "skipped": len(skipped), "results": results}
+            print(json_text(found, indent=2, ensure_ascii=False))
+        elif results:
+            print(*_table(results), sep="\n")
 
 
 def _evaluator(options: argparse.Namespace) -> tuple[BaseEvaluator, list[str]]:
