@@ -77,6 +77,8 @@ def test_polars_vectors(folder: Path) -> None:
     assert frame["text"].wordpiece.embed(short, truncate_dim=8).dtype == pl.Array(pl.Float32, 8)
     with pytest.raises(InputError, match="truncate_dim must be a whole number from 1 to 67"):
         frame["text"].wordpiece.embed(short, truncate_dim=68)
+    with pytest.warns(TruncationWarning, match="1 of 2 texts that are not null were truncated .* at index 1"):
+        pl.Series(["the cat", None, "bread " * 999]).wordpiece.embed(folder)
     for texts in ([], [None, None]):
         empty = pl.Series("text", texts, pl.String)
         assert empty.wordpiece.embed(folder).dtype == pl.Array(pl.Float32, 67)
@@ -234,7 +236,8 @@ def test_duckdb_functions(folder: Path) -> None:
         connection.execute("CREATE TABLE texts (id INTEGER, text VARCHAR)")
         connection.executemany("INSERT INTO texts VALUES (?, ?)", list(enumerate(many[:60])))
         query = "SELECT wordpiece_encode(text), wordpiece_length(text), wordpiece_embed(text) FROM texts ORDER BY id"
-        rows = connection.execute(query).fetchall()
+        with pytest.warns(TruncationWarning, match="4 of 60 texts were truncated to 64 tokens, the first at index 12"):
+            rows = connection.execute(query).fetchall()
         expected = ids(many[:60], max_length=4)
         assert [row[0] for row in rows] == expected
         assert [row[1] for row in rows] == [None if one is None else len(one) for one in expected]
@@ -245,6 +248,13 @@ def test_duckdb_functions(folder: Path) -> None:
         assert total.fetchone() == (20_000 * 4,)
         with pytest.raises(InputError, match="give a tokenizer, a model or both"):
             register(connection)
+        for given, message in (
+            ({"model": folder, "max_length": 4}, "max_length, truncation and add_special_tokens are for a tokenizer"),
+            ({"tokenizer": tokenizer(), "dtype": "int8"}, "dtype and encoder_options are for a model"),
+            ({"tokenizer": tokenizer(), "truncate_dim": 3}, "truncate_dim, dtype and encoder_options are for a model"),
+        ):
+            with pytest.raises(InputError, match=message):
+                register(connection, **given)
 
 
 # --- pandas

@@ -8,7 +8,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import embed_texts, encode_texts
 from wordpiece_bert.integrations.named_models import encoder_of, import_package, tokenizer_of
@@ -61,7 +64,12 @@ def register(
     MissingPackageError
         duckdb or pyarrow is not installed.
     InputError
-        Neither a tokenizer nor a model is given.
+        Neither a tokenizer nor a model is given, or an option of the one that is not.
+
+    Warns
+    -----
+    TruncationWarning
+        ``wordpiece_embed`` has truncated texts.
 
     Examples
     --------
@@ -77,22 +85,36 @@ def register(
     if tokenizer is None and model is None:
         raise InputError("give a tokenizer, a model or both: they determine the functions")
     functions: dict[str, tuple[Any, str]] = {}
+    encoding = EncodingOptions(max_length, truncation, add_special_tokens)
+    embedding = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
+    if tokenizer is None and encoding != EncodingOptions():
+        raise InputError(
+            "max_length, truncation and add_special_tokens are for a tokenizer, and none is given; the longest text of "
+            'a model is encoder_options={"max_seq_length": 128}'
+        )
+    if model is None and (embedding, dtype, encoder_options) != (EmbeddingOptions(), None, None):
+        raise InputError(
+            "prompt_name, normalize_embeddings, truncate_dim, dtype and encoder_options are for a model, and none is "
+            "given: give model, or leave them out"
+        )
     if tokenizer is not None:
         loaded = tokenizer_of(tokenizer)
 
         def encoded(texts: Any) -> Any:
-            options = EncodingOptions(max_length, truncation, add_special_tokens)
-            return encode_texts(texts, loaded, **vars(options))
+            return encode_texts(texts, loaded, **vars(encoding))
 
         functions["encode"] = (lambda texts: encoded(texts)[0], "INTEGER[]")
         functions["length"] = (lambda texts: encoded(texts)[1], "INTEGER")
     if model is not None:
         encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
-        embedding = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
-        functions["embed"] = (
-            lambda texts: embed_texts(texts, encoder, **vars(embedding))[0],
-            f"FLOAT[{embedding.width(encoder)}]",
-        )
+
+        def embedded(texts: Any) -> Any:
+            vectors, truncated = embed_texts(texts, encoder, **vars(embedding))
+            cut = np.asarray(truncated.fill_null(False))
+            warn_truncated(cut, encoder.max_seq_length, remedy="SentenceEncoder.encode returns which")
+            return vectors
+
+        functions["embed"] = embedded, f"FLOAT[{embedding.width(encoder)}]"
     for name, (function, kind) in functions.items():
         with contextlib.suppress(duckdb.InvalidInputException):  # there is none
             connection.remove_function(prefix + name)

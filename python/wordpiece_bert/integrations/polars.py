@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert._internal.texts import warn_truncated
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.integrations.arrow import encoded_columns, not_text
 from wordpiece_bert.integrations.named_models import encoder_of, import_package, tokenizer_of
@@ -125,6 +126,11 @@ class WordPieceNamespace:
         -------
         polars.Expr or polars.Series
             Array(Float32, d).
+
+        Warns
+        -----
+        TruncationWarning
+            Texts were truncated, when they are computed.
         """
         encoder = encoder_of(model, dtype=dtype, encoder_options=encoder_options)
         options = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
@@ -176,7 +182,9 @@ def _encode_fields(texts: Any, tokenizer: Tokenizer, options: EncodingOptions, n
 
 
 def _embed(texts: Any, encoder: SentenceEncoder, width: int, options: EmbeddingOptions) -> Any:
-    vectors, _ = options.encode(encoder, texts)
+    vectors, truncated = options.encode(encoder, texts)
+    remedy = "SentenceEncoder.encode returns which"
+    warn_truncated(truncated, encoder.max_seq_length, "texts that are not null", remedy)
     return _polars.Series(vectors, dtype=_polars.Array(_polars.Float32, width))
 
 
