@@ -254,6 +254,7 @@ def test_progress_of_report_and_of_printed_rows(capsys: pytest.CaptureFixture[st
         "report a.txt --vocab base.txt --plot picture.svg",
         "report picture.svg --vocab folder --plot picture.svg",
         "inspect a -m folder -o folder/tokenizer.json",
+        "distill -m folder -o folder",
         "inspect a -m minilm --beside folder -o folder/tokenizer.json",
     ],
 )

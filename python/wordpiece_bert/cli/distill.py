@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from wordpiece_bert._internal.same_file import refuse_input_as_output
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import counted, print_summary
 from wordpiece_bert.errors import InputError
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     if options.output.exists() and not options.output.is_dir():
         raise InputError(f"{options.output}: is a file; give a folder")
+    refuse_input_as_output(options.output.glob("*"), arguments.files_of(options.model))
     words = None if options.vocabulary is None else arguments.lines_of(options.vocabulary, "--vocabulary")
     encoder = SentenceEncoder.from_pretrained(options.model, threads=options.threads, download=options.download)
     static = distill_static(
