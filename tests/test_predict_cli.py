@@ -22,6 +22,8 @@ from command_line import desk, error_of, stdin
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import CrossEncoder, SentenceEncoder, tasks
 from wordpiece_bert.cli import main
+from wordpiece_bert.cli.predictors import JsonLines
+from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune import FrozenClassifier, Ridge
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -231,3 +233,8 @@ def test_a_single_label_for_single_texts_is_pointed_out(models: Path, capsys: py
     assert "warning" not in capsys.readouterr().err
     expected = tasks.classify("regression", TEXTS)
     assert lines("found.jsonl") == [{"score": one[0]["score"]} for one in expected]
+
+
+def test_a_score_that_is_nan_is_an_error_with_its_place() -> None:
+    with JsonLines(Path("p.jsonl")) as output, pytest.raises(InputError, match="prediction 2: a score is not finite"):
+        output.append([{"score": 0.5}, {"score": float("nan")}])

@@ -47,8 +47,15 @@ class JsonLines(RowWriter):
         self._encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
     def append(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Write some objects."""
-        lines = [self._encode(row) + "\n" for row in rows]
+        """Write some objects; raise an `InputError` for a score that JSON has not."""
+        lines: list[str] = []
+        try:
+            lines.extend(self._encode(row) + "\n" for row in rows)
+        except ValueError as cause:
+            raise InputError(
+                f"prediction {self.rows + len(lines) + 1}: a score is not finite: the model's weights are damaged, or "
+                "its training diverged"
+            ) from cause
         with self._output.naming_errors():
             self._output.file.write("".join(lines).encode())
         self.rows += len(lines)
