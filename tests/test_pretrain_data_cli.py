@@ -51,6 +51,8 @@ def test_stores_alone_merged_and_exported(tmp_path: Path, capsys: pytest.Capture
     assert report["rows"] == len((tmp_path / "rows.jsonl").read_text().splitlines())
     assert TokenStore(tmp_path / "all").documents == 24
     assert len(megatron(tmp_path / "megatron")[0]) == TokenStore(tmp_path / "all").sentences
+    assert main(["pretrain-data", parts[0], "--tokens", str(tmp_path / "one"), *VOCAB]) == 0
+    assert TokenStore(tmp_path / "one").documents == 12
 
 
 def test_one_document_a_line_takes_one_advice_and_leaves_nothing_behind(

@@ -199,12 +199,12 @@ def _store(tokenizer: Tokenizer, options: argparse.Namespace) -> TokenStore:
         raise InputError(f"{name}: is a folder, but others are files: give text files, or token stores")
     if any(folders):
         arguments.refuse(options, STORING, "is for text files; a token store is made already")
-    if all(folders) and len(folders) == 1:
-        return TokenStore(options.files[0])
-    if all(folders):
-        if options.tokens is None:
-            raise InputError("several stores are merged into the folder --tokens: give that too")
+    if all(folders) and options.tokens is not None:
         return merge_token_stores(options.files, options.tokens)
+    if all(folders):
+        if len(folders) > 1:
+            raise InputError("several stores are merged into the folder --tokens: give that too")
+        return TokenStore(options.files[0])
     output = _own_store(options) or options.tokens
     store = build_token_store(
         tokenizer,
