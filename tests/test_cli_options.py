@@ -179,6 +179,12 @@ def _clear(files: Path) -> None:
         ("encode texts.txt --output=-- -m bert", "argument -o/--output: expected one argument"),
         ("encode table.csv -m bert --text-column text --separator |", "separator='|' is for plain text"),
         ("pretrain-data old.tokens -m bert -o new --packing-window 3", "--packing-window 3 is for packing"),
+        (
+            "inspect cat -m dense -o new.html --beside none --views attention",
+            "--beside none: the page has no view tokens",
+        ),
+        (f"embed {TABLE} -m dense -o new.vectors --chunk-by tokens", "new.vectors has a row for each text"),
+        (f"embed {TABLE} -m dense -o new.vectors --errors skip", "--errors is for files that are documents"),
     ],
 )
 def test_values_that_cannot_be_are_errors(

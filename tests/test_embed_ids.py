@@ -78,6 +78,9 @@ def test_cells_of_tables_stay_as_they_are(models: Path, capsys: pytest.CaptureFi
     assert "1 of 2 texts truncated to the model's 512 tokens: t.csv line 4" in capsys.readouterr().err
     Path("t.jsonl").write_text('{"id": "a", "text": "b"}\n\n{"id": "c", "text": null}\n')
     parquet.write_table(pyarrow.table({"id": ["a", None], "text": ["b", "c"]}), "t.parquet")
+    parquet.write_table(pyarrow.table({"id": ["a"], "text": pyarrow.array([None], pyarrow.string())}), "n.parquet")
+    assert main(["embed", "n.parquet", *columns, "-m", str(models / "static"), "-o", "v.jsonl"]) == 2
+    assert capsys.readouterr().err.endswith("row 1: null, which is not text\n")
     for given, place in (("t.jsonl", "t.jsonl, line 3: the column 'text'"), ("t.parquet", "row 2 of the column 'id'")):
         assert main(["embed", given, *columns, "-m", str(models / "static"), "-o", "v.jsonl"]) == 2
         assert f"{place} is null" in capsys.readouterr().err

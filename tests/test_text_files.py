@@ -90,6 +90,14 @@ def test_an_update_embeds_what_has_changed(capsys: pytest.CaptureFixture[str]) -
     assert "docs/empty.md" not in ids()
 
 
+def test_an_update_has_the_chunks_of_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    for update in ([], ["--update"]):
+        embed("docs", "--chunk-tokens", "12", *update)
+    for others in (["--chunk-tokens", "all"], ["--chunk-by", "tokens"]):
+        assert main(["embed", "docs", "--whole", "--update", "-o", "docs.vectors", *others]) == 2
+        assert "chunks of at most 12 tokens, made of sentences" in capsys.readouterr().err
+
+
 def test_the_library_takes_them_too_and_counts_what_is_left_out() -> None:
     Path("docs/picture.png").write_bytes(b"\x89PNG\xff\xfe")
     Path("docs/packed.md.gz").write_bytes(gzip.compress(b"bread"))

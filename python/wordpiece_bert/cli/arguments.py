@@ -341,7 +341,7 @@ READING_OPTIONS = ("whole", "separator", "jsonl_field", "text_column", "errors")
 
 
 def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Refuse options that a call would ignore.
+    """Refuse options that a call would ignore; no later message advises them.
 
     Parameters
     ----------
@@ -357,6 +357,7 @@ def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
     InputError
         One of them has another value than by default.
     """
+    options.parser.refused = {*getattr(options.parser, "refused", ()), *names}
     for name in names:
         if getattr(options, name) != options.parser.get_default(name):
             flags = next(action.option_strings for action in options.parser._actions if action.dest == name)

@@ -144,7 +144,7 @@ def run_folder(options: argparse.Namespace) -> None:
                 text_column=options.text_column[0] if options.text_column else None,
                 id_column=options.id_column,
                 precision=_names(options.precision),
-                **_rows_of(options, encoder, updates=updates),
+                **_rows_of(options, encoder, before),
                 chunk_overlap=options.chunk_overlap,
                 late_chunking=options.late_chunking,
                 whole=options.whole,
@@ -179,6 +179,7 @@ def _check_inputs(options: argparse.Namespace, *, updates: bool) -> None:
         if options.text_column or options.id_column:
             raise InputError("--whole has paths as ids and files as texts: leave out --text-column and --id-column")
         return
+    arguments.refuse(options, ["errors"], "is for files that are documents: give --whole, too")
     _check_tables(options.files)
     for option in () if updates else ("text_column", "id_column"):
         if not getattr(options, option):
@@ -193,18 +194,24 @@ def _loaded(options: argparse.Namespace, name: str, before: Layout | None) -> En
     return load_again(name, before.loading_of(name) if before else {}, download=options.download, **loading)
 
 
-def _rows_of(options: argparse.Namespace, encoder: Encoder, *, updates: bool) -> dict[str, Any]:
+def _rows_of(options: argparse.Namespace, encoder: Encoder, before: Layout | None) -> dict[str, Any]:
     """Return which columns and chunks the rows have: with ``--whole`` entire sentences and their texts by default."""
     from wordpiece_bert.vectors.document_vectors import room_of
 
     size, by, keep = options.chunk_tokens or None, options.chunk_by, _names(options.keep)
-    if options.whole and not updates:
+    own = before.chunks if before and before.chunks else {}
+    if options.whole and before is None:
         keep = ["text"] if keep is None else keep
         if options.chunk_tokens is None:
             size = min(CHUNK_TOKENS, room_of(encoder, options.prompt, options.prompt_name))
         if size is not None:
             by = by or "sentences"
-    return {"keep": keep, "chunk_size": size, "chunk_by": by or "tokens"}
+    if size is None and ((own and options.chunk_tokens == 0) or by not in (None, own.get("by"))):
+        rows = f"chunks of at most {own['size']} tokens, made of {own['by']}" if own else "a row for each text"
+        raise InputError(
+            f"{options.output} has {rows}: leave out --chunk-tokens and --chunk-by, or give both for a new folder"
+        )
+    return {"keep": keep, "chunk_size": size, "chunk_by": "tokens" if size is None else by or own.get("by", "tokens")}
 
 
 def _report(options: argparse.Namespace, written: WrittenVectors, seconds: float) -> None:

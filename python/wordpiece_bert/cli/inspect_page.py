@@ -47,12 +47,14 @@ def run(options: argparse.Namespace) -> None:
             f"--saliency {options.saliency}: the page has no view saliency, which needs a model with a head for "
             "labels, answers or masked words"
         )
+    if options.beside and "tokens" not in chosen:
+        raise InputError(f"--beside {options.beside}: the page has no view tokens; add it to --views")
     inspected = Inspected(
         tokenizer=tokenizer,
         loaded=loaded,
         text=text,
         pair=options.pair,
-        beside=_tokenizer(options.beside, download=options.download) if options.beside and "tokens" in chosen else None,
+        beside=_tokenizer(options.beside, download=options.download) if options.beside else None,
         names=(options.model, options.beside or ""),
         max_length=options.max_length,
         saliency=options.saliency or "occlusion",

@@ -48,7 +48,7 @@ PYTHON = re.compile(
     r"(?<![\w./'\"-])(?:(?:\w+\.)*[A-Za-z_]\w*(?:=(?!=)|\()|(?:None|True|False)\b|[a-z]+(?:_[a-z]+)+\b(?!\.\w|[/'\"]))"
 )
 
-_VERBS = "add|build|choose|draw|give|leave|load|name|pass|pip|raise|see|set|train|use"
+_VERBS = "add|build|choose|convert|draw|give|leave|load|name|pass|pip|raise|see|set|train|use"
 # Between a problem and what to do about it, or two things to do.
 _BEFORE_ADVICE = re.compile(rf"([;:.?]) (?=(?:or )?(?:{_VERBS})\b|[a-z_]+=)", re.IGNORECASE)
 _BETWEEN_ALTERNATIVES = re.compile(r",? or |, ")
@@ -73,7 +73,8 @@ def in_words_of(message: str, parser: argparse.ArgumentParser) -> str:
 
 def _with_options(message: str, parser: argparse.ArgumentParser) -> str:
     """Replace arguments that the subcommand has options for."""
-    actions = {option: action for action in parser._actions for option in action.option_strings}
+    possible = [action for action in parser._actions if action.dest not in getattr(parser, "refused", ())]
+    actions = {option: action for action in possible for option in action.option_strings}
     names = {name: option for name, option in _OPTIONS.items() if option in actions}
     for option, action in actions.items():
         if option.startswith("--"):
