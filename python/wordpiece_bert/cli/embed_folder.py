@@ -208,9 +208,7 @@ def _rows_of(options: argparse.Namespace, encoder: Encoder, before: Layout | Non
             by = by or "sentences"
     if size is None and ((own and options.chunk_tokens == 0) or by not in (None, own.get("by"))):
         rows = f"chunks of at most {own['size']} tokens, made of {own['by']}" if own else "a row for each text"
-        raise InputError(
-            f"{options.output} has {rows}: leave out --chunk-tokens and --chunk-by, or give both for a new folder"
-        )
+        raise InputError(f"{options.output} has {rows}: leave out --chunk-tokens and --chunk-by, or make another")
     return {"keep": keep, "chunk_size": size, "chunk_by": "tokens" if size is None else by or own.get("by", "tokens")}
 
 

@@ -52,10 +52,8 @@ class JsonLines(RowWriter):
         try:
             lines.extend(self._encode(row) + "\n" for row in rows)
         except ValueError as cause:
-            raise InputError(
-                f"prediction {self.rows + len(lines) + 1}: a score is not finite: the model's weights are damaged, or "
-                "its training diverged"
-            ) from cause
+            which = f"prediction {self.rows + len(lines) + 1}"
+            raise InputError(f"{which}: a score is not finite: weights are damaged, or training diverged") from cause
         with self._output.naming_errors():
             self._output.file.write("".join(lines).encode())
         self.rows += len(lines)

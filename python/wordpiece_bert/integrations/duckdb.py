@@ -88,15 +88,11 @@ def register(
     encoding = EncodingOptions(max_length, truncation, add_special_tokens)
     embedding = EmbeddingOptions(prompt_name, normalize_embeddings, truncate_dim)
     if tokenizer is None and encoding != EncodingOptions():
-        raise InputError(
-            "max_length, truncation and add_special_tokens are for a tokenizer, and none is given; the longest text of "
-            'a model is encoder_options={"max_seq_length": 128}'
-        )
+        names = "max_length, truncation and add_special_tokens"
+        raise InputError(f"{names} are for a tokenizer: for a model give encoder_options={{'max_seq_length': 128}}")
     if model is None and (embedding, dtype, encoder_options) != (EmbeddingOptions(), None, None):
-        raise InputError(
-            "prompt_name, normalize_embeddings, truncate_dim, dtype and encoder_options are for a model, and none is "
-            "given: give model, or leave them out"
-        )
+        names = "prompt_name, normalize_embeddings, truncate_dim, dtype and encoder_options"
+        raise InputError(f"{names} are for a model: give model, or leave them out")
     if tokenizer is not None:
         loaded = tokenizer_of(tokenizer)
 
