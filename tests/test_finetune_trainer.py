@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -423,6 +424,12 @@ def test_bfloat16_needs_the_kernels(tmp_path: Path) -> None:
     model = bert.BertForSequenceClassification.from_pretrained(DATA / "trajectories" / "seqcls_single", backend="numpy")
     with pytest.raises(InputError, match="backend='rust'"):
         Trainer(model, TrainingArguments(tmp_path, bf16=True))
+
+
+def test_a_model_without_a_padding_token_is_trained(tmp_path: Path) -> None:
+    config = replace(classifier(tmp_path / "start").config, pad_token_id=-1)
+    model = bert.BertForSequenceClassification.from_config(config)
+    assert Trainer(model, arguments(tmp_path, max_steps=1, save_strategy="no"), examples()).train().global_step == 1
 
 
 def test_wrong_trainings_are_refused(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ import pytest
 from model_files import MODELS
 from wordpiece_bert import SentenceEncoder, tasks
 from wordpiece_bert._internal.progress import lines_every
-from wordpiece_bert.bert import BertForTokenClassification
+from wordpiece_bert.bert import BertForTokenClassification, ModernBertConfig, ModernBertForTokenClassification
 from wordpiece_bert.cli import main
-from wordpiece_bert.errors import CheckpointError, InputError, TruncationWarning
+from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
 from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge, fit_token_head, model_for
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.data import label_names, sequence_rows, token_rows
@@ -411,6 +411,17 @@ def test_a_head_needs_every_label(folder: Path) -> None:
         fit_token_head(model, rows, batch_size=0)
     with pytest.raises(InputError, match="a model for token classification"):
         fit_token_head(model_for(folder, "SequenceClassification", labels=["a", "b"]), rows)
+
+
+def test_a_head_with_a_hidden_layer_is_fitted_to_what_its_classifier_reads() -> None:
+    sizes = {"vocab_size": 60, "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4}
+    config = ModernBertConfig(**sizes, intermediate_size=64, pad_token_id=-1, id2label={0: "a", 1: "b", 2: "c"})
+    model = ModernBertForTokenClassification.from_config(config)
+    rows = [{"input_ids": row, "labels": row % 3} for row in np.split(np.arange(3, 60), [5, 20, 25])]
+    fitted = fit_token_head(model, rows, C=1000)
+    assert all((fitted.infer([row["input_ids"]]).argmax(axis=-1) == row["labels"]).all() for row in rows)
+    with pytest.raises(ConfigError, match="has int8 weights"):
+        fit_token_head(type(model)(config, dict(model.named_parameters()), dtype="int8"), rows)
 
 
 # --- the command

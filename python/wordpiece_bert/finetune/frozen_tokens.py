@@ -12,9 +12,12 @@ from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.progress import shown_progress
 from wordpiece_bert.bert.heads.head_model import HeadModel
 from wordpiece_bert.bert.heads.kinds import TokenClassification
+from wordpiece_bert.bert.heads.parts import classified
+from wordpiece_bert.bert.plan.building import padding_row
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, pad_collate, row_blocks
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression
+from wordpiece_bert.finetune.network import refuse_int8
 from wordpiece_bert.finetune.parameters import FITTING
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 def fit_token_head(
     model: Model, dataset: Dataset, *, C: float = 1.0, batch_size: int = 32, show_progress_bar: bool | None = None
 ) -> HeadModel:
-    """Return a model for token classification whose head is logistic regression on the encoder's vectors.
+    """Return a model for token classification whose head is logistic regression on the vectors that it reads.
 
     It returns what its class returns: transformers and `wordpiece_bert.tasks.ner` load what it saves.
 
@@ -46,6 +49,8 @@ def fit_token_head(
     ------
     InputError
         The model is of another class, there are no rows, or a label of the configuration has no token.
+    ConfigError
+        The model's weights are int8.
 
     Examples
     --------
@@ -64,15 +69,16 @@ def fit_token_head(
         raise InputError(f"fit_token_head needs a model for token classification, not {type(model).__name__}")
     if len(dataset) == 0:
         raise InputError("there are no rows")
+    refuse_int8(model)
     batch_size = whole_number("batch_size", batch_size, 1)
     features, labels, done = [], [], 0
     with shown_progress(len(dataset), "row", show_progress_bar) as bar:
         for rows in row_blocks(dataset, batch_size):
-            batch: dict[str, Any] = pad_collate(rows, model.config.pad_token_id or 0)
+            batch: dict[str, Any] = pad_collate(rows, padding_row(model.config) or 0)
             right = batch.pop("labels", None)
             if right is None or right.shape != batch["input_ids"].shape:
                 raise InputError(f"rows from {done} on need labels, one for each of their input_ids")
-            x = model.base_model(**batch, visible_only=True).last_hidden_state  # [B, S, H]
+            x = classified(model, model.base_model(**batch, visible_only=True))  # [B, S, H]
             counted = right != IGNORED
             features.append(x[counted])
             labels.append(right[counted])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
+from wordpiece_bert.bert.plan.building import padding_row
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, pad_collate, row_blocks
 from wordpiece_bert.finetune.loop import TrainingLoop
@@ -130,7 +131,7 @@ class Trainer(TrainingLoop["Model"]):
     def _new_problem(
         self, model: Model, collate: Collate | None, loss_head: HeadFactory | None
     ) -> TrainingProblem[Any]:
-        pad = model.config.pad_token_id or 0
+        pad = padding_row(model.config) or 0
         return ModelProblem(model, collate or (lambda rows: pad_collate(rows, pad)), loss_head)
 
     @classmethod

@@ -13,6 +13,7 @@ import numpy as np
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert.bert.half_precision import is_half, widen
+from wordpiece_bert.bert.plan.building import padding_row
 from wordpiece_bert.bert.plan.parts import Shape
 from wordpiece_bert.bert.quantized import Int8Weight, StoredInt8Weight, equal_weights
 from wordpiece_bert.bert.stored_tensor import StoredTensor
@@ -333,8 +334,8 @@ def drawn_weights(layout: Layout, config: BertConfig, seed: int) -> dict[str, An
     given = {name for name in layout.tied if config.tie_word_embeddings or name.endswith(".bias")}
     drawn = draw_weights(sorted(shapes.keys() - given), Layout({}, head=shapes), config, seed, config.initializer_range)
     words = next(layout.prefix + name for name, shape in layout.base.items() if shape[0] == "vocab_size")
-    if config.pad_token_id is not None and 0 <= config.pad_token_id < config.vocab_size:
-        drawn[words][config.pad_token_id] = 0.0
+    if (pad := padding_row(config)) is not None:
+        drawn[words][pad] = 0.0
     return drawn
 
 

@@ -282,8 +282,12 @@ class ScoreModel(LogitsModel):
         >>> model.logits(model.base_model([[2, 17, 25, 3]])).shape
         (1, 4, 2)
         """
+        return self._scores(self._classified(output, attention_mask))
+
+    def _classified(self, output: BertOutput, attention_mask: npt.ArrayLike | None = None) -> Array:
+        """Return what the classifier reads, [B, S, H] or [B, H]."""
         x = self._read(output, attention_mask)
-        return self._scores(x if self._hidden_layer is None else self._hidden_layer(x))
+        return x if self._hidden_layer is None else self._hidden_layer(x)
 
     def _read(self, output: BertOutput, attention_mask: npt.ArrayLike | None) -> Array:
         """Return what the head reads, [B, S, H] or [B, H]."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ScoreModel,
         SequenceClassification,
     )
+    from wordpiece_bert.bert.outputs import BertOutput
 
 
 def masked_lm_names(kind: type[MaskedLM], config: BertConfig) -> MaskedLMNames:
@@ -27,6 +28,11 @@ def masked_lm_names(kind: type[MaskedLM], config: BertConfig) -> MaskedLMNames:
 def score_layers(kind: type[ScoreModel], config: BertConfig) -> ScoreLayers:
     """Return the layers of a class's head for labels, choices or answers."""
     return kind._score_layers(config)
+
+
+def classified(model: ScoreModel, output: BertOutput) -> Array:
+    """Return what the classifier of a head reads, given the output of the encoder: [B, S, H] or [B, H]."""
+    return model._classified(output)
 
 
 def targets_of(

@@ -62,12 +62,16 @@ def layer_name(layer: int) -> str:
     return f"encoder.layer.{layer}"
 
 
+def padding_row(config: Settings) -> int | None:
+    """Return the row of padding in the table of words; None without one, such as for the id −1."""
+    pad = config.pad_token_id
+    return pad if pad is not None and 0 <= pad < config.vocab_size else None
+
+
 def tables(config: Settings, columns: str = "hidden_size") -> tuple[Table, ...]:
     """Return the tables of words, and of positions and token types if the model has them."""
     has = {"ids": True, "positions": config.has_position_table, "types": config.type_vocab_size > 0}
-    pad = config.pad_token_id
-    if pad is not None and not 0 <= pad < config.vocab_size:  # such as −1 in configurations without a padding token
-        pad = None
+    pad = padding_row(config)
     fixed = {"ids": pad, "positions": pad if config.pads_positions else None}
     return tuple(
         Table(f"embeddings.{name}_embeddings", rows, reads, columns, fixed.get(reads))
