@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import stdin
+from small_tokenizer import with_file_settings
 from wordpiece_bert import SentenceEncoder, Tokenizer, WordCounts
 from wordpiece_bert.cli import main
 from wordpiece_bert.errors import InputError, TrainingError, TrainingWarning
@@ -206,6 +207,13 @@ def test_folders_of_beir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
                 read_beir(tmp_path)
         read.clear()
         file.unlink()
+
+
+def test_the_padding_of_a_tokenizers_file_is_in_no_row() -> None:
+    padding = with_file_settings(padding={"strategy": {"Fixed": 128}})
+    rows = sequence_rows(padding, ["a b"], ["c"], [0.5], names=None, max_length=64)
+    rows += token_rows(padding, [["a", "b"]], [["x", "x"]], names=["x"], max_length=64)
+    assert all(padding.pad_token_id not in row["input_ids"] for row in rows)
 
 
 # --- labels

@@ -134,7 +134,10 @@ def sequence_rows(
     _check_counts(texts=columns[0], **({"pairs": columns[1]} if pairs is not None else {}), labels=values)
     check_tokenizer(tokenizer)
     encoded: Sequence[AnyEncoding] = tokenizer.encodings(
-        columns[0] if pairs is None else list(zip(*columns, strict=True)), truncation=True, max_length=max_length
+        columns[0] if pairs is None else list(zip(*columns, strict=True)),
+        truncation=True,
+        max_length=max_length,
+        padding=False,
     )
     rows: list[dict[str, Any]] = [
         {"input_ids": encoding.ids, "token_type_ids": encoding.token_type_ids, "labels": value}
@@ -212,7 +215,7 @@ def token_rows(
         values.append([_id(ids, label, f"row {number}, word {place}") for place, label in enumerate(labels)])
     check_tokenizer(tokenizer)
     encoded: Sequence[AnyEncoding] = tokenizer.encodings(
-        texts, is_split_into_words=True, truncation=True, max_length=max_length
+        texts, is_split_into_words=True, truncation=True, max_length=max_length, padding=False
     )
     rows = []
     for encoding, own in zip(encoded, values, strict=True):
