@@ -45,6 +45,8 @@ def test_dpr_equals_transformers(folder: str, backend: str, tmp_path: Path) -> N
     model.save_pretrained(tmp_path)
     assert set(read_tensors(tmp_path / "model.safetensors")) == set(read_tensors(MODELS / folder / "model.safetensors"))
     again: Any = AutoModel.from_pretrained(tmp_path, backend)
+    alone, every = (model([[5, 9]], [[1, 0]], **options) for options in ({"output_attentions": True}, EVERYTHING))
+    np.testing.assert_array_equal(alone.attentions, every.attentions)
     for inputs, expected in reference_cases(folder).values():
         options = EVERYTHING if "hidden_states" in expected else {}
         check_equal(model(**inputs, **options), expected, inputs.get("attention_mask"))
@@ -166,6 +168,15 @@ def test_settings_of_rotary_positions_in_all_their_places() -> None:
     assert (scaled.rope_theta, scaled.rope_factor) == (7, 2)
     assert GteConfig.from_dict(scaled.to_dict()) == scaled
     assert NomicBertConfig.from_dict({"n_inner": None, "n_embd": 24}).intermediate_size == 96
+    with pytest.raises(ConfigError, match="hidden_size is None: it must be an integer"):
+        NomicBertConfig.from_dict({"n_inner": None, "n_embd": None})
+
+
+def test_older_names_of_dropout_rates_are_read_and_the_defaults_are_those_of_transformers() -> None:
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+    older = NomicBertConfig.from_dict({"resid_pdrop": 0.1, "attn_pdrop": 0.2, "embd_pdrop": 0.3})
+    found = [[getattr(config, name) for name in rates] for config in (older, NomicBertConfig(), GteConfig())]
+    assert found == [[0.1, 0.2, 0.3], [0, 0, None], [0.1, 0, None]]
 
 
 def test_packed_tensors_of_another_shape_are_refused(tmp_path: Path) -> None:
@@ -230,6 +241,8 @@ def test_other_kinds_of_rotary_scaling_are_refused_by_name(kind: str, field: str
         GteConfig.from_dict({field: {"rope_type": kind, "factor": 2.0}})
     with pytest.raises(ConfigError, match="partial_rotary_factor"):
         GteConfig.from_dict({field: {"partial_rotary_factor": 0.5}})
+    with pytest.raises(ConfigError, match=r"mixed_b is 0\.5: it must be null"):
+        GteConfig.from_dict({field: {"rope_type": "ntk", "factor": 2.0, "mixed_b": 0.5}})
 
 
 # --- sentence encoders

@@ -138,7 +138,7 @@ class _DPREncoder(_DPRModel):
             inputs_embeds,
             output_hidden_states=output_hidden_states,
             output_attentions=output_attentions,
-            visible_only=not output_hidden_states,
+            visible_only=not (output_hidden_states or output_attentions),
             threads=threads,
         )
         vectors = np.ascontiguousarray(first_token(out.last_hidden_state))  # [B, H]

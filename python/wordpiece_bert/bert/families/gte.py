@@ -51,6 +51,7 @@ class GteConfig(RotaryConfig):
     max_position_embeddings: int = 8192
     type_vocab_size: int = 1
     pad_token_id: int | None = 1
+    attention_probs_dropout_prob: float = 0.0
     rope_theta: float = 160_000.0
     model_type: str = "gte"
 

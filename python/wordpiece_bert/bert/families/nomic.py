@@ -54,6 +54,8 @@ class NomicBertConfig(RotaryConfig):
     vocab_size: int = 30_528
     hidden_act: str = "silu"
     max_position_embeddings: int = 2048
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
     rope_theta: float = 1000.0
     model_type: str = "nomic_bert"
 
@@ -65,6 +67,9 @@ class NomicBertConfig(RotaryConfig):
         "n_positions": "max_position_embeddings",
         "layer_norm_epsilon": "layer_norm_eps",
         "rotary_emb_base": "rope_theta",
+        "resid_pdrop": "hidden_dropout_prob",
+        "attn_pdrop": "attention_probs_dropout_prob",
+        "embd_pdrop": "classifier_dropout",
     }
     _must_be: ClassVar[Mapping[str, object]] = {
         **ROTARY_MUST_BE,
@@ -92,7 +97,8 @@ class NomicBertConfig(RotaryConfig):
                 refuse("activation_function", gate, f"supported are the gated {' and '.join(_GATES)}")
             values = {**values, "hidden_act": _GATES[gate]}
         if values.get("n_inner", 0) is None and "intermediate_size" not in values:
-            values = {**values, "n_inner": 4 * values.get("n_embd", values.get("hidden_size", cls.hidden_size))}
+            width = values.get("hidden_size", values.get("n_embd", cls.hidden_size))
+            values = {**values, "n_inner": 4 * width if isinstance(width, int) else None}
         return super()._in_present_form(values)
 
 

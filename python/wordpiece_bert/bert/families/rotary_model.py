@@ -125,8 +125,9 @@ class RotaryConfig(RotatedConfig):
         kind = rope.get("rope_type", rope.get("type", "default"))
         if kind not in ("default", "ntk", None):
             refuse("rope_type", kind, "supported are default and ntk; results would be wrong")
-        if rope.get("partial_rotary_factor", 1.0) not in (1, None):
-            refuse("partial_rotary_factor", rope["partial_rotary_factor"], "it must be 1; results would be wrong")
+        for name, usual in (("partial_rotary_factor", 1), ("mixed_b", None)):
+            if rope.get(name) not in (usual, None):
+                refuse(name, rope[name], f"it must be {usual or 'null'}; results would be wrong")
         known = {name: value for name, value in values.items() if name != "rope_factor"}
         if rope.get("rope_theta") is not None:
             known["rope_theta"] = rope["rope_theta"]
