@@ -59,10 +59,12 @@ def test_predictions_use_the_cache_too(encoder: SentenceEncoder, tmp_path: Path)
 
 
 def test_classify_loads_the_folder(encoder: SentenceEncoder, tmp_path: Path) -> None:
-    classifier = FrozenClassifier(encoder).fit(TEXTS, LABELS)
+    given = {"C": np.float32(5), "class_weight": "balanced"}
+    classifier = FrozenClassifier(encoder, LogisticRegression(**given)).fit(TEXTS, LABELS)
     classifier.save_pretrained(tmp_path)
     assert SentenceEncoder(tmp_path).encode(TEXTS).tolist() == encoder.encode(TEXTS).tolist()
     again = FrozenClassifier.from_pretrained(tmp_path)
+    assert again.head.get_params() == given
     np.testing.assert_allclose(again.scores(TEXTS), classifier.scores(TEXTS), rtol=0, atol=1e-5)
     expected = classifier.predict_proba(TEXTS)
     for source in (tmp_path, str(tmp_path), again):
@@ -185,12 +187,21 @@ def test_damaged_folders_are_refused(encoder: SentenceEncoder, folder: Path, tmp
         "pairs": {"pairs": True},
         "numbers": {"dtype": "int64"},
         "type": {"dtype": "datetime64"},
+        "parameters": {"parameters": {"C": -1}},
+        "names": {"parameters": {"alpha": 1}},
     }.items():
         shutil.copytree(tmp_path / "saved", tmp_path / name)
         file = tmp_path / name / "frozen_head.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | change))
         with pytest.raises(
-            CheckpointError, match={"version": "version", "numbers": "type", "type": "type"}.get(name, "do not fit")
+            CheckpointError,
+            match={
+                "version": "version",
+                "numbers": "type",
+                "type": "type",
+                "parameters": "parameters",
+                "names": "parameters",
+            }.get(name, "do not fit"),
         ):
             tasks.classify(tmp_path / name, "a film")
 
@@ -351,6 +362,10 @@ def test_it_is_an_estimator_of_scikit_learn(encoder: SentenceEncoder, folder: Pa
     for wrong in ({"C": 1}, {"head__alfa": 1}, {"encoder__x": 1}, {"head__alpha": -1}):
         with pytest.raises(InputError):
             fitted.set_params(**wrong)
+    with pytest.raises(InputError):
+        fitted.fit(TEXTS, range(12)).set_params(encoder=5, head__alpha=1)
+    assert fitted.head.get_params() == {"alpha": 4}
+    assert len(fitted.predict(TEXTS)) == 12
     search = selection.GridSearchCV(FrozenClassifier(encoder), {"head__C": [0.01, 10.0]}, scoring="accuracy", cv=2)
     search.fit(TEXTS, np.array(LABELS))
     assert search.best_estimator_.predict(["dough and flour"])[0] in LABELS

@@ -71,7 +71,7 @@ class Estimator:
         Raises
         ------
         InputError
-            There is no such parameter, or a value is wrong.
+            There is no such parameter, or a value is wrong; nothing has changed.
         """
         own = self.get_params(deep=False)
         inner: dict[str, dict[str, Any]] = {}
@@ -83,13 +83,12 @@ class Estimator:
                 inner.setdefault(name, {})[rest] = value
             else:
                 own[name] = value
+        fresh = vars(type(self)(**own) if params else self)
         for name, values in inner.items():
             if not isinstance(own[name], Estimator):
                 raise InputError(f"the parameter {name} of {type(self).__name__} has no parameters of its own")
-            own[name] = own[name].set_params(**values)
-        if params:
-            vars(self).clear()
-            self.__init__(**own)  # type: ignore[misc]
+            own[name].set_params(**values)
+        self.__dict__ = fresh
         return self
 
     def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:

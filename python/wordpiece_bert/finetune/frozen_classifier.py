@@ -297,6 +297,7 @@ class FrozenClassifier(Estimator):
             "format": _FORMAT,
             "version": _VERSION,
             "head": type(self.head).__name__,
+            "parameters": self.head.get_params(),
             "labels": self.labels,
             "dtype": "float64" if self.is_regression else _dtype_name(self.classes_),
             "pairs": self.takes_pairs,
@@ -306,7 +307,7 @@ class FrozenClassifier(Estimator):
         with written_folder(folder) as output:
             write_files(self.encoder, output)
             output.write(WEIGHTS, safetensors_chunks(arrays))
-            output.write_text(SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+            output.write_text(SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False, default=float) + "\n")
 
     @classmethod
     @completed_by(FITTING, LOADING)
@@ -343,7 +344,14 @@ class FrozenClassifier(Estimator):
         encoder = SentenceEncoder(
             folder, backend, dtype, threads=threads, calibrate=calibrate, instructions=instructions
         )
-        classifier = cls(encoder, Ridge() if settings.get("head") == "Ridge" else LogisticRegression())
+        given = settings.get("parameters", {})
+        try:
+            head = Ridge(**given) if settings.get("head") == "Ridge" else LogisticRegression(**given)
+        except (TypeError, InputError) as error:
+            raise CheckpointError(
+                f"{folder / SETTINGS}: the parameters of the head are {given!r:.80}: {error}"
+            ) from None
+        classifier = cls(encoder, head)
         classifier._restore(folder, settings, read_tensors(folder / WEIGHTS))
         return classifier
 
