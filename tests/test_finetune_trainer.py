@@ -399,6 +399,14 @@ def test_a_sentence_encoder_is_trained_saved_and_resumed(tmp_path: Path) -> None
     resumed.train(resume_from_checkpoint=tmp_path / "run" / "checkpoint-2")
     assert np.array_equal(resumed.model.encode(texts), trainer.model.encode(texts))
     assert np.array_equal(resumed._loss.state_dict()["classifier.weight"], loss.state_dict()["classifier.weight"])
+    for other in (losses.SoftmaxLoss(24, 3, True, False, True), losses.CoSENTLoss()):
+        with pytest.raises(CheckpointError, match="but this training has"):
+            SentenceTrainer(encoder, settings, rows, other).load_checkpoint(tmp_path / "run" / "checkpoint-2")
+    problem = SentenceProblem(encoder, losses.MatryoshkaLoss(losses.CoSENTLoss(3), [8, 4]))
+    ranked = {"class": "CoSENTLoss", "scale": 3}
+    own = {"class": "MatryoshkaLoss", "loss": ranked, "matryoshka_dims": [8, 4], "matryoshka_weights": [1, 1]}
+    found = {"loss": own, "pooling": ["cls"], "normalizations": 0, "max_seq_length": encoder.max_seq_length}
+    assert problem.description().items() >= found.items()
 
 
 @pytest.mark.parametrize(

@@ -424,8 +424,9 @@ class SoftmaxLoss(_Loss):
     ) -> None:
         whole_number("embedding_dimension", embedding_dimension, 1)
         whole_number("num_labels", num_labels, 2)
-        self._rep, self._difference = concatenation_sent_rep, concatenation_sent_difference
-        self._product = concatenation_sent_multiplication
+        self.concatenation_sent_rep = concatenation_sent_rep
+        self.concatenation_sent_difference = concatenation_sent_difference
+        self.concatenation_sent_multiplication = concatenation_sent_multiplication
         parts = 2 * bool(concatenation_sent_rep) + bool(concatenation_sent_difference)
         parts += bool(concatenation_sent_multiplication)
         if parts == 0:
@@ -467,24 +468,24 @@ class SoftmaxLoss(_Loss):
         dfeatures, dw, db = linear_backward(dlogits, features, self._weight)
         parts = np.split(dfeatures, dfeatures.shape[1] // self._dimension, axis=1)
         du, dv = np.zeros_like(u), np.zeros_like(v)
-        if self._rep:
+        if self.concatenation_sent_rep:
             du += parts.pop(0)
             dv += parts.pop(0)
-        if self._difference:
+        if self.concatenation_sent_difference:
             signed = parts.pop(0) * np.sign(u - v)  # the derivative of |x| counts as 0 at 0
             du += signed
             dv -= signed
-        if self._product:
+        if self.concatenation_sent_multiplication:
             part = parts.pop(0)
             du += part * v
             dv += part * u
         return LossGradient(loss, [du, dv], {"classifier.weight": dw, "classifier.bias": db})
 
     def _features(self, u: Array, v: Array) -> Array:
-        parts = [u, v] if self._rep else []
-        if self._difference:
+        parts = [u, v] if self.concatenation_sent_rep else []
+        if self.concatenation_sent_difference:
             parts.append(np.abs(u - v))
-        if self._product:
+        if self.concatenation_sent_multiplication:
             parts.append(u * v)
         return np.concatenate(parts, axis=1)
 
@@ -680,6 +681,7 @@ class MatryoshkaLoss(_Loss):
     def __init__(
         self, loss: Loss, matryoshka_dims: Sequence[int], matryoshka_weights: Sequence[float] | None = None
     ) -> None:
+        check_loss(loss)
         check_several("matryoshka_dims", matryoshka_dims)
         check_several("matryoshka_weights", matryoshka_weights, or_none=True)
         weights = [1.0] * len(matryoshka_dims) if matryoshka_weights is None else [*matryoshka_weights]
@@ -802,6 +804,12 @@ def _distance(
 
 
 # --- checks of arguments
+
+
+def check_loss(loss: object) -> None:
+    """Check that an argument is a loss, and not its name or its class."""
+    if isinstance(loss, type) or not hasattr(loss, "value_and_grad"):
+        raise InputError(f"loss must be a loss of sentence vectors, such as CoSENTLoss(), not {loss!r:.80}")
 
 
 def _columns(columns: Sequence[npt.ArrayLike], least: int, most: int | None, loss: str) -> list[Array]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import check_instance
 from wordpiece_bert._internal.parts import with_vocabulary, write_files
 from wordpiece_bert.bert.functional import normalize, pool
 from wordpiece_bert.bert.gradients import normalize_backward
@@ -14,9 +15,11 @@ from wordpiece_bert.bert.poolings import POOLINGS
 from wordpiece_bert.errors import ConfigError, InputError
 from wordpiece_bert.finetune.batches import label_column
 from wordpiece_bert.finetune.learnable import check_sentence_rows, columns_of
+from wordpiece_bert.finetune.losses import check_loss
 from wordpiece_bert.finetune.network import Gradients, Network, Parameters, refuse_int8
 from wordpiece_bert.finetune.tokens import Tokens, lay_out
 from wordpiece_bert.sentence.dense.parts import transformer_of
+from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.folders.modules import Normalize
 
 if TYPE_CHECKING:
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.engines import TrainingEngine
     from wordpiece_bert.finetune.losses import Loss
     from wordpiece_bert.finetune.passes import PassOptions
-    from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 
 #: The prefix of the names of a loss's own parameters, among the encoder's.
 LOSS_PREFIX = "loss."
@@ -49,6 +51,8 @@ class SentenceProblem:
 
     Raises
     ------
+    InputError
+        `encoder` or `loss` is of another kind.
     ConfigError
         The encoder has a module whose gradient is not here, or int8 weights.
     """
@@ -56,6 +60,8 @@ class SentenceProblem:
     averages_tokens = False
 
     def __init__(self, encoder: SentenceEncoder, loss: Loss) -> None:
+        check_instance("encoder", encoder, SentenceEncoder)
+        check_loss(loss)
         body = transformer_of(encoder)
         folder = body.folder
         if folder.layers is not None:
@@ -152,14 +158,33 @@ class SentenceProblem:
         write_files(model, output)
 
     def description(self) -> dict[str, Any]:
-        """Return the configuration and the class of the loss."""
-        return {"class": "SentenceEncoder", "config": self.config.to_dict(), "loss": type(self._loss).__name__}
+        """Return the configuration, the loss, and what makes vectors of a text."""
+        return {
+            "class": "SentenceEncoder",
+            "config": self.config.to_dict(),
+            "loss": _settings(self._loss),
+            "pooling": list(self._modes),
+            "normalizations": self._normalizes,
+            "max_seq_length": self.start.max_seq_length,
+        }
 
     def sizes(self, rows: Sequence[Any]) -> tuple[int, int]:
         """Return the tokens of rows; none has scores of the vocabulary."""
         encoder = self.start
         texts = [text for column in self.batch(rows)["columns"] for text in column]
         return len(encoder.tokenizer.encode_batch(texts, truncation=True, max_length=encoder.max_seq_length).ids), 0
+
+
+def _settings(loss: Loss) -> dict[str, Any]:
+    """Return the class of a loss and its public settings, as JSON can hold them."""
+    found: dict[str, Any] = {"class": type(loss).__name__}
+    for name, value in getattr(loss, "__dict__", {}).items():
+        listed = list(value) if isinstance(value, list | tuple) else [value]
+        if hasattr(value, "value_and_grad"):  # the loss in a MatryoshkaLoss
+            found[name] = _settings(value)
+        elif not name.startswith("_") and all(isinstance(one, int | float | str | None) for one in listed):
+            found[name] = listed if isinstance(value, tuple) else value
+    return found
 
 
 def pool_rows(x: Array, tokens: Tokens, mask: Mask, modes: Sequence[str]) -> Array:
