@@ -16,6 +16,7 @@ from wordpiece_bert.errors import InputError, InternalError, VocabError
 from wordpiece_bert.evaluation import InformationRetrievalEvaluator as Retrieval
 from wordpiece_bert.evaluation import ParaphraseMiningEvaluator as Paraphrases
 from wordpiece_bert.finetune import choices, data, held_out_rows, losses, metrics, questions
+from wordpiece_bert.finetune.objectives import Tables, objective_class
 from wordpiece_bert.sentence.arguments import prompt_text
 
 Ask = Callable[[wb.Tokenizer], object]
@@ -302,7 +303,8 @@ def test_what_is_no_token_is_refused(value: object) -> None:
 
 T, TOPS, IDS = {"a": "bread", "b": "dough"}, (None, 5, "x", ["a"]), ([["a"]], [{"a": 1}], [("a", ["b"])])
 ROWS: dict[str, Any] = {"labels": [0], "max_length": 9}
-TOK, CoSENT = tokenizer(), losses.CoSENTLoss()
+TOK, CoSENT, ARGS = tokenizer(), losses.CoSENTLoss(), finetune.TrainingArguments("out")
+TABLES = Tables(train="train.csv")
 
 
 @pytest.mark.parametrize(
@@ -352,6 +354,16 @@ TOK, CoSENT = tokenizer(), losses.CoSENTLoss()
         (lambda x: finetune.pad_collate([{"input_ids": [1], "labels": x}]), (None, "a", [[1], []]), "item 0 .* labels"),
         (lambda x: finetune.pad_collate([{"input_ids": [1]}], x), (None, "a", 1.5), "pad_token_id must be a whole"),
         (lambda x: finetune.cached_vectors(x, ["a"], "cache"), TOPS, "encoder must be a SentenceEncoder, not"),
+        (finetune.value_and_grad, TOPS, "a model of this package is needed, not"),
+        (lambda x: finetune.Trainer(x, ARGS), TOPS, "a model of this package is needed, not"),
+        (lambda x: finetune.Trainer(TOK, ARGS, compute_metrics=x), TOPS[1:], "compute_metrics must be a function of"),
+        (lambda x: finetune.SentenceTrainer(x, ARGS, None, CoSENT), TOPS, "encoder must be a SentenceEncoder, not"),
+        (lambda x: losses.MatryoshkaLoss(x, [2]), (*TOPS, losses.CoSENTLoss), "loss must be a loss of sentence"),
+        (
+            lambda x: objective_class("regress", "tables")(TABLES).fit_frozen("m", C=x),
+            (None, "a", 0, -1),
+            "C must be a",
+        ),
         (lambda x: training.extend_model(x, None), (*TOPS, TOK), "model must be a model of wordpiece_bert.bert or a"),
         (lambda x: held_out_rows(TOPS, x), (None, "a", np.nan), "share must be between 0 and"),
         (

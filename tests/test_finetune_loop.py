@@ -33,6 +33,7 @@ from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.objectives import new_pair
 from wordpiece_bert.finetune.objectives.replaced_tokens import PairProblem
 from wordpiece_bert.finetune.passes import PassOptions
+from wordpiece_bert.finetune.sequence_heads import sequence_head
 
 ENCODER = DATA / "sentence_encoders" / "cls" / "model"
 
@@ -254,6 +255,53 @@ def test_the_loss_of_an_evaluation_does_not_depend_on_its_batches(kind: str, tmp
         )
         found.append(trainer.evaluate(rows)["eval_loss"])
     assert found == pytest.approx([found[0]] * 4, rel=1e-6)
+
+
+def test_rows_without_a_label_count_for_nothing_in_an_evaluation(tmp_path: Path) -> None:
+    model = classifier(tmp_path / "start", dropout=0.0)
+    words = dict(model.named_parameters())["bert.embeddings.word_embeddings.weight"]
+    rows = [row | {"labels": row["labels"] if n in (1, 4) else -100} for n, row in enumerate(examples(6))]
+
+    def vectors(some: Any) -> dict[str, Any]:
+        batch = pad_collate(some)
+        return batch | {"inputs_embeds": words[batch.pop("input_ids")]}
+
+    def own(network: Any) -> Any:
+        head = sequence_head(type(model), network)
+        head.losses = lambda output, labels: (2.0,)  # type: ignore[method-assign]
+        return head
+
+    found = [Trainer(model, TrainingArguments(tmp_path)).evaluate([rows[1], rows[4]])["eval_loss"]]
+    for size in (1, 2, 4, 6):
+        settings = TrainingArguments(tmp_path, per_device_eval_batch_size=size)
+        found += [Trainer(model, settings, None, rows, given).evaluate()["eval_loss"] for given in (None, vectors)]
+        assert Trainer(model, settings, loss_head=own).evaluate(rows) == {"eval_loss": 2}
+    assert found == pytest.approx([found[0]] * 9, rel=1e-6)
+
+
+def test_compute_metrics_may_unpack_what_it_gets_and_must_return_numbers(tmp_path: Path) -> None:
+    def metrics(found: Any) -> Any:
+        logits, labels = found
+        return {"rows": np.float32(len(logits)), "mean": labels.mean()}
+
+    model = classifier(tmp_path / "start")
+    trainer = Trainer(model, TrainingArguments(tmp_path), eval_dataset=examples(6), compute_metrics=metrics)
+    assert trainer.evaluate().items() >= {"eval_rows": 6, "eval_mean": 0.5}.items()
+    for wrong in (None, 0.5, {"accuracy": None}, "ab"):
+        trainer._compute_metrics = lambda _, wrong=wrong: wrong
+        with pytest.raises(InputError, match="compute_metrics must return a dict of numbers, not"):
+            trainer.evaluate()
+
+
+def test_a_second_step_by_hand_needs_the_number_of_steps(tmp_path: Path) -> None:
+    model, batch = classifier(tmp_path / "start"), [pad_collate(examples(4))]
+    trainer = Trainer(model, TrainingArguments(tmp_path))
+    trainer.training_step(batch)
+    with pytest.raises(InputError, match=r"learning rate of step 1 depends on the number of steps.*: set max_steps"):
+        trainer.training_step(batch)
+    for settings in ({"max_steps": 2}, {"lr_scheduler_type": "constant"}):
+        trainer = Trainer(model, TrainingArguments(tmp_path, **settings))
+        assert all(trainer.training_step(batch).learning_rate for _ in range(2))
 
 
 def test_the_two_losses_of_replaced_tokens_have_weights_of_their_own() -> None:

@@ -404,8 +404,9 @@ def test_the_curve_has_a_line_for_each_series(tmp_path: Path) -> None:
 
 
 def test_curves_of_any_numbers_are_drawn() -> None:
-    for values in ([0.0], [1.0, 1.0], [-3.0, 5e9], [1e-12, 2e-12], [float("nan"), 1.0, float("inf")]):
-        svg = draw_curve([{"step": step, "loss": value} for step, value in enumerate(values, 1)]).to_svg()
+    for values in ([0.0], [1.0, 1.0], [-3.0, 5e9], [1e-12, 2e-12], [float("nan"), 1.0, float("inf"), None]):
+        history: Any = [{"step": step, "loss": value} for step, value in enumerate(values, 1)]
+        svg = draw_curve(history).to_svg()
         ET.fromstring(svg)
         assert "nan" not in svg
         assert "inf" not in svg

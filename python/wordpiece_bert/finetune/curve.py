@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.atomic_file import write_bytes, write_text
+from wordpiece_bert._internal.checks import finite_or_none
 from wordpiece_bert._internal.drawing import INK, SOFT, Drawing
 from wordpiece_bert.errors import InputError
 
@@ -117,9 +118,8 @@ def save_curve(
 
 
 def _points(history: Sequence[Mapping[str, float]], name: str) -> Points:
-    return [
-        (float(entry["step"]), float(entry[name])) for entry in history if name in entry and math.isfinite(entry[name])
-    ]
+    found = ((float(entry["step"]), finite_or_none(entry.get(name))) for entry in history)
+    return [(step, value) for step, value in found if value is not None]
 
 
 def _panel(drawing: Drawing, top: float, text: str, lines: Mapping[str, Points], last: float) -> None:

@@ -221,12 +221,18 @@ class TrainingLoop(Generic[Trained]):
         Raises
         ------
         InputError
-            There are no batches.
+            There are no batches, or, without `max_steps` and rows to train on, a second step has no learning rate.
         NonFiniteError
             A loss or a gradient is NaN or infinite; the message names the step and the parameter. Nothing has changed.
         """
         if not micro_batches:
             raise InputError("a step needs at least one micro-batch")
+        by_length = not self.args.lr_scheduler_type.startswith("constant")
+        if by_length and self.global_step and self.args.max_steps < 1 and not self._rows():
+            raise InputError(
+                f"the learning rate of step {self.global_step} depends on the number of steps, which is not known: set "
+                "max_steps, or lr_scheduler_type='constant'"
+            )
         step, count = self.global_step, len(micro_batches)
         total, gradients = 0.0, dict[str, Any]()
         shares = self._shares(micro_batches)

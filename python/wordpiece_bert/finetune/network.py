@@ -73,13 +73,13 @@ class Network:
 
     def __init__(self, model: Model) -> None:
         self.model_class = type(model)
-        self.config: BertConfig = model.config
         if isinstance(model, HeadModel):
             base, prefix = type(model.base_model), prefix_of(type(model.base_model))
         elif isinstance(model, BertModel):
             base, prefix = type(model), ""
         else:
-            raise InputError(f"a model of this package is needed, not {type(model).__name__}")
+            raise InputError(f"a model of this package is needed, not {type(model).__name__}: {model!r:.80}")
+        self.config: BertConfig = model.config
         training = family_of(self.config).training
         if training is None:
             raise ConfigError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.head_kinds import head_of
@@ -90,6 +91,14 @@ class TrainingProblem(Protocol[Trained]):
         """
 
 
+def labelled_rows(batch: Mapping[str, Any]) -> int:
+    """Return how many rows of a batch have a label, or, where labels are not one whole number each, its rows."""
+    labels = np.asarray(batch.get("labels", ()))
+    if labels.ndim == 1 and labels.dtype.kind in "iu":
+        return int((labels != IGNORED).sum())
+    return len(np.asarray(batch["input_ids"] if "input_ids" in batch else batch["inputs_embeds"]))
+
+
 class ModelProblem:
     """The loss of one model with a head.
 
@@ -112,8 +121,8 @@ class ModelProblem:
 
     def __init__(self, model: Model, collate: Collate, head: HeadFactory | None = None) -> None:
         self.start = model
-        refuse_int8(model)
         self.network = Network(model)
+        refuse_int8(model)
         self.config, self.backend = model.config, model.backend
         self.batch = collate
         self._trained_from: int | None = None
@@ -156,12 +165,12 @@ class ModelProblem:
         """Return the tokens of rows, and how many of them have scores of the vocabulary."""
         return row_sizes(rows, scores=self.head.scores_vocabulary)
 
-    def loss_parts(self, output: Any, batch: Any) -> list[tuple[float, int]] | None:
-        """Return the parts of the loss in a model's output, and `counts`; None without counts."""
-        counts = self.counts(batch)
-        if counts is None or not isinstance(self.head, HeadTraining):
-            return None
-        return list(zip(self.head.losses(output, batch), counts, strict=True))
+    def loss_parts(self, output: Any, batch: Any) -> list[tuple[float, int]]:
+        """Return the parts of the loss in a model's output, and of how many tokens, or rows, each is the mean."""
+        losses: tuple[float, ...] = (float(output.loss),)
+        if isinstance(self.head, HeadTraining) and set(self.head.label_names) <= set(batch):
+            losses = self.head.losses(output, batch)
+        return list(zip(losses, self.counts(batch) or [labelled_rows(batch)] * len(losses), strict=True))
 
     def counts(self, batch: Any) -> tuple[int, ...] | None:
         """Return over how many tokens, or rows, each part of the head's loss is a mean."""

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from wordpiece_bert._internal.checks import check_function
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.plan.building import padding_row
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.finetune.batches import Dataset, pad_collate, row_blocks
 from wordpiece_bert.finetune.loop import TrainingLoop
 from wordpiece_bert.finetune.parameters import TRAINER
-from wordpiece_bert.finetune.problem import ModelProblem
+from wordpiece_bert.finetune.problem import ModelProblem, labelled_rows
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -63,6 +64,10 @@ class EvalPrediction:
     predictions: Any
     label_ids: Any
     metrics: dict[str, float] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the predictions and the labels, as in transformers: ``logits, labels = found``."""
+        return iter((self.predictions, self.label_ids))
 
 
 @completed_by(TRAINER)
@@ -124,6 +129,8 @@ class Trainer(TrainingLoop["Model"]):
         tokenizer: AnyTokenizer | None = None,
         loss_head: HeadFactory | None = None,
     ) -> None:
+        if compute_metrics is not None:
+            check_function("compute_metrics", compute_metrics, "an EvalPrediction")
         problem = self._new_problem(model, data_collator, loss_head)
         super().__init__(problem, args, train_dataset, eval_dataset, tokenizer=tokenizer)
         self._compute_metrics = compute_metrics
@@ -131,8 +138,9 @@ class Trainer(TrainingLoop["Model"]):
     def _new_problem(
         self, model: Model, collate: Collate | None, loss_head: HeadFactory | None
     ) -> TrainingProblem[Any]:
-        pad = padding_row(model.config) or 0
-        return ModelProblem(model, collate or (lambda rows: pad_collate(rows, pad)), loss_head)
+        return ModelProblem(
+            model, collate or (lambda rows: pad_collate(rows, padding_row(model.config) or 0)), loss_head
+        )
 
     @classmethod
     @completed_by(TRAINER)
@@ -194,25 +202,30 @@ class Trainer(TrainingLoop["Model"]):
         Raises
         ------
         InputError
-            There are no rows.
+            There are no rows, or `compute_metrics` returned no dict of numbers.
         """
         dataset, model = self._some_rows(test_dataset), self.model
         if not callable(model):
             raise InputError(f"predict() runs one model, and {type(model).__name__} has two: call one of them")
-        parts, logits, labels = [], [], []
+        problem, parts, logits, labels = self._problem, [], [], []
         for rows in row_blocks(dataset, self.args.per_device_eval_batch_size):
-            batch = dict(self._problem.batch(rows))
+            batch = dict(problem.batch(rows))
             out = model(**batch)
             if out.loss is not None:
-                parts.append(_loss_parts(self._problem, out, batch))
+                own = problem.loss_parts(out, batch) if isinstance(problem, ModelProblem) else None
+                parts.append(own or [(float(out.loss), labelled_rows(batch))])
             logits.append(_logits(out))
             labels.append([np.asarray(batch[name]) for name in self._label_names(batch)])
         found = EvalPrediction(_one(_joined(logits)), _one(_joined(labels)))
         metrics = {}
-        if parts:  # one batch has the loss of the model, whose parts may be rounded once they are added
-            metrics["loss"] = sum(map(_mean, zip(*parts, strict=True))) if len(parts) > 1 else float(out.loss)
+        if parts:
+            metrics["loss"] = sum(map(_mean, zip(*parts, strict=True)))
         if self._compute_metrics is not None:
-            metrics |= {name: float(value) for name, value in self._compute_metrics(found).items()}
+            measured: Any = self._compute_metrics(found)
+            try:
+                metrics |= {name: float(value) for name, value in dict(measured).items()}
+            except (TypeError, ValueError):
+                raise InputError(f"compute_metrics must return a dict of numbers, not {measured!r:.200}") from None
         named = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
         return EvalPrediction(found.predictions, found.label_ids, named)
 
@@ -221,12 +234,6 @@ class Trainer(TrainingLoop["Model"]):
         names = [name for name in batch if "label" in name or name.endswith("_positions")]
         own = self._problem.head.label_names if isinstance(self._problem, ModelProblem) else ()
         return sorted(names, key=lambda name: own.index(name) if name in own else len(own))
-
-
-def _loss_parts(problem: Any, out: Any, batch: Mapping[str, Any]) -> list[tuple[float, int]]:
-    """Return the parts of the loss of a batch, and of how many tokens, or rows, each is the mean."""
-    found = problem.loss_parts(out, batch) if isinstance(problem, ModelProblem) else None
-    return [(float(out.loss), len(np.asarray(batch["input_ids"])))] if found is None else found
 
 
 def _mean(parts: Iterable[tuple[float, int]]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_folder import written_folder
+from wordpiece_bert._internal.checks import finite_number
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.texts import text_problem, texts_problem, words_problem
@@ -64,7 +65,9 @@ class _Texts(HeadObjective):
         show_progress_bar: bool | None = None,
     ) -> FrozenFit:
         """Fit logistic or ridge regression to the vectors of texts or pairs."""
-        head = Ridge(1 / C) if self.problem_type == "regression" else LogisticRegression(C=C)
+        head = (
+            Ridge(1 / finite_number("C", C, above=0)) if self.problem_type == "regression" else LogisticRegression(C=C)
+        )
         classifier = FrozenClassifier(SentenceEncoder(model, download=download), head)
         if self.tables.max_length:
             classifier.encoder.max_seq_length = min(self.tables.max_length, classifier.encoder.max_seq_length)
