@@ -339,6 +339,13 @@ def test_a_head_is_drawn_on_request_with_a_warning() -> None:
     with pytest.raises(InputError, match="seed must be a whole number, 0 or more, not -1"):
         BertForMaskedLM.from_config(words.config, seed=-1)
     assert words(IDS).logits.shape == (2, 3, 110)
+    tensors = dict(BertModel.from_pretrained(MODELS / "bert_small").named_parameters())
+    with pytest.warns(CheckpointWarning):
+        wide = BertForSequenceClassification(
+            dataclasses.replace(model.config, initializer_range=1.0), tensors, new_head=7
+        )
+    found = dict(wide.named_parameters())["classifier.weight"]
+    np.testing.assert_allclose(found, 50 * weights["classifier.weight"], rtol=1e-6)
 
 
 def test_an_incomplete_head_is_not_drawn() -> None:

@@ -100,14 +100,14 @@ def model_for(
     fresh = layout.head.keys() - layout.tied.keys()
     if own.id2label != config.id2label or not fresh <= tensors.keys():
         tensors = {name: array for name, array in tensors.items() if name not in fresh}
-        tensors |= draw_weights(sorted(fresh), layout, own, seed, own.initializer_range)
+        tensors |= draw_weights(sorted(fresh), layout, own, seed)
     # What was trained on masked words alone has no pooler.
     pooler = [
         name for name in layout.base if name.startswith("pooler.") and not {name, layout.prefix + name} & set(tensors)
     ]
     if pooler:
         prefix = layout.prefix if any(name.startswith(layout.prefix) for name in tensors) else ""
-        drawn = draw_weights(sorted(pooler), layout._replace(head=layout.base), own, seed + 1, own.initializer_range)
+        drawn = draw_weights(sorted(pooler), layout._replace(head=layout.base), own, seed + 1)
         tensors |= {prefix + name: array for name, array in drawn.items()}
     expected = {layout.prefix + part for part in layout.base} | layout.base.keys() | layout.head.keys()
     used = {weight: array for weight, array in tensors.items() if weight in expected}

@@ -311,10 +311,8 @@ def _tie(tensors: dict[str, AnyArray], tied: Mapping[str, str], *, shared: bool)
     return tensors
 
 
-def draw_weights(
-    names: Iterable[str], layout: Layout, config: BertConfig, seed: int, deviation: float = 0.02
-) -> dict[str, AnyArray]:
-    """Draw weights of a head as BERT is initialized before training: N(0, deviation²), biases 0, layer norms 1."""
+def draw_weights(names: Iterable[str], layout: Layout, config: BertConfig, seed: int) -> dict[str, AnyArray]:
+    """Draw weights of a head as before training: N(0, initializer_range²), biases 0, layer norms 1."""
     random = np.random.default_rng(whole_number("seed", seed, 0))
     drawn: dict[str, AnyArray] = {}
     for name in names:
@@ -324,7 +322,7 @@ def draw_weights(
         elif len(shape) == 1:
             drawn[name] = np.ones(shape, np.float32)
         else:
-            drawn[name] = random.normal(0.0, deviation, shape).astype(np.float32)
+            drawn[name] = random.normal(0.0, config.initializer_range, shape).astype(np.float32)
     return drawn
 
 
@@ -332,7 +330,7 @@ def drawn_weights(layout: Layout, config: BertConfig, seed: int) -> dict[str, An
     """Draw all weights of a new model: N(0, initializer_range²), biases 0, norms 1, and 0 for the padding token."""
     shapes = {layout.prefix + name: shape for name, shape in layout.base.items()} | dict(layout.head)
     given = {name for name in layout.tied if config.tie_word_embeddings or name.endswith(".bias")}
-    drawn = draw_weights(sorted(shapes.keys() - given), Layout({}, head=shapes), config, seed, config.initializer_range)
+    drawn = draw_weights(sorted(shapes.keys() - given), Layout({}, head=shapes), config, seed)
     words = next(layout.prefix + name for name, shape in layout.base.items() if shape[0] == "vocab_size")
     if (pad := padding_row(config)) is not None:
         drawn[words][pad] = 0.0
