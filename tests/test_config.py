@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model_files import MODELS, SMALL
-from wordpiece_bert.bert import BertConfig
+from wordpiece_bert.bert import BertConfig, DistilBertConfig, ModernBertConfig, MPNetConfig, NeoBertConfig
 from wordpiece_bert.bert.functional import ACTIVATIONS
 from wordpiece_bert.errors import ConfigError, ModelNotFoundError
 
@@ -88,6 +89,9 @@ def test_a_size_is_an_integer_from_1(name: str, value: Any) -> None:
         ("layer_norm_eps", float("inf")),
         ("layer_norm_eps", True),
         ("layer_norm_eps", 10**400),
+        ("initializer_range", -1),
+        ("initializer_range", "0.02"),
+        ("initializer_range", None),
         ("model_type", "gpt9"),
         ("model_type", 1),
         ("is_decoder", True),
@@ -109,6 +113,20 @@ def test_a_size_is_an_integer_from_1(name: str, value: Any) -> None:
 def test_other_fields_are_refused_by_name(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=name if name != "num_attention_heads" else "hidden_size is 24.* 5 heads"):
         BertConfig.from_dict({**SMALL, name: value})
+
+
+@pytest.mark.parametrize("kind", [DistilBertConfig, MPNetConfig, ModernBertConfig, NeoBertConfig])
+def test_a_field_that_config_json_does_not_have_keeps_its_default(kind: Any) -> None:
+    for value in (2, "2"):
+        with pytest.raises(ConfigError, match=f"type_vocab_size is .?2.?: models of type '{kind.model_type}' have 0,"):
+            kind(type_vocab_size=value)
+    with pytest.raises(ConfigError, match=r"layer_norm_eps is 0\.01: models of type 'distilbert' have 1e-12,"):
+        DistilBertConfig(layer_norm_eps=1e-2)
+
+
+def test_scalars_of_numpy_are_written() -> None:
+    config = BertConfig(hidden_size=np.int64(24), layer_norm_eps=np.float32(1e-6), label2id={"a": np.int64(0)})
+    assert BertConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -157,7 +157,7 @@ class BertConfig:
     _sizes: ClassVar[tuple[str, ...]] = SIZES
     _may_be_0: ClassVar[tuple[str, ...]] = ()  # the sizes that may be 0
     _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields that have another name in config.json
-    _fixed: ClassVar[tuple[str, ...]] = ()  # fields that are not read from config.json
+    _fixed: ClassVar[tuple[str, ...]] = ()  # fields that are not in config.json, and always have their default
     _must_be: ClassVar[Mapping[str, object]] = MUST_BE
     #: Whether the base model has a pooler.
     has_pooler: ClassVar[bool] = True
@@ -165,6 +165,8 @@ class BertConfig:
     pads_positions: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        for one in fields(self):
+            object.__setattr__(self, one.name, _plain(getattr(self, one.name)))
         if self.model_type != type(self).model_type:
             why = f"{type(self).__name__} is for {type(self).model_type!r}; AutoModel chooses the class for a folder"
             refuse("model_type", self.model_type, why)
@@ -174,11 +176,15 @@ class BertConfig:
             largest = MOST_LAYERS if name in _COUNTS else LARGEST_SIZE
             if not _is_int(value) or not least <= value <= largest:
                 refuse(self._in_file(name), value, f"it must be an integer from {least} to {largest}")
+        for name in self._fixed:
+            if (value := getattr(self, name)) != (usual := getattr(type(self), name)):
+                refuse(name, value, f"models of type {self.model_type!r} have {usual}, which config.json cannot change")
         self._check_heads()
         if str(self.hidden_act) not in ACTIVATIONS:
             refuse(self._in_file("hidden_act"), self.hidden_act, f"it must be one of {', '.join(ACTIVATIONS)}")
-        if not 0 <= real_number(self.layer_norm_eps) < math.inf:
-            refuse(self._in_file("layer_norm_eps"), self.layer_norm_eps, "it must be a finite number, 0 or above")
+        for name in ("layer_norm_eps", "initializer_range"):
+            if not 0 <= real_number(value := getattr(self, name)) < math.inf:
+                refuse(self._in_file(name), value, "it must be a finite number, 0 or above")
         if self.pad_token_id is not None and not _is_int(self.pad_token_id):
             refuse("pad_token_id", self.pad_token_id, "it must be an integer or null")
         if self.pads_positions and self._counted_from == self.pad_token_id:
@@ -189,8 +195,10 @@ class BertConfig:
         if not isinstance(self.tie_word_embeddings, bool):
             refuse("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
         object.__setattr__(self, "id2label", _labels(self.id2label))
-        if self.label2id is not None and not isinstance(self.label2id, dict):
-            refuse("label2id", self.label2id, "it must be an object from names to ids")
+        if self.label2id is not None:
+            if not isinstance(self.label2id, dict):
+                refuse("label2id", self.label2id, "it must be an object from names to ids")
+            object.__setattr__(self, "label2id", {name: _plain(value) for name, value in self.label2id.items()})
         if self.problem_type is not None and self.problem_type not in _PROBLEM_TYPES:
             refuse("problem_type", self.problem_type, f"it must be null or one of {', '.join(_PROBLEM_TYPES)}")
 
@@ -586,6 +594,11 @@ def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         refuse("architectures", value, "it must be a list of class names")
     return tuple(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a scalar of NumPy as Python's own, which JSON has; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_int(value: object) -> bool:
