@@ -74,7 +74,7 @@ class EvalPrediction:
 class Trainer(TrainingLoop["Model"]):
     """Trains a model with a head.
 
-    `evaluate` returns ``eval_loss``, in which each row, or each labelled token, counts the same, and what
+    `evaluate` returns ``eval_loss``, in which each labelled row or token counts the same, and what
     `compute_metrics` returned, each with the prefix ``eval_``. A metric may be NaN: in files of JSON it is null.
 
     Attributes
