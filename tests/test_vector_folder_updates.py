@@ -242,6 +242,13 @@ def test_a_folder_of_something_else_is_not_updated(tmp_path: Path) -> None:
     (tmp_path / "other" / "notes.txt").touch()
     with pytest.raises(InputError, match=r"has files that are not vectors, such as notes\.txt"):
         write(tmp_path / "other", {"d1": ("a", 1)})
+    for name, number in (("mine", 0), ("v", 3)):
+        own = tmp_path / name / f"part-{number:06}.parquet"
+        own.parent.mkdir(exist_ok=True)
+        vector_folders.pyarrow.parquet.write_table(vector_folders.table_of({"d1": ("a", 1)}), own)
+        with pytest.raises(InputError, match=rf"has files that are not vectors, such as {own.name}"):
+            write(tmp_path / name, {"d1": ("a", 1)})
+        own.unlink()
     (tmp_path / "v" / open_vectors(tmp_path / "v").files[0]).unlink()
     with pytest.raises(InputError, match=r"the part part-000000\.parquet is missing"):
         write(tmp_path / "v", {"d1": ("a", 1)})

@@ -203,12 +203,6 @@ def write_folder(
 def _listing_before(folder: Path, layout: Layout, *, update: bool) -> Listing | None:
     """Return the list of a folder that is brought up to date; None for a new one."""
     if not (folder / LISTING).exists():
-        names = [one.name for one in folder.iterdir()]
-        strange = [name for name in names if part_number(name) is None and not name.startswith(".")]
-        if strange:
-            raise InputError(
-                f"{folder}: has files that are not vectors, such as {strange[0]}: choose another folder, or empty it"
-            )
         return None
     if not update:
         raise InputError(f"{folder}: has vectors already: bring them up to date with update, or choose another folder")
@@ -225,7 +219,7 @@ def _listing_before(folder: Path, layout: Layout, *, update: bool) -> Listing | 
 def _parts(folder: Path, listing: Listing | None, layout: Layout) -> list[Known]:
     """Return the parts of a folder in the order of their numbers.
 
-    Parts of an interrupted run that are of something else are removed.
+    Parts of an interrupted run that are of something else are removed; files that are none of ours are an error.
     """
     replaced = listing.replaced_rows(folder) if listing else []
     listed = {part.file: rows for part, rows in zip(listing.parts, replaced, strict=True)} if listing else {}
@@ -235,9 +229,15 @@ def _parts(folder: Path, listing: Listing | None, layout: Layout) -> list[Known]
     paths = sorted(
         (number, path) for home in homes for path in home.iterdir() if (number := part_number(path.name)) is not None
     )
-    for _, path in paths:
+    parts = {path: MappedPart(path) for _, path in paths}
+    for path in folder.iterdir():
+        is_strange = parts[path].record is None if path in parts else listing is None and path.name[0] != "."
+        if is_strange and path.name not in listed:
+            raise InputError(
+                f"{folder}: has files that are not vectors, such as {path.name}: choose another folder, or empty it"
+            )
+    for path, part in parts.items():
         is_listed = path.parent == folder and path.name in listed
-        part = MappedPart(path)
         if not is_listed:
             known, own_ranges = _record(part)
             ranges = own_ranges if ranges is None else ranges
