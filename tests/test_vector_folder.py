@@ -226,6 +226,31 @@ def test_chunks_have_their_places(models: Path, tmp_path: Path, kind: str) -> No
     ]
 
 
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_interrupted_run_leaves_no_document_without_its_last_chunks(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    monkeypatch.setattr(writing, "TEXTS", 3)
+    table = pyarrow.table({"key": [*range(12)], "body": [" ".join(WORDS[: 1 + 7 * i % 20] * 9) for i in range(12)]})
+    options: dict[str, Any] = {"keep": [], "chunk_size": 3}
+    chunks = sorted(open_vectors(written(table, tmp_path / "whole", models / "static", **options)).ids())
+    done: list[int] = []
+
+    def stop(count: int, total: int) -> None:
+        done.append(total)
+        if count > len(done):
+            raise error
+
+    while True:
+        try:
+            written(table, tmp_path / "v", models / "static", progress=stop, **options)
+        except error:
+            continue
+        break
+    assert len(done) > 3
+    assert sorted(open_vectors(tmp_path / "v").ids()) == chunks
+
+
 def test_late_chunks_are_those_of_the_encoder(models: Path, tmp_path: Path) -> None:
     encoder = SentenceEncoder(models / "sentences")
     room = (encoder.max_seq_length or 0) - 2

@@ -238,26 +238,25 @@ def _parts(folder: Path, listing: Listing | None, layout: Layout) -> list[Known]
             )
     for path, part in parts.items():
         is_listed = path.parent == folder and path.name in listed
+        ends = True
         if not is_listed:
-            known, own_ranges = _record(part)
+            known, own_ranges, ends = _record(part)
             ranges = own_ranges if ranges is None else ranges
             if known is None or known.differences(layout) or own_ranges != ranges:
                 path.unlink()
                 continue
-        found.append(Known(part, is_listed, listed[path.name] if is_listed else np.zeros(0, np.int64)))
+        rows = listed[path.name] if is_listed else np.zeros(0, np.int64)
+        found.append(Known(part, is_listed, ends or not layout.chunks, rows))
     missing = sorted(listed.keys() - {known.part.path.name for known in found if known.is_listed})
     if missing:
         raise InputError(f"{folder}: the part {missing[0]} is missing: restore it, or make the folder again")
     return found
 
 
-def _record(part: MappedPart) -> tuple[Layout | None, list[list[float]] | None]:
-    if part.record is None:
-        return None, None
-    try:
-        return parse_record(part.record, str(part.path))
-    except InputError:
-        return None, None
+def _record(part: MappedPart) -> tuple[Layout | None, list[list[float]] | None, bool]:
+    with suppress(InputError):
+        return parse_record(part.record or b"", str(part.path))
+    return None, None, False
 
 
 def _ranges(parts: list[Known], listing: Listing | None) -> list[list[float]] | None:

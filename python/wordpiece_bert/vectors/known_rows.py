@@ -37,6 +37,8 @@ class Known:
     part: MappedPart
     #: Whether the folder's list has it; rows of others count only if they belong to a document.
     is_listed: bool
+    #: Whether its last document surely ends in it.
+    ends: bool
     #: The numbers of its rows that were replaced or deleted.
     replaced: Rows
 
@@ -93,23 +95,22 @@ def compare(documents: Documents, layout: Layout, parts: Sequence[Known], *, pru
             kind = known.part.schema.field(field.name).type
             if kind != field.type:
                 raise InputError(f"the column {field.name!r} is {field.type}, but {kind} in the folder")
-    # Of each row its document in the parts, counted through all parts; of each document its first row.
-    owners: list[Rows] = []
-    firsts: list[Rows] = []
+    # Of each document its first row; of each row its document in the parts, counted through all parts.
+    documents_of = [_documents_of(known.part, layout) for known in parts]
+    firsts, owners = [first for first, _ in documents_of], [owner for _, owner in documents_of]
     source = _Growing(np.int64)  # of each document in the parts the one now, −1 for none
     listed = _Growing(np.bool_)  # whether it is listed and not among those now
     at = np.full(len(ids), -1, np.int64)  # of each document now the one in the parts
-    for known in parts:
-        first, owner = _documents_of(known.part, layout)
+    for known, first, owner, is_cut in zip(parts, firsts, owners, _cut(parts, firsts), strict=True):
         counted = np.ones(known.part.rows, np.bool_)
         counted[known.replaced] = False
+        counted[first[-1:]] &= not is_cut
         own = known.part.table([layout.id_column]).column(0).combine_chunks().take(pyarrow.array(first))
         position = _positions(pyarrow, own, ids)
         position[~counted[first]] = -1
         matched = np.flatnonzero(position >= 0)
         at[position[matched]] = matched + source.count
-        owners.append(owner + source.count)
-        firsts.append(first)
+        owner += source.count
         listed.append(counted[first] & (position < 0) & known.is_listed)
         source.append(position)
     found = np.flatnonzero(at >= 0)
@@ -166,6 +167,16 @@ def _documents_of(part: MappedPart, layout: Layout) -> tuple[Rows, Rows]:
         return np.arange(part.rows), np.arange(part.rows)
     is_first = part.table([CHUNK]).column(0).to_numpy() == 0
     return np.flatnonzero(is_first), np.cumsum(is_first) - 1
+
+
+def _cut(parts: Sequence[Known], firsts: list[Rows]) -> list[bool]:
+    """Return for each part whether an interrupted run may have written only the beginning of its last document."""
+    found: list[bool] = []
+    following: bool | None = None  # of the document that goes on in the part after; None if none does
+    for known, first in zip(reversed(parts), reversed(firsts), strict=True):
+        found.append(not known.ends if following is None else following)
+        following = (None if first[0] == 0 else False) if len(first) else found[-1]
+    return found[::-1]
 
 
 def _equal_rows(

@@ -344,14 +344,14 @@ def write_listing(folder: Path, listing: Listing) -> None:
     sync_folder(folder)
 
 
-def record_of(layout: Layout, ranges: Sequence[Sequence[float]] | None) -> str:
-    """Return what a part has in its metadata."""
-    return json.dumps({"layout": layout.to_json(), "ranges": ranges}, ensure_ascii=False)
+def record_of(layout: Layout, ranges: Sequence[Sequence[float]] | None, *, ends: bool) -> str:
+    """Return what a part has in its metadata; `ends` says that its last document surely ends in it."""
+    return json.dumps({"layout": layout.to_json(), "ranges": ranges, "ends": ends}, ensure_ascii=False)
 
 
-def parse_record(record: bytes, where: str) -> tuple[Layout, list[list[float]] | None]:
+def parse_record(record: bytes, where: str) -> tuple[Layout, list[list[float]] | None, bool]:
     """Read what a part has in its metadata; an `InputError` if it is malformed."""
     content = parse_json(record, where, InputError)
     if not isinstance(content, dict) or "layout" not in content:
         raise InputError(f"{where}: its metadata are not those of a part of vectors")
-    return Layout.from_json(content["layout"], where), content.get("ranges")
+    return Layout.from_json(content["layout"], where), content.get("ranges"), content.get("ends") is True

@@ -59,7 +59,7 @@ class Collector:
     ) -> None:
         self._pyarrow = import_pyarrow("writing a folder of vectors")
         self._folder, self._schema, self._plain = folder / UNFINISHED, schema, plain
-        self._record = record_of(layout, ranges)
+        self._layout, self._ranges = layout, ranges
         self.number = number
         self._waiting: list[Any] = []
         self._rows = self._bytes = 0
@@ -89,7 +89,7 @@ class Collector:
             while self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
                 self._write_group()
                 if self._writer is not None and (self._writer.rows >= PART_ROWS or self._written >= PART_BYTES):
-                    self._finish_part()
+                    self._finish_part(ends=False)
             if slow and time.monotonic() - self._start > _SECONDS:
                 self.flush()
             self._is_whole = True
@@ -100,7 +100,7 @@ class Collector:
             self._is_whole = False
             while self._rows:
                 self._write_group()
-            self._finish_part()
+            self._finish_part(ends=True)
             self._is_whole = True
 
     def _write_group(self) -> None:
@@ -122,13 +122,13 @@ class Collector:
         self._rows -= count
         self._bytes = rest.nbytes if len(rest) else 0
 
-    def _finish_part(self) -> None:
+    def _finish_part(self, *, ends: bool) -> None:
         writer, self._writer = self._writer, None
         self._start = time.monotonic()
         if writer is None:
             return
         with self._part:
-            writer.commit(self._record)
+            writer.commit(record_of(self._layout, self._ranges, ends=ends))
         self.parts.append(MappedPart(writer.path))
         self.number += 1
 
