@@ -8,6 +8,7 @@ import json
 import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,14 @@ def test_hits_are_those_of_an_exact_search(models: Path, tmp_path: Path, kind: s
             np.testing.assert_allclose([hit[name] for hit in hits], [hit[name] for hit in others], atol=1e-5)
 
 
-@pytest.mark.parametrize("metric", ["cosine", "dot"])
-def test_quantized_vectors_are_rescored(metric: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("metric", "length"), [("cosine", 1), ("dot", 1), ("cosine", 8)])
+def test_quantized_vectors_are_rescored(
+    metric: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded = vector_folders.encoded
+    monkeypatch.setattr(
+        vector_folders, "encoded", lambda texts: replace(encoded(texts), vectors=encoded(texts).vectors * length)
+    )
     rows: vector_folders.Rows = {f"d{i}": (f"text {i}", None) for i in range(300)}
     every = ("float32", "int8", "binary")
     queries = np.stack([vector_folders.vector_of(f"query {i}") for i in range(5)])
@@ -137,6 +144,7 @@ def test_quantized_vectors_are_rescored(metric: str, tmp_path: Path) -> None:
             if precision == "int8":
                 # 255 steps between the ends of each range: no number is farther from its vector than one step.
                 low, high = np.array(json.loads((home / "vectors.json").read_text())["ranges"])
+                assert (high - low).max() <= 2
                 meant = low + (values.astype(np.float64) + 128) * (high - low) / 255
                 assert np.abs(meant - vectors).max() <= (high - low).max() / 255 + 1e-6
             else:

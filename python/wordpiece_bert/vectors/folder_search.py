@@ -13,9 +13,10 @@ from wordpiece_bert import _core
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.search.prepared_vectors import Block, nearest_in_blocks
 from wordpiece_bert.search.quantized_search import restored
-from wordpiece_bert.sentence.metrics import normalized, similarity
+from wordpiece_bert.sentence.metrics import similarity
 from wordpiece_bert.sentence.nearest_rows import best_first, best_of_scores, by_groups, check_queries, counted, merged
 from wordpiece_bert.sentence.quantization import quantize_embeddings
+from wordpiece_bert.vectors.forms import scaled
 from wordpiece_bert.vectors.layout import BINARY, CODES, DENSE, INT8, VECTOR
 from wordpiece_bert.vectors.part_files import GROUP_ROWS
 
@@ -77,7 +78,7 @@ def nearest_bits(
         return _rescored(queries, candidates, groups, layout.similarity, top_k)
     rows = np.sort(candidates, axis=1)
     scores = np.stack([restored(_taken(groups, some, BINARY), layout.dimension, None) @ query
-                       for query, some in zip(_scaled(queries, layout), rows, strict=True)])  # fmt: skip
+                       for query, some in zip(scaled(queries, layout), rows, strict=True)])  # fmt: skip
     return best_first(rows, scores.astype(np.float64), top_k)
 
 
@@ -97,10 +98,10 @@ def nearest_int8(
     """
     check_queries(queries)
     lowest, highest = np.asarray(ranges, np.float32)
-    scaled = _scaled(queries, layout)
+    asked = scaled(queries, layout)
     # Σ q (lowest + step v) over the numbers v, of which 128 is subtracted in the files.
-    weights = np.ascontiguousarray((scaled * ((highest - lowest) / np.float32(255))).T)  # [d, n]
-    constant = scaled @ lowest
+    weights = np.ascontiguousarray((asked * ((highest - lowest) / np.float32(255))).T)  # [d, n]
+    constant = asked @ lowest
     exact = "float32" in layout.precisions
     count = top_k * multiplier if exact else top_k
     # One query: blocks that stay in the caches of our threads. Many: a product of matrices, with threads of its own.
@@ -119,11 +120,6 @@ def nearest_int8(
     if not groups:
         return best
     return _rescored(queries, best[0], groups, layout.similarity, top_k) if exact else best
-
-
-def _scaled(queries: Array, layout: Layout) -> Array:
-    """Return queries as quantized vectors are made: of length 1 for cosines."""
-    return normalized(queries) if layout.similarity == "cosine" else queries
 
 
 def _rescored(

@@ -185,7 +185,7 @@ def write_folder(
             counts = {name: getattr(compared, name) for name in UpdatePlan.__dataclass_fields__ if name != "prune"}
             planned(UpdatePlan(**counts, prune=prune))
             if ranges is None and first_texts is not None and compared.embed.any():
-                ranges = ranges_of(embed(first_texts()).vectors).tolist()
+                ranges = ranges_of(embed(first_texts()).vectors, layout).tolist()
             (folder / UNFINISHED).mkdir(exist_ok=True)
             run = _Run(folder, documents, layout, ranges, parts, compared)
             stack.callback(run.close)
@@ -373,7 +373,7 @@ class _Run:
             if time.monotonic() - start < _QUICK_SECONDS:
                 self._texts = min(TEXTS, 2 * self._texts)
             if "int8" in self._layout.precisions and self.ranges is None:
-                self.ranges = ranges_of(encoded.vectors).tolist()
+                self.ranges = ranges_of(encoded.vectors, self._layout).tolist()
             rows = self._rows(table, texts, encoded)
             with uninterrupted():
                 self._collected().append(rows, slow=True)

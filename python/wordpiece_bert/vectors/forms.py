@@ -49,11 +49,17 @@ def form_of(layout: Layout) -> Form:
     return _Sparse(layout) if layout.kind == SPARSE else _ManyVectors(layout)
 
 
-def ranges_of(vectors: npt.NDArray[np.float32]) -> Ranges:
+def scaled(vectors: npt.NDArray[np.float32], layout: Layout) -> npt.NDArray[np.float32]:
+    """Return vectors as they are quantized: of length 1 for cosines, which are then their inner products."""
+    return normalized(vectors) if layout.similarity == "cosine" else vectors
+
+
+def ranges_of(vectors: npt.NDArray[np.float32], layout: Layout) -> Ranges:
     """Return the ranges [2, d] for 8-bit numbers of vectors like these [n, d]; other numbers are clipped to them.
 
     With few vectors all dimensions have the same, from −m to m, where m is the greatest absolute value.
     """
+    vectors = scaled(vectors, layout)
     if len(vectors) >= _LEAST_FOR_RANGES:
         return np.stack([vectors.min(axis=0), vectors.max(axis=0)])
     most = np.abs(vectors).max(initial=0)
@@ -64,8 +70,7 @@ class _Dense:
     """One vector for a text, in one or several precisions."""
 
     def __init__(self, layout: Layout) -> None:
-        self._dimension, self._precisions = layout.dimension, layout.precisions
-        self._normalizes = layout.similarity == "cosine"
+        self._dimension, self._layout = layout.dimension, layout
         self.plain = tuple(column for precision, column in PRECISIONS.items() if precision in layout.precisions)
         if VECTOR in self.plain:
             self.plain += (CODES,)
@@ -82,8 +87,7 @@ class _Dense:
     def columns(self, pyarrow: Any, vectors: npt.NDArray[np.float32], ranges: Ranges | None) -> list[Any]:
         fields = {field.name: field.type for field in self.fields(pyarrow)}
         found = []
-        # Cosines are the inner products of vectors of length 1, which quantized numbers are compared by.
-        scaled = normalized(vectors) if self._normalizes and self._precisions != ("float32",) else vectors
+        used = vectors if self._layout.precisions == ("float32",) else scaled(vectors, self._layout)
         for name, kind in fields.items():
             if name == VECTOR:
                 flat = pyarrow.array(np.ascontiguousarray(vectors, np.float32).reshape(-1))
@@ -93,7 +97,7 @@ class _Dense:
                 values = code_rows(np.ascontiguousarray(vectors, np.float32))
             else:
                 precision = "int8" if name == INT8 else "ubinary"
-                values = np.ascontiguousarray(quantize_embeddings(scaled, precision, ranges if name == INT8 else None))
+                values = np.ascontiguousarray(quantize_embeddings(used, precision, ranges if name == INT8 else None))
             found.append(pyarrow.Array.from_buffers(kind, len(values), [None, pyarrow.py_buffer(values)]))
         return found
 
