@@ -410,6 +410,10 @@ def test_bad_documents_are_refused(models: Path, tmp_path: Path) -> None:
         "'score' has the name of a column of the folder",
         keep=["score"],
     )
+    refused(
+        table.append_column("id", table.column("title")), "'id' has the name of a column of the folder", keep=["id"]
+    )
+    refused(table, "a column is named twice: text key, id and kept ones key", text_column="key")
     refused(table, "a column is named twice", keep=["title", "title"])
     refused(table, "no column 'none'", text_column="none")
     refused(table, "text_column must be the name of a column, not None", text_column=None)

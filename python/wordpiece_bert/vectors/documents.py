@@ -39,7 +39,8 @@ class Documents:
     Raises
     ------
     InputError
-        pyarrow is not installed, a file is not a table, or a column is missing, or has another type.
+        pyarrow is not installed, a file is not a table, or a column is missing, named twice, or has another type or a
+        name of the folder's.
     """
 
     def __init__(self, given: Any, text_column: str, id_column: str, keep: Sequence[str]) -> None:
@@ -133,14 +134,14 @@ class Documents:
         """Check the columns of a table; return the id and what is kept, of plain types."""
         pyarrow, types = self._pyarrow, self._pyarrow.types
         wanted = [self.id_column, *self._keep]
-        if len(set(wanted)) != len(wanted):
-            raise InputError(f"a column is named twice among the id and those to keep: {', '.join(wanted)}")
+        if len(set(wanted)) != len(wanted) or self.id_column == self.text_column:
+            raise InputError(f"a column is named twice: text {self.text_column}, id and kept ones {', '.join(wanted)}")
         fields = []
         for column in dict.fromkeys([self.text_column, *wanted]):
             if schema.names.count(column) != 1:
                 raise InputError(f"{name}: {missing_column(column, schema.names)}")
             kind = _plain(pyarrow, schema.field(column).type)
-            if column in wanted and column in RESERVED:
+            if column in wanted and (column in RESERVED or (column == "id" and column != self.id_column)):
                 raise InputError(
                     f"{name}: the column {column!r} has the name of a column of the folder: rename it in the documents"
                 )

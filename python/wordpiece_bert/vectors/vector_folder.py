@@ -421,7 +421,7 @@ class VectorFolder:
             hits: SearchResults[Answer] = SearchResults()
             values_of_rows = self._fields.of_rows([row for row, _ in one], [own, *names])
             for (_, score), values in zip(one, values_of_rows, strict=True):
-                fields = {name: values[name] for name in names}
+                fields = {name: values[name] for name in names if name != "id"}  # earlier versions kept such columns
                 hits.append(Answer({"id": values[own], "score": float(score), **fields}))
             results.append(hits)
         return results
