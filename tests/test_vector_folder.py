@@ -457,6 +457,12 @@ def test_a_folder_is_searched_by_its_own_model(models: Path, tmp_path: Path) -> 
     folder = written(documents(), tmp_path / "v", models / "static", keep=["title"])
     with pytest.raises(InputError, match="has the vectors of another model; what differs: the configuration"):
         open_vectors(folder).search("cat", encoder=models / "sentences")
+    stale = open_vectors(folder, allow_stale=True)
+    for other in (SentenceEncoder(models / "static", truncate_dim=33), models / "splade", models / "colbert"):
+        with pytest.raises(
+            InputError, match=r"has dense vectors of 67 numbers, the encoder makes .* cannot be compared"
+        ):
+            stale.search("cat", encoder=other)
     with pytest.warns(VectorsWarning, match="the vectors of another model"):
         open_vectors(folder, allow_stale=True).search("cat", encoder=models / "sentences")
     opened = open_vectors(folder)

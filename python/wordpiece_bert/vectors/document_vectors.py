@@ -65,15 +65,14 @@ def layout_of(
 ) -> Layout:
     """Return the layout of the vectors that an encoder makes; an `InputError` if arguments do not fit its kind."""
     text = document_text(encoder, prompt, prompt_name)
-    if isinstance(encoder, SentenceEncoder):
-        kind = DENSE
+    kind = kind_of(encoder)
+    if kind == DENSE:
         if encoder.similarity_fn_name not in ("cosine", "dot") and set(precisions) != {"float32"}:
             raise InputError(
                 f"the precisions int8 and binary are for cosines and inner products; the model compares by "
                 f"{encoder.similarity_fn_name}"
             )
     else:
-        kind = SPARSE if isinstance(encoder, SparseEncoder) else MULTI_VECTOR
         if tuple(precisions) != ("float32",) or normalize:
             raise InputError("precision and normalize are for dense vectors; the model makes others")
         if chunking is not None and chunking.late:
@@ -98,6 +97,13 @@ def layout_of(
         fingerprint=contents_of(encoder, text, normalize=normalize),
         loading=loading_of(encoder),
     )
+
+
+def kind_of(encoder: Encoder) -> str:
+    """Return the kind of the vectors that an encoder makes."""
+    if isinstance(encoder, SentenceEncoder):
+        return DENSE
+    return SPARSE if isinstance(encoder, SparseEncoder) else MULTI_VECTOR
 
 
 def document_text(encoder: Encoder, prompt: str | None, prompt_name: str | None) -> str:

@@ -21,7 +21,7 @@ from wordpiece_bert.sentence.cross_encoder import CrossEncoder
 from wordpiece_bert.sentence.parameters import ENCODING
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
-from wordpiece_bert.vectors.document_vectors import checked_encoder, contents_of
+from wordpiece_bert.vectors.document_vectors import checked_encoder, contents_of, kind_of
 from wordpiece_bert.vectors.fields import Fields
 from wordpiece_bert.vectors.folder_search import (
     Group,
@@ -68,7 +68,7 @@ class VectorFolder:
     folder : str, os.PathLike or sequence of these
         The folder; or all folders that are parts of one, as ``write_vectors(part=...)`` writes them.
     allow_stale : bool, default False
-        Whether queries may be encoded by another model than the vectors, with a warning.
+        Whether queries may be encoded by another model of vectors of this kind and width, with a warning.
     threads : int, optional
         How many threads compare vectors; by default as many as this process may use.
 
@@ -200,10 +200,15 @@ class VectorFolder:
         # The vectors of documents have another prompt than queries, and their lengths do not count for cosines.
         now = contents_of(found, own.prompt, normalize=None if self.similarity == "cosine" else bool(own.normalized))
         differences = own.differences(now)
+        what = f"{self.path} has the vectors of another model; what differs: {'; '.join(differences)}"
+        if differences and not self._allow_stale:
+            raise InputError(f"{what}. Make them again, or search them all the same with allow_stale=True")
+        if (kind_of(found), found.dimension) != (self.kind, self.dimension):
+            raise InputError(
+                f"{self.path} has {self.kind} vectors of {self.dimension} numbers, the encoder makes {kind_of(found)} "
+                f"vectors of {found.dimension}: they cannot be compared"
+            )
         if differences:
-            what = f"{self.path} has the vectors of another model; what differs: {'; '.join(differences)}"
-            if not self._allow_stale:
-                raise InputError(f"{what}. Make them again, or search them all the same with allow_stale=True")
             warn(what, VectorsWarning)
         return found
 
