@@ -156,6 +156,7 @@ def test_what_prepared_vectors_cannot_be_searched_for_is_refused() -> None:
     with pytest.raises(InputError, match="at least one number"):
         PreparedVectors(np.zeros((3, 0)))
     assert semantic_search(np.ones((2, 4)), PreparedVectors(np.zeros((0, 4)))) == [[], []]
+    assert semantic_search(np.zeros((0, 4)), prepared) == []
 
 
 def test_quantized_vectors_are_compared_by_what_they_stand_for() -> None:

@@ -154,6 +154,7 @@ def test_quantized_vectors_are_rescored(
             for row, one, hit in zip(slow, found, hits, strict=True):
                 np.testing.assert_allclose(row[one], np.sort(row)[::-1][:10], atol=1e-5)
                 np.testing.assert_allclose([h["score"] for h in hit], row[one], atol=1e-5)
+            assert folder.search_vectors(queries[:0], 10, precision=precision) == []
     with pytest.raises(InputError, match="has no vectors in int8; it has binary"):
         folder.search_vectors(queries, precision="int8")
 

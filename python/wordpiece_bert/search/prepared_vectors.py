@@ -176,6 +176,6 @@ def _of_block(
     some: Array, block: Block, metric: str, least: npt.NDArray[np.float64], threads: int | None, count: int
 ) -> Found:
     """Return the best `count` rows of a block; where it has codes, those whose scores are not below `least`."""
-    if block.codes is None or not _pays(metric, len(some), count):
+    if block.codes is None or not len(some) or not _pays(metric, len(some), count):
         return _core.search_floats(some, block.vectors, metric, count, threads, None)
     return _core.search_by_codes(some, block.vectors, block.codes, metric, count, least, threads, None)

@@ -356,7 +356,7 @@ class VectorFolder:
             precision = self.precisions[0]
         elif checked_choice("precision", precision, tuple(PRECISIONS)) not in self.precisions:
             raise InputError(f"{self.path} has no vectors in {precision}; it has {', '.join(self.precisions)}")
-        if not groups:
+        if not groups or not len(queries):
             return np.zeros((len(queries), 0), np.int64), np.zeros((len(queries), 0))
         if precision == "float32":
             return nearest_in_groups(queries, groups, self.similarity, count, self._threads)
