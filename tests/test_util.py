@@ -336,6 +336,10 @@ def test_a_query_that_stands_in_the_corpus_is_not_its_own_negative(encoder: Sent
         assert len(found) == len(PAIRS)
         assert all(row["query"] not in [row[f"negative_{i}"] for i in (1, 2, 3)] for row in found)
         assert any(query in row.values() for row in found for query in queries if query != row["query"])
+    columns = {"answer": [answer for _, answer in PAIRS], "query": queries}
+    named = util.mine_hard_negatives(columns, encoder, anchor_column_name="query", num_negatives=1)
+    assert named == util.mine_hard_negatives(columns, encoder, positive_column_name="answer", num_negatives=1)
+    assert named == util.mine_hard_negatives(rows, encoder, num_negatives=1)
     # A text that is its own answer is a positive as any other.
     same = util.mine_hard_negatives([*rows, {"query": queries[0], "answer": queries[0]}], encoder, num_negatives=1)
     assert {row["answer"] for row in same if row["query"] == queries[0]} == {queries[0], PAIRS[0][1], PAIRS[3][1]}
@@ -384,6 +388,7 @@ def test_wrong_arguments_of_mining_are_named(encoder: SentenceEncoder, tmp_path:
         ([{"query": "a"}], {}, "two columns"),
         ([*rows, {"query": "c"}], {}, "no column 'answer'"),
         (rows, {"anchor_column_name": "question"}, "no column 'question'"),
+        (rows, {"anchor_column_name": "query", "positive_column_name": "query"}, "are the same column 'query'"),
         ([{"query": "a", "answer": 1}], {}, "the column 'answer'"),
         (rows, {"range_min": 2, "range_max": 4}, "num_negatives=3 do not fit"),
         (rows, {"output_format": "pairs"}, "output_format"),

@@ -126,8 +126,8 @@ def mine_hard_negatives(
     Raises
     ------
     InputError
-        There are no pairs, a column is missing or has something else than texts, no score can be within the limits,
-        a vector or a score is NaN, or an argument is wrong.
+        There are no pairs, a column is missing, named twice or has something else than texts, no score can be within
+        the limits, a vector or a score is NaN, or an argument is wrong.
 
     Warns
     -----

@@ -48,14 +48,14 @@ def read_pairs(
     dataset : datasets.Dataset, sequence of dict, or mapping of columns
         The data.
     anchor, positive : str, optional
-        The names of the two columns; by default the names of the first two.
+        The names of the two columns; by default of the first two, or of the one of these that the other is not.
     corpus : iterable of str, optional
         Further texts for the pool.
 
     Raises
     ------
     InputError
-        There are no pairs, or a column is missing or has something else than texts.
+        There are no pairs, or a column is missing, named twice, or has something else than texts.
     """
     columns = _columns(dataset)
     names = _names(columns, anchor, positive)
@@ -95,7 +95,11 @@ def _names(columns: Mapping[str, Any], anchor: str | None, positive: str | None)
     if len(columns) < 2:
         raise InputError(f"dataset must have two columns, queries and positives, not {list(columns)}")
     first, second = list(columns)[:2]
-    return first if anchor is None else anchor, second if positive is None else positive
+    anchor = (second if positive == first else first) if anchor is None else anchor
+    positive = (first if anchor == second else second) if positive is None else positive
+    if anchor == positive:
+        raise InputError(f"the queries and the positives are the same column {anchor!r}: name two")
+    return anchor, positive
 
 
 # --- layouts of rows
