@@ -447,6 +447,25 @@ def test_tables_of_other_formats_and_libraries(models: Path, tmp_path: Path) -> 
         assert open_vectors(folder).ids() == ids
 
 
+def test_kept_columns_of_any_type_are_written_and_compared(models: Path, tmp_path: Path) -> None:
+    day = datetime.datetime(2024, 1, 2)
+    kept: dict[str, Any] = {
+        "seconds": pyarrow.array([day], pyarrow.timestamp("s", "UTC")),
+        "day": pyarrow.array([day], pyarrow.date64()),
+        "time": pyarrow.array([day.time()], pyarrow.time32("s")),
+        "tags": pyarrow.array([["a"]], pyarrow.large_list(pyarrow.string_view())),
+        "pair": pyarrow.array([["a", "b"]], pyarrow.list_(pyarrow.string_view(), 2)),
+        "pieces": pyarrow.array([{"a": [b"a"], "b": day}]).cast(
+            pyarrow.struct([("a", pyarrow.list_(pyarrow.binary_view())), ("b", pyarrow.timestamp("s"))])
+        ),
+    }
+    table = pyarrow.table({"key": [1], "body": ["a cat"]} | kept)
+    written(table, tmp_path / "v", models / "static", keep=[*kept])
+    assert write_vectors(table, tmp_path / "v", update=True).plan.unchanged == 1
+    (hit,) = open_vectors(tmp_path / "v").search("cat")
+    assert (hit["tags"], hit["pair"], hit["pieces"]) == (["a"], ["a", "b"], {"a": [b"a"], "b": day})
+
+
 def test_truncated_texts_are_named(models: Path, tmp_path: Path) -> None:
     table = pyarrow.table({"key": [7, 8], "body": ["the cat", "the cat " * 500]})
     with pytest.warns(TruncationWarning, match="1 of 2 texts truncated, first 8"):

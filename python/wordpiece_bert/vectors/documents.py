@@ -221,7 +221,22 @@ def _is_separated(given: Any) -> bool:
 
 
 def _plain(pyarrow: Any, kind: Any) -> Any:
-    """Return the type in which values of a column are kept: no dictionaries, and one type of text."""
-    if pyarrow.types.is_dictionary(kind):
-        kind = kind.value_type
-    return pyarrow.string() if kind in (pyarrow.large_string(), pyarrow.string_view()) else kind
+    """Return the type in which values of a column are kept: one that Parquet keeps, and one type of text."""
+    types = pyarrow.types
+    if types.is_dictionary(kind):
+        return _plain(pyarrow, kind.value_type)
+    if types.is_struct(kind):
+        return pyarrow.struct([field.with_type(_plain(pyarrow, field.type)) for field in kind])
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        item, size = kind.value_field.with_type(_plain(pyarrow, kind.value_type)), getattr(kind, "list_size", -1)
+        return pyarrow.large_list(item) if types.is_large_list(kind) else pyarrow.list_(item, size)
+    if types.is_timestamp(kind) and kind.unit == "s":
+        return pyarrow.timestamp("ms", kind.tz)
+    plain = {
+        pyarrow.large_string(): pyarrow.string(),
+        pyarrow.string_view(): pyarrow.string(),
+        pyarrow.binary_view(): pyarrow.binary(),
+        pyarrow.date64(): pyarrow.date32(),
+        pyarrow.time32("s"): pyarrow.time32("ms"),
+    }
+    return plain.get(kind, kind)
