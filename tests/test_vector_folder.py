@@ -26,6 +26,7 @@ from wordpiece_bert.sentence import (
     MultiVectorEncoder,
     SentenceEncoder,
     SparseEncoder,
+    merge_parts,
     open_vectors,
     retrieve_and_rerank,
     similarity,
@@ -464,6 +465,18 @@ def test_kept_columns_of_any_type_are_written_and_compared(models: Path, tmp_pat
     assert write_vectors(table, tmp_path / "v", update=True).plan.unchanged == 1
     (hit,) = open_vectors(tmp_path / "v").search("cat")
     assert (hit["tags"], hit["pair"], hit["pieces"]) == (["a"], ["a", "b"], {"a": [b"a"], "b": day})
+
+
+def test_parts_whose_files_have_other_types_are_not_joined(models: Path, tmp_path: Path) -> None:
+    for name, keys in (("a", [1, 2]), ("b", ["x", "y"])):
+        (tmp_path / f"{name}.csv").write_text("key,body\n" + "".join(f"{key},a cat\n" for key in keys))
+    parts = [
+        written(iter(sorted(tmp_path.glob("*.csv"))), tmp_path / f"p{i}", models / "static", keep=[], part=(i, 2))
+        for i in range(2)
+    ]
+    for call in (lambda: open_vectors(parts), lambda: merge_parts(parts, tmp_path / "v")):
+        with pytest.raises(InputError, match="the column 'key' is string, but int64 in another part"):
+            call()
 
 
 def test_truncated_texts_are_named(models: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,8 +52,8 @@ def merge_parts(
     Raises
     ------
     InputError
-        A part is not complete, or of another call; one is missing or there twice; two rows have the same id; or the
-        output is one of the parts, or has another format.
+        A part is not complete, of another call, or has columns of other types; one is missing or there twice; two rows
+        have the same id; or the output is one of the parts, or has another format.
     OSError
         A file cannot be read or written.
 
@@ -137,6 +137,15 @@ def joined_listing(folders: Sequence[Path]) -> tuple[Listing, list[Path], list[n
             found.append(replace(part, file=layout.part_name(len(found))))
             files.append(folders[i] / part.file)
     first = listings[order[0]]
+    own_columns = [first.layout.id_column, *first.layout.keep]
+    types: dict[str, Any] = {}
+    for path, part in zip(files, found, strict=True):
+        for field in opened_part(path, part).schema:
+            if field.name in own_columns and types.setdefault(field.name, field.type) != field.type:
+                raise InputError(
+                    f"{path}: the column {field.name!r} is {field.type}, but {types[field.name]} in another part, as "
+                    "their files say: make the parts from Parquet files, which have types"
+                )
     count = sum(map(len, replaced))
     own = layout.Replaced("", count, "") if count else None
     listing = replace(first, ranges=ranges[0] if ranges else None, parts=tuple(found), part=None, replaced=own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -276,6 +277,8 @@ class _Source:
         cls, given: Any, text_column: Any, id_column: Any, before: Layout | None, *, whole: bool, errors: str
     ) -> _Source:
         """Check what a call gives."""
+        if isinstance(given, Iterator) and not hasattr(given, "__arrow_c_stream__"):
+            given = list(given)  # it is read for the record of a part, too
         if checked_flag("whole", whole):
             if text_column is not None or id_column is not None:
                 raise InputError("whole has the columns 'path' and 'text': leave out text_column and id_column")
