@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,13 @@ FILES = {
     "docs/empty.md": "",
 }
 
+VECTORS = [
+    "docs/old/vectors.json",
+    "docs/old/part-000000.parquet",
+    "docs/new/part-000000.parquet",
+    "docs/new/.unfinished/x",
+]
+
 
 @pytest.fixture(autouse=True)
 def desk(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +42,7 @@ def desk(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in FILES.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text)
-    for name in ("docs/.hidden.md", "docs/.git/config", "docs/old.vectors/vectors.json"):
+    for name in ("docs/.hidden.md", "docs/.git/config", "docs/old.vectors/vectors.json", *VECTORS):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text("not a document")
 
@@ -108,6 +117,16 @@ def test_the_library_takes_them_too_and_counts_what_is_left_out() -> None:
     assert found.rows == found.plan.new == len(FILES) + 1
     hits = open_vectors("docs.vectors").search("bread", top_k=1)
     assert (hits[0]["id"], hits[0]["text"]) == ("docs/packed.md.gz", "bread")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8")
+def test_a_path_that_is_not_utf8_is_named() -> None:
+    name = os.fsdecode(b"docs/\xff.txt")
+    Path(name).write_text("a cat")
+    with pytest.raises(InputError, match=r"'docs/\\udcff\.txt': the path, .* is not UTF-8"):
+        write_vectors("docs", "docs.vectors", "models/static", whole=True)
+    found = write_vectors("docs", "docs.vectors", "models/static", whole=True, errors="skip")
+    assert (found.rows, [*found.skipped]) == (len(FILES), [name])
 
 
 @pytest.mark.parametrize(

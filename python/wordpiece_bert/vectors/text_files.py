@@ -14,6 +14,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.file_lists import STDIN
 from wordpiece_bert.tokenizer.corpus.parquet import BLOCK_BYTES, import_pyarrow
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
+from wordpiece_bert.vectors.layout import LISTING, UNFINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,14 +45,18 @@ class TextFiles:
     Raises
     ------
     InputError
-        There is no file.
+        There is no file, or the path of one is not UTF-8.
     """
 
     def __init__(self, given: Any, errors: str = "strict") -> None:
         self._errors = checked_choice("errors", errors, ("strict", "replace", "skip"))
         self._pyarrow = pyarrow = import_pyarrow("a folder of vectors")
-        self.paths = files_below(given)
-        self.skipped: dict[str, str] = {}
+        found = files_below(given)
+        odd = [path for path in found if path.encode(errors="ignore").decode() != path]
+        self.skipped = {path: f"{path!r}: the path, which is the id of the document, is not UTF-8" for path in odd}
+        if odd and errors != "skip":
+            raise InputError(f"{self.skipped[odd[0]]}: rename the file, or leave it out by errors='skip'")
+        self.paths = [path for path in found if path not in self.skipped]
         self.schema = pyarrow.schema([(PATH, pyarrow.string()), (TEXT, pyarrow.string())])
 
     @property
@@ -101,7 +106,8 @@ def files_below(given: Any) -> list[str]:
     ----------
     given : path or iterable of paths
         A file; a folder, which stands for all files in it and in folders below, in the order of their paths, except
-        hidden ones and folders of vectors; or a pattern with ``*``, ``?`` and ``**``, if there is no file of that name.
+        hidden ones and folders of vectors, by their names or files; or a pattern with ``*``, ``?`` and ``**``, unless a
+        file has that name.
 
     Returns
     -------
@@ -144,6 +150,8 @@ def files_below(given: Any) -> list[str]:
 def _below(folder: str) -> Iterator[str]:
     """Yield the files of a folder and of folders below."""
     for home, folders, names in os.walk(folder):
+        if LISTING in names or UNFINISHED in folders:
+            names, folders[:] = [], []
         folders[:] = sorted(name for name in folders if not name.startswith(".") and not name.endswith(SUFFIX))
         for name in sorted(names):
             if not name.startswith("."):
