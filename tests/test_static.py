@@ -292,6 +292,8 @@ def test_a_long_list_is_encoded_in_steps_with_a_progress_bar(
     texts = ["the cat", "a dog", "it", "she", "river"]
     monkeypatch.setattr("wordpiece_bert.sentence.dense.table._TEXTS_PER_STEP", 2)
     assert np.array_equal(encoder.encode(texts, show_progress_bar=True), encoder.encode(texts))
+    with pytest.raises(InputError, match=r"texts\[3\] must be a str, not NoneType"):
+        encoder.encode([*texts[:3], None], show_progress_bar=True)  # type: ignore[list-item]
 
 
 def test_it_is_pickled_and_copied(encoder: StaticEncoder) -> None:

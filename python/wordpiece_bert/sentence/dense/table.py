@@ -142,6 +142,7 @@ class TableBody:
 
         if not call.progress or not isinstance(texts, list | tuple) or len(texts) <= _TEXTS_PER_STEP:
             return encode(texts)
+        texts = check_texts(texts)[1]
         done: list[tuple[Array, Mask]] = []
         with Progress(len(texts), "row") as bar:
             for start in range(0, len(texts), _TEXTS_PER_STEP):
