@@ -153,7 +153,7 @@ def test_lookup_methods() -> None:
     enc = tokenizer().encode("unwanted cats", "the mat")
     assert " ".join(enc.tokens) == "[CLS] un ##want ##ed cat ##s [SEP] the mat [SEP]"
     assert [enc.char_to_token(i) for i in range(14)] == [1, 1, 2, 2, 2, 2, 3, 3, None, 4, 4, 4, 5, None]
-    assert [enc.char_to_token(i, 1) for i in (0, 3, 4, 99)] == [7, None, 8, None]
+    assert [enc.char_to_token(i, 1) for i in (0, 3, 4, 99, 2**63)] == [7, None, 8, None, None]
     assert (enc.char_to_word(7), enc.char_to_word(12), enc.char_to_word(4, sequence_index=1)) == (0, 1, 1)
     assert (enc.token_to_chars(3), enc.token_to_chars(8), enc.token_to_chars(0), enc.token_to_chars(99)) == (
         (6, 8),

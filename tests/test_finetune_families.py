@@ -118,6 +118,16 @@ def test_all_families_with_token_vectors_are_trained() -> None:
     assert set(FAMILIES) - set(trainable()) == {"dpr"}
 
 
+def test_a_table_that_no_term_reads_has_no_gradient() -> None:
+    config = config_of("DebertaV2", "c2p", pos_att_type=(), norm_rel_ebd="layer_norm")
+    names = []
+    for backend in ("numpy", "rust"):
+        model = bert.DebertaV2ForMaskedLM.from_config(config, backend=backend)
+        names.append(value_and_grad(model, [[2, 7, 3]], labels=[[2, 7, 3]]).gradients.keys())
+    assert names[0] == names[1]
+    assert not [name for name in names[0] if "rel_embeddings" in name or name.endswith("encoder.LayerNorm.weight")]
+
+
 #: Each head of a family, and its other cases with the first; replaced tokens are in test_replaced_tokens.py.
 WITH_HEADS = [
     (family, case, head)

@@ -142,6 +142,13 @@ def test_offsets_outside_of_the_vectors_are_refused_before_memory_is_allocated()
                     score(queries, documents, 1)
 
 
+def test_an_array_of_strings_with_numbers_beyond_unicode_is_an_input_error() -> None:
+    for numbers in ([0x61, 0x110000], [0xD800, 0x20AC01]):
+        texts = np.array(numbers, np.uint32).view("<U1")
+        with pytest.raises(InputError, match=f"item 1 of .* has the number {numbers[1]:#x} at position 0, which"):
+            tokenizer().encode_batch(texts)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a limit of memory")
 def test_an_array_of_strings_for_which_there_is_no_memory_is_an_input_error() -> None:
     code = """
@@ -505,6 +512,41 @@ def test_an_expression_that_takes_too_many_steps_is_an_error_that_names_it() -> 
     assert tok.encode("aaa").tokens
     with pytest.raises(InputError, match=r"the pattern \"\(\?=\(a\+\)\+b\)a\" failed on this text: it takes more than"):
         tok.encode("a" * 100_000)
+
+
+_DOUBLED = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a limit of memory")
+@pytest.mark.parametrize(
+    ("options", "normalizer", "text"),
+    [({"padding": 1 << 20}, None, "cat " * 4000), ({}, {"type": "Sequence", "normalizers": [_DOUBLED] * 40}, "cat")],
+    ids=["padded windows", "replacements"],
+)
+def test_memory_that_a_file_asks_for_is_an_error_where_it_cannot_be_had(
+    options: dict[str, int], normalizer: Any, text: str, tmp_path: Path
+) -> None:
+    import json
+
+    tok = tokenizer()
+    if options:
+        tok = tok.with_truncation(max_length=3).with_padding("max_length", max_length=options["padding"])
+    definition = json.loads(tok.to_json())
+    definition["normalizer"] = normalizer or definition["normalizer"]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(definition))
+    code = """
+        import resource, sys
+        import wordpiece_bert as wb
+        from wordpiece_bert.errors import WordPieceError
+        wb.Tokenizer.from_vocab(["[UNK]"]).encode("a")
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20), -1))
+        try:
+            _ = wb.Tokenizer.from_file(sys.argv[1]).encode(sys.argv[2]).overflowing
+        except WordPieceError as error:
+            print("refused", error)
+    """
+    assert run(code, tmp_path / "tokenizer.json", text).startswith("refused ")
 
 
 def test_an_id_whose_successor_does_not_fit_32_bits_is_refused_on_loading() -> None:

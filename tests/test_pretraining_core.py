@@ -223,6 +223,24 @@ def test_document_ids_are_numbers_or_texts(tmp_path: Path) -> None:
         _core.TextReader([str(tmp_path / "a.jsonl")], None, ["t", "id"], "strict", None, second_is_id=True).next_block()
 
 
+def test_ids_of_documents_are_the_same_numbers_in_json_and_in_tables(tmp_path: Path) -> None:
+    ids = ["7", "doc", "-5", str(-(2**63)), str(2**64 - 1), str(2**64), "07", "-0"]
+    (tmp_path / "a.csv").write_text("t,id\n" + "".join(f"ba,{one}\n" for one in ids))
+    is_number = [True, False, True, True, True, False, False, False]
+    values = [int(one) if number else one for one, number in zip(ids, is_number, strict=True)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": "ba", "id": one}) + "\n" for one in values))
+    for name, fields, table in (("a.csv", [], {"columns": ["t", "id"], "table": "csv"}), ("a.jsonl", ["t", "id"], {})):
+        writer = writer_of(tmp_path / f"{name}.store", 1, documents="value")
+        separator = "\n" if table else None
+        reader = _core.TextReader([str(tmp_path / name)], separator, fields, "strict", None, second_is_id=True, **table)
+        block = reader.next_block()
+        assert block is not None
+        writer.add(block)
+        writer.finish()
+    [[*_, of_table]], [[*_, of_lines]] = shards_of(tmp_path / "a.csv.store"), shards_of(tmp_path / "a.jsonl.store")
+    assert of_table.tolist() == of_lines.tolist()
+
+
 # --- rows
 
 DOCUMENTS = st.lists(

@@ -162,6 +162,16 @@ def test_groups_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert hits_of(semantic_search(queries, corpus)) == expected
 
 
+@pytest.mark.parametrize("metric", ["dot", "cosine", "euclidean", "manhattan"])
+def test_a_score_does_not_depend_on_the_other_queries(metric: Any) -> None:
+    """The second query is a row, whose distance float32 has not, and the third has sums beyond float32."""
+    corpus = np.random.default_rng(5).normal(size=(50, 384)).astype(np.float32)
+    query = corpus[3] + np.float32(0.1)
+    queries = [query, corpus[7], np.full(384, 3e38, np.float32)]
+    alone = hits_of(semantic_search(query, corpus, 50, metric=metric))[0]
+    assert hits_of(semantic_search(np.array(queries), corpus, 50, metric=metric))[0] == alone
+
+
 def test_not_a_number_comes_last_and_a_vector_of_zeros_is_similar_to_nothing() -> None:
     corpus = [[np.nan, 0], [1, 0], [0, 0], [-1, 0]]
     hits = hits_of(semantic_search([1, 0], corpus, 4))[0]

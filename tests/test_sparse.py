@@ -170,6 +170,20 @@ def test_every_instruction_set_pools_as_numpy(
         assert few == everything.top(most)
 
 
+@pytest.mark.parametrize("pooling", ["max", "sum"])
+def test_not_a_number_is_kept(pooling: Any) -> None:
+    from wordpiece_bert.bert.engines.engine_interface import HeadLayers
+
+    rng = np.random.default_rng(1)
+    draw = lambda *shape: rng.standard_normal(shape).astype(np.float32)  # noqa: E731
+    layers = HeadLayers((draw(9, 4), draw(9)), "gelu", (draw(9), draw(9)), 1e-12, (draw(70, 9), draw(70)))
+    x, ends = np.array([[1, 2, 3, 4], [np.nan, 2, 3, 4]], np.float32), np.array([0, 2])
+    for instruction_set in _core.kernel_instruction_sets():
+        for head in (NumpyVocabularyHead(layers), RustVocabularyHead(layers, instruction_set=instruction_set)):
+            arrays = head.encode(x, ends, pooling, max_values=None, twice=False, threads=None)
+            assert np.isnan(SparseVectors(*arrays, (1, 70)).toarray()).all()
+
+
 def test_empty_unknown_and_long_texts(encoder: SparseEncoder) -> None:
     vectors, truncated = encoder.encode(["", "☃", "the " * 100], return_truncated=True)
     assert truncated.tolist() == [False, False, True]

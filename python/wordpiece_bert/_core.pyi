@@ -55,12 +55,10 @@ __all__ = [
     "epoch_order",
     "json_of_floats",
     "kernel_instruction_sets",
-    "keyed_draws",
     "linear_backward",
     "maxsim",
     "maxsim_pairwise",
     "num_threads",
-    "pack_sequences",
     "quantize",
     "search_by_codes",
     "search_codes_of",
@@ -707,7 +705,6 @@ class ReportSums:
 
 # Pre-training data: wordpiece_bert.pretraining checks arguments, and wraps these.
 
-def keyed_draws(seed: int, stream: int, epoch: int, high: int, low: int, count: int) -> npt.NDArray[np.uint64]: ...
 def epoch_order(n: int, seed: int, epoch: int, start: int, count: int) -> npt.NDArray[np.int64]: ...
 def text_document_id(text: str) -> int: ...
 
@@ -771,7 +768,6 @@ class ExampleReader:
 
 # Sentences of a line (sentences="split"), and longest-pack-first: the sequences of each row as placed.
 def split_sentences(line: str, abbreviations: Sequence[str] | None) -> list[str]: ...
-def pack_sequences(lengths: Sequence[int], room: int, max_sequences: int | None) -> list[list[int]]: ...
 
 # The arrays of a token store. add() and finish() return what the open shard gets, and each one after it: ids,
 # sentence_offsets and document_offsets without the first, document_ids, and next: the position after the shard if it is

@@ -151,7 +151,8 @@ def _import_extension() -> None:
     """
 
     def end(*_: object) -> None:
-        say(f"{PROGRAM}: interrupted")
+        with suppress(OSError):  # not by sys.stderr, which may be in the middle of a line
+            os.write(2, f"{PROGRAM}: interrupted\n".encode())
         os._exit(130)
 
     on_main_thread = threading.current_thread() is threading.main_thread()

@@ -190,8 +190,9 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
     def from_json(cls, text: str) -> Self:
         """Create a tokenizer from the text of a tokenizer.json.
 
-        Components that are not supported are a `TokenizerFormatError` with their names. The file's truncation and padding are the defaults of
-        `encode`, `encode_batch` and `encodings`; `with_truncation` and `with_padding` make a tokenizer without them.
+        Components that are not supported are a `TokenizerFormatError` with their names. The file's truncation and
+        padding are the defaults of `encode`, `encode_batch` and `encodings`; `with_truncation` and `with_padding` make
+        a tokenizer without them.
 
         Parameters
         ----------

@@ -36,8 +36,8 @@ COUNTING = Parameters(
         What to do with bytes of a file that are not UTF-8: raise an error; replace them by U+FFFD, which `clean_text`
         then removes; or skip the line. A str has a UTF-8 form, except for lone surrogates, which are an error.
     max_distinct_words : int, optional
-        A bound on memory for noisy texts. After every 64 MiB of text and at its end, if there are more distinct words than this, the
-        rarest are dropped until half as many remain. No bound by default.
+        A bound on memory for noisy texts. After every 64 MiB of text and at its end, if there are more distinct words
+        than this, the rarest are dropped until half as many remain. No bound by default.
     threads : int, optional
         Number of threads; by default all CPUs that this process may use. Results do not depend on it.
     progress : callable, optional

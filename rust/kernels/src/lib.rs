@@ -1,6 +1,6 @@
 //! BERT's arithmetic on the CPU: the forward pass of an encoder over the tokens of many sequences, without padding.
 //!
-//! Activations are float32; weights are float32, float16 or bfloat16. Every element of every result is computed by one
+//! Activations are float32; weights are float32, bfloat16 or int8. Every element of every result is computed by one
 //! fixed sequence of operations, which depends on its own sequence only: a text has the same vector, bit for bit, whatever
 //! texts are computed with it and however many threads take part. It has the same bits on every
 //! instruction set, but for products of bfloat16.

@@ -29,7 +29,7 @@ pub(crate) fn add_rows(from: &[Row], to: &mut [Row]) {
     }
 }
 
-/// One row of one panel in 16 bits, float16 or bfloat16 as bits: one cache line.
+/// One row of one panel in 16 bits, bfloat16 as bits: one cache line.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HalfRow(pub [u16; PANEL]);

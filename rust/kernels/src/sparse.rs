@@ -294,7 +294,8 @@ impl Kernel for PoolPanel<'_> {
                 for at in (0..PANEL).step_by(S::LANES) {
                     let (x, y) = (simd.load(row, at), simd.load(to, at));
                     let pooled = match options.pooling {
-                        TokenPooling::Max => simd.max(x, y),
+                        // NaN wins, as in NumPy.
+                        TokenPooling::Max => simd.max_magnitude(simd.max(simd.splat(0.0), x), y),
                         TokenPooling::Sum => simd.add(x, y),
                     };
                     simd.store(to, at, pooled);
@@ -372,7 +373,7 @@ fn compress(
     rows
 }
 
-/// Appends the numbers above 0 of one row to a sparse matrix.
+/// Appends the numbers above 0 of one row to a sparse matrix, and NaN.
 struct Select<'a> {
     pooled: View<'a>,
     text: usize,
@@ -389,12 +390,12 @@ impl Kernel for Select<'_> {
             let row = &self.pooled.panel(panel)[self.text];
             let mut greatest = simd.splat(0.0);
             for at in (0..PANEL).step_by(S::LANES) {
-                greatest = simd.max(greatest, simd.load(row, at));
+                greatest = simd.max_magnitude(greatest, simd.load(row, at));
             }
-            if simd.greatest(greatest) > 0.0 {
+            if simd.greatest_magnitude(greatest) != 0.0 {
                 let first = panel * PANEL;
                 for (i, x) in row.0[..PANEL.min(self.vocabulary - first)].iter().enumerate() {
-                    if *x > 0.0 {
+                    if *x != 0.0 {
                         self.rows.columns.push((first + i) as u32);
                         self.rows.values.push(*x);
                     }

@@ -51,7 +51,7 @@ mod _core {
     use crate::json::json_of_floats;
     use crate::pretraining::{
         ExampleBlock, ExampleBuilder, ExampleReader, ExampleShard, MaskingRules, MdsEncoder, TfrecordEncoder,
-        TokenStoreBuilder, epoch_order, keyed_draws,
+        TokenStoreBuilder, epoch_order,
     };
     use crate::search::{search_by_codes, search_codes_of, search_floats, search_packed_bits, search_small_integers};
     use crate::sentence::maxsim::{maxsim, maxsim_pairwise};
@@ -87,7 +87,7 @@ mod _core {
     #[pymodule_export]
     use super::panics::_panic;
     #[pymodule_export]
-    use super::pretraining::{pack_sequences, split_sentences, text_document_id};
+    use super::pretraining::{split_sentences, text_document_id};
     #[pymodule_export]
     use super::threads::{default_threads, set_num_threads};
     #[pymodule_export]
@@ -136,7 +136,6 @@ mod _core {
             wrap_pyfunction!(sums_of_squares, &module)?,
             wrap_pyfunction!(epoch_order, &module)?,
             wrap_pyfunction!(json_of_floats, &module)?,
-            wrap_pyfunction!(keyed_draws, &module)?,
             wrap_pyfunction!(search_by_codes, &module)?,
             wrap_pyfunction!(search_codes_of, &module)?,
             wrap_pyfunction!(search_floats, &module)?,

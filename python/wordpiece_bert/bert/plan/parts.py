@@ -291,7 +291,10 @@ class Plan:
         None stands for the embeddings, too. What several layers read is of the lowest of them.
         """
         below = set() if first is None else _names(self.embeddings) | _names(self.layers[:first])
-        return (_names(self.embeddings) | _names(self.layers) | _names(self.last)) - below
+        bodies = [residual.body for _, residual in self.bodies()]
+        relative = [body.relative for body in bodies if isinstance(body, Attention) and body.relative is not None]
+        unread = [(one.table, one.norm) for one in relative if one.keys is None and one.queries is None]
+        return (_names(self.embeddings) | _names(self.layers) | _names(self.last)) - below - _names(tuple(unread))
 
     def rates(self) -> set[str]:
         """Return the fields of the configuration that have rates of dropout."""

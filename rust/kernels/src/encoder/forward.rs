@@ -256,8 +256,7 @@ impl<'a, 's> Task<'a, 's> {
         let bfloat16 = Encoder::multiplies_heads_as_bfloat16(self.execution.tiles, of.qkv.weights());
         let width = panels(of.heads * size);
         let EncoderScratch { qkv, context, attention: scratch, positions, disentangled, .. } = &mut *self.scratch;
-        // Attention does not write the padding columns of heads that do not fill panels. They are 0 from the first use
-        // on.
+        // Attention does not write the padding columns of heads that do not fill panels, which products do not read.
         context.reshape(self.rows, of.heads * size);
         let relative_bias = of.bias.as_deref().map(|table| match table {
             RelativeBiasTable::Distances { bias, max_distance } => {

@@ -1,15 +1,16 @@
 //! The encoder: embeddings and transformer layers over the tokens of many sequences, without padding.
 //!
 //! Sequences are grouped into tasks of a few hundred rows, each of which goes through all layers on one thread: there is no
-//! barrier between layers, and what one layer writes is still in the cache when the next reads it. If there are fewer tasks
-//! than threads, one task after the other is computed by all threads, which share the panels of each product.
+//! barrier between layers, and what one layer writes is still in the cache when the next reads it. If that leaves
+//! threads without work for too long, one task after the other is computed by all threads, which share the panels of each
+//! product.
 //!
 //! A sequence has the same bits whichever others are computed with it and however many threads there are.
 //!
 //! # Memory
 //!
-//! A task of R rows needs about 6·R·H + 56·F float32 numbers besides the weights; R is at most 192, or the length of its
-//! longest sequence. An encoder keeps the scratch buffers of 16 threads for the next call.
+//! A task of R rows needs about 6·R·H + 56·F float32 numbers besides the weights; R is at most 192 (512 with
+//! tile registers), or the length of its longest sequence. An encoder keeps the scratch buffers of 16 threads for the next call.
 //!
 //! # Examples
 //!

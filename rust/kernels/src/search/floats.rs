@@ -57,13 +57,13 @@ impl Metric {
         }
     }
 
-    /// Returns whether float32 sums were enough for the scores of a row of this length with several queries.
+    /// Returns whether float32 sums were enough for the score of a row of this length.
     #[inline(always)]
-    fn holds(self, scores: &[f64], length: f32) -> bool {
+    fn holds(self, score: f64, length: f32) -> bool {
         match self {
             Metric::Cosine => (LEAST_LENGTH..=f32::MAX).contains(&length),
-            Metric::Euclidean => scores.iter().all(|x| (f64::from(LEAST_LENGTH)..f64::INFINITY).contains(&-x)),
-            Metric::Dot | Metric::Manhattan => scores.iter().all(|x| x.is_finite()),
+            Metric::Euclidean => (f64::from(LEAST_LENGTH)..f64::INFINITY).contains(&-score),
+            Metric::Dot | Metric::Manhattan => score.is_finite(),
         }
     }
 }
@@ -180,10 +180,13 @@ impl Floats<'_> {
                             *to = f64::from(score(*sum, length));
                         }
                     }
-                    if !metric.holds(&scores[..best.len()], length) {
+                    let scores_of_row = &mut scores[..best.len()];
+                    if !scores_of_row.iter().all(|&score| metric.holds(score, length)) {
                         let numbers = &block[row * width..(row + 1) * width];
-                        for (query, score) in scores[..best.len()].iter_mut().enumerate() {
-                            *score = metric.exact(b.iter().map(|column| column.0[query]), numbers);
+                        for (query, score) in scores_of_row.iter_mut().enumerate() {
+                            if !metric.holds(*score, length) {
+                                *score = metric.exact(b.iter().map(|column| column.0[query]), numbers);
+                            }
                         }
                     }
                     let row = rows.start + row;

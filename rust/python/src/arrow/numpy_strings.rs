@@ -14,12 +14,13 @@ use crate::error;
 
 /// Copies the strings of a one-dimensional, contiguous array of fixed-width strings in native byte order into a column.
 ///
-/// Returns `None` for anything else, and if a string has a code point that is not a character (a surrogate, or a number above
-/// 0x10FFFF): the caller then converts the array item by item, which names the item.
+/// Returns `None` for anything else, and if a string has a surrogate: the caller then converts the array item by item, which
+/// names the item.
 ///
 /// # Errors
 ///
-/// InputError if there is no memory for what the array claims to hold.
+/// InputError if there is no memory for what the array claims to hold, or a string has a number above 0x10FFFF, of which
+/// Python makes no `str`.
 pub fn column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<TextColumn>> {
     let Some(strings) = Strings::new(value) else { return Ok(None) };
     let column = strings.copied().map_err(|_| {
@@ -28,7 +29,23 @@ pub fn column(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<TextColum
             strings.n_rows, strings.width
         ))
     });
-    Ok(column?.map(|(text, ends)| TextColumn::from_strings(text, ends)))
+    match column? {
+        Copied::Texts(text, ends) => Ok(Some(TextColumn::from_strings(text, ends))),
+        Copied::Surrogate => Ok(None),
+        Copied::Beyond { item, position, number } => Err(error::input(format!(
+            "item {item} of {name} has the number {number:#x} at position {position}, which is not a character"
+        ))),
+    }
+}
+
+/// What copying the strings of an array came to.
+enum Copied {
+    /// The strings, and where each begins and the last one ends.
+    Texts(String, Vec<i64>),
+    /// A string has a surrogate.
+    Surrogate,
+    /// A string has a number above 0x10FFFF.
+    Beyond { item: usize, position: usize, number: u32 },
 }
 
 /// An array of fixed-width strings.
@@ -64,8 +81,8 @@ impl<'py> Strings<'py> {
         Some(Strings { data, n_rows, width, _view: view })
     }
 
-    /// Copies the strings; returns them and where each begins and the last one ends, or `None` if one is not a text.
-    fn copied(&self) -> Result<Option<(String, Vec<i64>)>, TryReserveError> {
+    fn copied(&self) -> Result<Copied, TryReserveError> {
+        let mut has_surrogate = false;
         let (mut text, mut ends, mut row) = (String::new(), Vec::new(), Vec::new());
         // An array of zeros takes no memory however large it is: its strings are empty, so what they could hold does
         // not say how much memory is needed.
@@ -87,11 +104,14 @@ impl<'py> Strings<'py> {
                 ptr::copy_nonoverlapping(source, row.as_mut_ptr().cast::<u8>(), self.width * size_of::<u32>());
             }
             if push_code_points(&mut text, &row)?.is_none() {
-                return Ok(None);
+                if let Some(position) = row.iter().position(|&number| number > char::MAX.into()) {
+                    return Ok(Copied::Beyond { item: i, position, number: row[position] });
+                }
+                has_surrogate = true;
             }
             ends.push(text.len() as i64);
         }
-        Ok(Some((text, ends)))
+        Ok(if has_surrogate { Copied::Surrogate } else { Copied::Texts(text, ends) })
     }
 }
 

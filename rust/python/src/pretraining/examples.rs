@@ -1,6 +1,6 @@
 //! Making rows of a token store, and encoding them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ use crate::threads::{self, Threads};
 /// Makes the rows of one pass over one shard of a token store, block by block.
 #[pyclass(frozen, module = "wordpiece_bert._core")]
 pub struct ExampleBuilder {
-    builder: Mutex<CoreBuilder>,
+    builder: Slot<CoreBuilder>,
     ids: Numbers,
     sentence_offsets: Py<PyArray1<i64>>,
     document_offsets: Py<PyArray1<i64>>,
@@ -113,7 +113,7 @@ impl ExampleBuilder {
             let arrays = [ids, sentence_offsets.as_any(), document_offsets.as_any(), document_ids.as_any()];
             let builder = ExampleBuilder {
                 files: MappedFiles::of(py, &arrays.map(Bound::clone))?,
-                builder: Mutex::new(CoreBuilder::new(options, packing)),
+                builder: Slot::new(CoreBuilder::new(options, packing)),
                 ids: Numbers::new("ids", ids)?,
                 sentence_offsets: sentence_offsets.unbind(),
                 document_offsets: document_offsets.unbind(),
@@ -122,8 +122,8 @@ impl ExampleBuilder {
                 threads,
             };
             builder.with_arrays(py, |ids, sentences, documents, document_ids| {
-                StoreShard::new(ids, sentences, documents, document_ids).map(drop).map_err(to_py)
-            })??;
+                detached(py, || StoreShard::new(ids, sentences, documents, document_ids).map(drop))?.map_err(to_py)
+            })?;
             Ok(builder)
         })
     }
@@ -134,7 +134,7 @@ impl ExampleBuilder {
             let pool = threads::pool(self.threads);
             let block = self.with_arrays(py, |ids, sentences, documents, document_ids| {
                 let shard = StoreShard::checked_before(ids, sentences, documents, document_ids);
-                self.lock().next_block(&shard, self.masking.as_deref(), pool)
+                self.builder.call(py, |builder| Ok(builder.next_block(&shard, self.masking.as_deref(), pool)))
             })?;
             Ok(block.map(|block| ExampleBlock { block }))
         })
@@ -143,7 +143,7 @@ impl ExampleBuilder {
     /// What was counted in all blocks so far, by the names of the report.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = py.detach(|| self.lock().counts());
+        let counts = self.builder.call(py, |builder| Ok(builder.counts()))?;
         let dict = PyDict::new(py);
         dict.set_item("short_targets", counts.short_targets)?;
         dict.set_item("lone_sentences", counts.lone_sentences)?;
@@ -161,16 +161,11 @@ impl ExampleBuilder {
 }
 
 impl ExampleBuilder {
-    /// Only without the interpreter: a call that holds the lock asks for it now and then, to hear signals.
-    fn lock(&self) -> std::sync::MutexGuard<'_, CoreBuilder> {
-        self.builder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Calls `work` with the borrowed arrays, without the interpreter.
-    fn with_arrays<T: Send>(
+    /// Calls `work` with the borrowed arrays.
+    fn with_arrays<T>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(wordpiece::pretraining::collate::Column<'_>, &[i64], &[i64], &[u64]) -> T + Send,
+        work: impl FnOnce(wordpiece::pretraining::collate::Column<'_>, &[i64], &[i64], &[u64]) -> PyResult<T>,
     ) -> PyResult<T> {
         self.files.check(py)?;
         let ids = self.ids.read(py)?;
@@ -179,7 +174,7 @@ impl ExampleBuilder {
         let document_ids = readonly(py, &self.document_ids)?;
         let (ids, sentences) = (ids.column()?, sentences.as_slice()?);
         let (documents, document_ids) = (documents.as_slice()?, document_ids.as_slice()?);
-        detached(py, || work(ids, sentences, documents, document_ids))
+        work(ids, sentences, documents, document_ids)
     }
 }
 
@@ -356,17 +351,6 @@ impl TfrecordEncoder {
             Ok(bytes.into_pyarray(py))
         })
     }
-}
-
-/// Return the sequences of each row, for sequences of these lengths; see the packing of rows.
-#[pyfunction]
-pub fn pack_sequences(lengths: Vec<u32>, room: usize, max_sequences: Option<usize>) -> PyResult<Vec<Vec<usize>>> {
-    guarded(|| {
-        if let Some(longest) = lengths.iter().max().filter(|&&longest| longest as usize > room) {
-            return Err(error::input(format!("a sequence of {longest} tokens does not fit a row of {room}")));
-        }
-        Ok(wordpiece::pretraining::pack(&lengths, room, max_sequences))
-    })
 }
 
 /// Return the sentences of a line, cut by the rule of `sentences="split"`.

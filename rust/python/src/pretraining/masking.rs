@@ -6,7 +6,7 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use wordpiece::pretraining::masking::{self, EpochKeys, MaskScratch, MaskUnit, MaskingOptions, TokenClasses};
-use wordpiece::pretraining::random::{EpochOrder, Key, text_id};
+use wordpiece::pretraining::random::{EpochOrder, text_id};
 
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
@@ -14,30 +14,12 @@ use crate::text::{Utf8, Utf8String};
 use crate::tokenizer::Tokenizer;
 
 thread_local! {
-    /// The buffers of masking, which calls on one thread reuse.
+    /// The buffers of masking, which calls on one thread reuse. A call takes them, because a handler of a signal may mask, too.
     pub static SCRATCH: RefCell<MaskScratch> = RefCell::default();
 }
 
 /// Ids after masking, and labels.
 type MaskedArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
-
-/// Return the first `count` random numbers of the key that five numbers make.
-#[pyfunction]
-pub fn keyed_draws(
-    py: Python<'_>,
-    seed: u64,
-    stream: u64,
-    epoch: u64,
-    high: u64,
-    low: u64,
-    count: usize,
-) -> PyResult<Bound<'_, PyArray1<u64>>> {
-    guarded(|| {
-        let key = Key::from_words(seed, stream, epoch, high, low);
-        let draws = detached(py, || (0..count as u64).map(|i| key.draw(i)).collect::<Vec<_>>())?;
-        Ok(draws.into_pyarray(py))
-    })
-}
 
 /// Return `count` rows of the reading order of `n` rows, from position `start` on.
 #[pyfunction]
@@ -60,7 +42,10 @@ pub fn epoch_order(
         let rows = detached(py, || {
             let mut rows = Vec::new();
             rows.try_reserve_exact(count as usize).map_err(|_| {
-                error::input(format!("{count} positions need {} bytes, which cannot be allocated", 8 * count))
+                error::input(format!(
+                    "{count} positions need {} bytes, which cannot be allocated",
+                    count.saturating_mul(8)
+                ))
             })?;
             for position in start..start + count {
                 if position % 4096 == 0 {
@@ -178,21 +163,20 @@ impl MaskingRules {
         }
         let mut new_ids = ids.to_vec();
         let mut labels = vec![wordpiece::pretraining::collate::IGNORED; ids.len()];
-        SCRATCH.with_borrow_mut(|scratch| {
-            for (bounds, &row) in offsets.windows(2).zip(rows) {
-                wordpiece_parallel::checkpoint();
-                let range = usize::try_from(bounds[0]).ok().zip(usize::try_from(bounds[1]).ok());
-                let range = range.filter(|&(start, end)| start <= end && end <= ids.len());
-                let Some((start, end)) = range else {
-                    return Err(format!("a row from {} to {} of {} ids", bounds[0], bounds[1], ids.len()));
-                };
-                self.core.apply(&ids[start..end], &keys.row(row), scratch, |place, old, new| {
-                    new_ids[start + place] = new;
-                    labels[start + place] = old;
-                });
-            }
-            Ok(())
-        })?;
+        let mut scratch = SCRATCH.take();
+        for (bounds, &row) in offsets.windows(2).zip(rows) {
+            wordpiece_parallel::checkpoint();
+            let range = usize::try_from(bounds[0]).ok().zip(usize::try_from(bounds[1]).ok());
+            let range = range.filter(|&(start, end)| start <= end && end <= ids.len());
+            let Some((start, end)) = range else {
+                return Err(format!("a row from {} to {} of {} ids", bounds[0], bounds[1], ids.len()));
+            };
+            self.core.apply(&ids[start..end], &keys.row(row), &mut scratch, |place, old, new| {
+                new_ids[start + place] = new.into();
+                labels[start + place] = old.into();
+            });
+        }
+        SCRATCH.set(scratch);
         Ok((new_ids, labels))
     }
 }

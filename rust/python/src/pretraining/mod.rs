@@ -11,7 +11,7 @@ mod reader;
 mod slot;
 mod store;
 
-pub use examples::{ExampleBlock, ExampleBuilder, MdsEncoder, TfrecordEncoder, pack_sequences, split_sentences};
-pub use masking::{MaskingRules, epoch_order, keyed_draws, text_document_id};
+pub use examples::{ExampleBlock, ExampleBuilder, MdsEncoder, TfrecordEncoder, split_sentences};
+pub use masking::{MaskingRules, epoch_order, text_document_id};
 pub use reader::{ExampleReader, ExampleShard};
 pub use store::TokenStoreBuilder;

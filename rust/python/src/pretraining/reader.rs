@@ -242,9 +242,10 @@ impl ExampleReader {
                     masking.keys.row(rows[i] as u64)
                 };
                 let with = masking.as_ref().map(|masking| (masking.rules, &keys as &dyn Fn(usize) -> RowKeys));
-                SCRATCH
-                    .with_borrow_mut(|scratch| Batch::new(&list, layout, self.pad_id, with, scratch))
-                    .map(|batch| (batch, layout))
+                let mut scratch = SCRATCH.take();
+                let batch = Batch::new(&list, layout, self.pad_id, with, &mut scratch);
+                SCRATCH.set(scratch);
+                batch.map(|batch| (batch, layout))
             })?;
             let (batch, layout) = made.map_err(|error: Error| to_py(error))?;
             arrays(py, batch, layout, rows.len())

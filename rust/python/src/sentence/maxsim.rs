@@ -1,6 +1,6 @@
 //! MaxSim over the token vectors of queries and documents.
 //!
-//! Arrays are validated by `sentence/maxsim.py`, the only caller; a wrong shape is a panic here, reported as an
+//! Arrays are validated by `sentence/multi_vector/late_interaction.py`, the only caller; a wrong shape is a panic here, reported as an
 //! InternalError.
 
 use numpy::ndarray::Ix2;

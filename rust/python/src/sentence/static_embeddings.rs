@@ -1,7 +1,7 @@
 //! Static embeddings: from texts to vectors in one call, without the ids in between becoming Python objects.
 //!
-//! Arrays are validated by `sentence/static.py`, the only caller; a wrong shape is a panic here, reported as an
-//! InternalError.
+//! Arrays are validated by `sentence/folders/static.py` and `sentence/dense/distill.py`, the only callers; a wrong shape
+//! is a panic here, reported as an InternalError.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

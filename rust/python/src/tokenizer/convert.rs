@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use pyo3::Borrowed;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple, PyType,
@@ -392,6 +393,7 @@ pub fn position(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     match value.extract::<i64>() {
         // No text is that long, so the position does not exist, whichever it is.
         Ok(position) if position >= 0 => Ok(u32::try_from(position).unwrap_or(u32::MAX)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) && value.gt(0)? => Ok(u32::MAX),
         _ => Err(refuse(Location::argument(name), value, "expected a whole number, 0 or more")),
     }
 }
