@@ -33,6 +33,7 @@ from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.objectives import new_pair
 from wordpiece_bert.finetune.objectives.replaced_tokens import PairProblem
 from wordpiece_bert.finetune.passes import PassOptions
+from wordpiece_bert.finetune.problem import labelled_rows as rows_that_count
 from wordpiece_bert.finetune.sequence_heads import sequence_head
 
 ENCODER = DATA / "sentence_encoders" / "cls" / "model"
@@ -436,6 +437,15 @@ def test_rows_with_other_columns_or_values_are_named_before_the_first_step(part:
             trainer.train()
         assert trainer.global_step == 0
         assert not (tmp_path / "run").exists()
+
+
+def test_rows_that_do_not_count_in_a_loss_do_not_count_in_its_mean() -> None:
+    rows = np.zeros((3, 4), np.int64)
+    ids = {"input_ids": rows}
+    assert rows_that_count(ids | {"labels": [0, -100, 2]}) == 2
+    assert rows_that_count(ids | {"labels": [0, -100, 2]}, of_numbers=True) == 3
+    assert rows_that_count(ids | {"labels": [0.0, -100.0, 2.0]}) == 3
+    assert rows_that_count(ids | {"start_positions": [0, 4, 1], "end_positions": [3, 9, 2]}) == 2
 
 
 def test_a_data_frame_is_refused_with_advice(tmp_path: Path) -> None:

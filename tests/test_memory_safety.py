@@ -143,6 +143,10 @@ def test_offsets_outside_of_the_vectors_are_refused_before_memory_is_allocated()
 
 
 def test_an_array_of_strings_with_numbers_beyond_unicode_is_an_input_error() -> None:
+    odd = np.array([0x61, 0x61, 0x110000, 0x61], np.uint32).view("<U1")
+    for texts in (odd[::2], odd.reshape(2, 2), odd.byteswap().view(odd.dtype.newbyteorder()), [odd]):
+        with pytest.raises(InputError, match="not a character"):
+            tokenizer().encode_batch(texts)
     for numbers in ([0x61, 0x110000], [0xD800, 0x20AC01]):
         texts = np.array(numbers, np.uint32).view("<U1")
         with pytest.raises(InputError, match=f"item 1 of .* has the number {numbers[1]:#x} at position 0, which"):

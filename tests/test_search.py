@@ -166,6 +166,7 @@ def test_groups_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_score_does_not_depend_on_the_other_queries(metric: Any) -> None:
     """The second query is a row, whose distance float32 has not, and the third has sums beyond float32."""
     corpus = np.random.default_rng(5).normal(size=(50, 384)).astype(np.float32)
+    corpus[9] = 1e-30  # its length has no float32 either
     query = corpus[3] + np.float32(0.1)
     queries = [query, corpus[7], np.full(384, 3e38, np.float32)]
     alone = hits_of(semantic_search(query, corpus, 50, metric=metric))[0]

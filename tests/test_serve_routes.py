@@ -148,7 +148,10 @@ def test_an_empty_prompt_of_a_role_replaces_the_usual_prompt_but_not_a_given_tex
         ("/v1/embeddings", {"encoding_format": "float"}, {"embedding_type": "binary"}),
         ("/v1/embeddings", {"task": "retrieval.query"}, {"input_type": "document"}),
         ("/v1/embeddings", {"dimensions": 4}, {"output_dimension": 8}),
+        ("/v1/embeddings", {"normalized": True}, {"normalize": False}),
+        ("/v1/embeddings", {"truncation_side": "left"}, {"truncate": "END"}),
         ("/v1/rerank", {"truncation": True}, {"truncate": False}),
+        ("/v1/rerank", {"use_activation": True}, {"softmax": False}),
     ],
 )
 def test_two_names_of_a_setting_may_not_differ(client: Client, path: str, one: Any, other: Any) -> None:

@@ -182,6 +182,9 @@ def test_not_a_number_is_kept(pooling: Any) -> None:
         for head in (NumpyVocabularyHead(layers), RustVocabularyHead(layers, instruction_set=instruction_set)):
             arrays = head.encode(x, ends, pooling, max_values=None, twice=False, threads=None)
             assert np.isnan(SparseVectors(*arrays, (1, 70)).toarray()).all()
+    layers.decoder[0][5] = np.float32(-np.nan)
+    for head in (NumpyVocabularyHead(layers), RustVocabularyHead(layers)):
+        assert 5 in head.encode(x[:1], ends - [0, 1], pooling, max_values=1, twice=False, threads=None)[1]
 
 
 def test_empty_unknown_and_long_texts(encoder: SparseEncoder) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 
@@ -18,10 +18,8 @@ def tell(message: str, *arguments: object) -> None:
 
 
 def say(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
-    """Print to standard error or another stream; once this fails, as its reader is gone, the rest is lost silently."""
+    """Print to standard error or another stream; if that fails, as its reader is gone, the text is lost silently."""
     stream = stream or sys.stderr
-    try:
+    with suppress(OSError):
         stream.write(text + end)
         stream.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

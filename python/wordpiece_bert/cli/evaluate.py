@@ -95,10 +95,14 @@ def run(options: argparse.Namespace) -> None:
     warn_skipped(len(skipped), skipped, "row")
     loading = arguments.loading_options(options)
     results = []
+    owns = [re.sub(r"\W+", "-", name).strip("-") or "model" if len(models) > 1 else "" for name in models]
+    if options.output is not None and len(set(owns)) < len(owns):
+        raise InputError(f"-o has a folder for each model, by names: {', '.join(owns)}; evaluate equal ones alone")
     try:
-        for name, folder in [(name, find_model(name, download=options.download)) for name in models]:
+        for own, name, folder in [
+            (own, name, find_model(name, download=options.download)) for own, name in zip(owns, models, strict=True)
+        ]:
             print_verbose(options, f"{name}: {folder}")
-            own = re.sub(r"\W+", "-", name).strip("-") if len(models) > 1 else ""
             start = time.perf_counter()
             metrics = evaluator(encoder_class(folder)(folder, **loading), options.output and options.output / own)
             seconds = time.perf_counter() - start

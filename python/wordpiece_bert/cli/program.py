@@ -101,11 +101,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             message = _one_line(error)
             print_error(in_words_of(message, parser) if parser is not None else message)
             return 2
+        finally:
+            try:
+                sys.stderr.flush()
+            except OSError:  # its reader is gone; at exit Python must not flush into it either
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return status or 0
 
 
 def _set_up_streams() -> None:
-    """Open the standard streams that are closed as the null device, and set those that are no terminal to UTF-8."""
+    """Open closed standard streams as the null device, and set input and output that are no terminal to UTF-8."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))

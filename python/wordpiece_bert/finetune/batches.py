@@ -182,7 +182,7 @@ def pad_collate(rows: Sequence[Mapping[str, Any]], pad_token_id: int = 0) -> dic
            [1, 1, 1, 0]]), 'labels': array([1, 0])}
     """
     check_dataset("rows", rows)
-    pad_token_id = whole_number("pad_token_id", pad_token_id, -1)
+    pad_token_id = whole_number("pad_token_id", pad_token_id, 0)
     if not len(rows):
         raise InputError("a batch needs at least one row")
     for index, row in enumerate(rows):
@@ -229,7 +229,7 @@ def _array(index: int, row: Mapping[str, Any], key: str) -> npt.NDArray[Any]:
         array = np.asarray(row[key])
     except ValueError:  # lists of different lengths
         array = None
-    if array is None or array.dtype.kind not in "biuf":
+    if array is None or array.dtype.kind not in ("biuf" if key in ("input_ids", "labels") else "biufUS"):
         raise InputError(f"item {index} of the batch has {key} {row[key]!r:.80}: give a number, or an array of numbers")
     return array
 

@@ -83,10 +83,11 @@ class Estimator:
                 inner.setdefault(name, {})[rest] = value
             else:
                 own[name] = value
-        fresh = vars(type(self)(**own) if params else self)
-        for name, values in inner.items():
+        for name in inner:
             if not isinstance(own[name], Estimator):
                 raise InputError(f"the parameter {name} of {type(self).__name__} has no parameters of its own")
+        fresh = vars(type(self)(**own) if params else self)
+        for name, values in inner.items():
             own[name].set_params(**values)
         self.__dict__ = fresh
         return self

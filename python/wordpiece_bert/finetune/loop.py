@@ -227,8 +227,9 @@ class TrainingLoop(Generic[Trained]):
         """
         if not micro_batches:
             raise InputError("a step needs at least one micro-batch")
-        by_length = not self.args.lr_scheduler_type.startswith("constant")
-        if by_length and self.global_step and self.args.max_steps < 1 and not self._rows():
+        args = self.args
+        by_length = not args.lr_scheduler_type.startswith("constant") or 0 < args.warmup_steps < 1
+        if by_length and self.global_step and args.max_steps < 1 and not self._rows():
             raise InputError(
                 f"the learning rate of step {self.global_step} depends on the number of steps, which is not known: set "
                 "max_steps, or lr_scheduler_type='constant'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -176,13 +177,16 @@ class SentenceProblem:
 
 
 def _settings(loss: Loss) -> dict[str, Any]:
-    """Return the class of a loss and its public settings, as JSON can hold them."""
+    """Return the class of a loss and the arguments that it was made with, as far as it keeps them and JSON can."""
     found: dict[str, Any] = {"class": type(loss).__name__}
+    arguments = inspect.signature(type(loss)).parameters
     for name, value in getattr(loss, "__dict__", {}).items():
+        if name not in arguments:
+            continue
         listed = list(value) if isinstance(value, list | tuple) else [value]
         if hasattr(value, "value_and_grad"):  # the loss in a MatryoshkaLoss
             found[name] = _settings(value)
-        elif not name.startswith("_") and all(isinstance(one, int | float | str | None) for one in listed):
+        elif all(isinstance(one, int | float | str | None) for one in listed):
             found[name] = listed if isinstance(value, tuple) else value
     return found
 

@@ -69,6 +69,10 @@ class EvalPrediction:
         """Iterate over the predictions and the labels, as in transformers: ``logits, labels = found``."""
         return iter((self.predictions, self.label_ids))
 
+    def __getitem__(self, index: int) -> Any:
+        """Return the predictions, or the labels."""
+        return (self.predictions, self.label_ids)[index]
+
 
 @completed_by(TRAINER)
 class Trainer(TrainingLoop["Model"]):

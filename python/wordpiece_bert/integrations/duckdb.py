@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.texts import warn_truncated
-from wordpiece_bert.errors import InputError
+from wordpiece_bert._internal.warn import warn
+from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.integrations.arrow import embed_texts, encode_texts
 from wordpiece_bert.integrations.named_models import encoder_of, import_package, tokenizer_of
 from wordpiece_bert.integrations.options import NAMED, EmbeddingOptions, EncodingOptions
@@ -106,8 +106,10 @@ def register(
 
         def embedded(texts: Any) -> Any:
             vectors, truncated = embed_texts(texts, encoder, **vars(embedding))
-            cut = np.asarray(truncated.fill_null(False))
-            warn_truncated(cut, encoder.max_seq_length, remedy="SentenceEncoder.encode returns which")
+            cut = int(np.sum(np.asarray(truncated.fill_null(False))))
+            if cut:  # DuckDB calls with some rows at a time, whose places nobody knows
+                message = f"{cut} texts were truncated to {encoder.max_seq_length} tokens; encode returns which"
+                warn(message, TruncationWarning)
             return vectors
 
         functions["embed"] = embedded, f"FLOAT[{embedding.width(encoder)}]"

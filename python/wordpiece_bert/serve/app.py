@@ -112,7 +112,7 @@ def create_app(
     metrics = Metrics()
     if settings.opentelemetry:
         metrics.telemetry = Telemetry(metrics)
-    served = Models(models, settings, model_settings or {}, metrics)
+    served = Models(models, settings, {} if model_settings is None else model_settings, metrics)
     memory = Memory(settings.inflight_bytes)
     metrics.inflight_bytes.read(lambda: memory.used)
     return App(Service(served, settings, metrics, int(time.time()), memory))

@@ -84,14 +84,14 @@ class Models:
         if not models:
             raise InputError("a server needs a model: give a dict of names and encoders")
         check_instance("model_settings", of_models, Mapping, "a dict of names and ServerSettings")
+        for name in models:
+            check_instance("a name in models", name, str)
         for name, own in of_models.items():
             check_instance(f"model_settings[{name!r}]", own, ServerSettings)
-        unknown = of_models.keys() - models.keys()
-        if unknown:
-            raise InputError(f"model_settings has {min(unknown)!r}, which is no name in models: {', '.join(models)}")
+            if name not in models:
+                raise InputError(f"model_settings has {name!r}, which is no name in models: {', '.join(models)}")
         self._models: dict[str, Served] = {}
         for name, model in models.items():
-            check_instance("a name in models", name, str)
             try:
                 name.encode()
             except UnicodeEncodeError as cause:

@@ -38,7 +38,7 @@ def _finite(text: str) -> float:
     """Return a number; refuse one that is too large for a float, which could not be sent back."""
     number = float(text)
     if math.isinf(number):
-        raise ValueError
+        raise RequestError(400, f"the body has the number {text:.50}, too large for a float", code="invalid_json")
     return number
 
 

@@ -100,15 +100,19 @@ def _by_name(encoded: object) -> dict[str, Any]:
             for index, row in enumerate(rows):
                 if missing := [name for name in rows[0] if name not in row]:
                     raise InputError(f"item {index} has no {missing[0]!r}, which item 0 has")
-            return {name: [_single(row[name], name) for row in rows] for name in rows[0]}
+            rows = [_single(row) for row in rows]
+            return {name: [row[name] for row in rows] for name in rows[0]}
     raise InputError(
         f"pad takes a dict of encoded rows or a non-empty list of such dicts, not {type(encoded).__name__}"
     )
 
 
-def _single(value: Any, name: str) -> Any:
-    """Return the row of an array of one, which a call makes of one text; other values as they are."""
-    return value[0] if name in _PADDED and getattr(value, "ndim", 1) == 2 and len(value) == 1 else value
+def _single(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the only row of arrays, which a call makes of one text; other values as they are."""
+    ids: Any = row.get("input_ids")
+    if getattr(ids, "ndim", 1) != 2 or len(ids) != 1:
+        return row
+    return {name: value[0] if getattr(value, "ndim", 0) and len(value) == 1 else value for name, value in row.items()}
 
 
 def _tensor_type(ids: Any) -> str | None:

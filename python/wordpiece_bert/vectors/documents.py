@@ -220,15 +220,18 @@ def _is_separated(given: Any) -> bool:
     return isinstance(given, str | os.PathLike) and separator_format(os.fspath(given)) is not None
 
 
-def _plain(pyarrow: Any, kind: Any) -> Any:
-    """Return the type in which values of a column are kept: one that Parquet keeps, and one type of text."""
+def _plain(pyarrow: Any, kind: Any, *, within: bool = False) -> Any:
+    """Return the type in which values are kept: one that Parquet keeps, and, unless `within` others, one for texts."""
     types = pyarrow.types
+    if within and (types.is_dictionary(kind) or types.is_large_string(kind)):
+        return kind
     if types.is_dictionary(kind):
         return _plain(pyarrow, kind.value_type)
     if types.is_struct(kind):
-        return pyarrow.struct([field.with_type(_plain(pyarrow, field.type)) for field in kind])
+        return pyarrow.struct([field.with_type(_plain(pyarrow, field.type, within=True)) for field in kind])
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        item, size = kind.value_field.with_type(_plain(pyarrow, kind.value_type)), getattr(kind, "list_size", -1)
+        item = kind.value_field.with_type(_plain(pyarrow, kind.value_type, within=True))
+        size = getattr(kind, "list_size", -1)
         return pyarrow.large_list(item) if types.is_large_list(kind) else pyarrow.list_(item, size)
     if types.is_timestamp(kind) and kind.unit == "s":
         return pyarrow.timestamp("ms", kind.tz)

@@ -14,7 +14,7 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.file_lists import STDIN
 from wordpiece_bert.tokenizer.corpus.parquet import BLOCK_BYTES, import_pyarrow
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
-from wordpiece_bert.vectors.layout import LISTING, UNFINISHED
+from wordpiece_bert.vectors.layout import LISTING, UNFINISHED, part_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -150,7 +150,7 @@ def files_below(given: Any) -> list[str]:
 def _below(folder: str) -> Iterator[str]:
     """Yield the files of a folder and of folders below."""
     for home, folders, names in os.walk(folder):
-        if LISTING in names or UNFINISHED in folders:
+        if UNFINISHED in folders or (LISTING in names and any(part_number(name) is not None for name in names)):
             names, folders[:] = [], []
         folders[:] = sorted(name for name in folders if not name.startswith(".") and not name.endswith(SUFFIX))
         for name in sorted(names):

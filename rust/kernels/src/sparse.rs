@@ -349,7 +349,7 @@ fn ln_1_plus(x: f32) -> f32 {
     if x > f32::MAX { x } else { y }
 }
 
-/// Returns the numbers above 0 of a matrix [texts, V], or of each row only the greatest.
+/// Returns the numbers above 0 of a matrix [texts, V], and NaN, or of each row only the greatest; NaN is the greatest.
 fn compress(
     instruction_set: InstructionSet,
     pooled: &Matrix,
@@ -410,7 +410,7 @@ fn keep_greatest(rows: &mut SparseRows, start: usize, most: usize, order: &mut V
     order.clear();
     order.extend(rows.values[start..].iter().copied().zip(rows.columns[start..].iter().copied()));
     if most > 0 {
-        order.select_nth_unstable_by(most - 1, |x, y| match y.0.total_cmp(&x.0) {
+        order.select_nth_unstable_by(most - 1, |x, y| match y.0.abs().total_cmp(&x.0.abs()) {
             Ordering::Equal => x.1.cmp(&y.1),
             unequal => unequal,
         });

@@ -17,7 +17,7 @@
 
 use crate::byte_level::{self, ByteLevel};
 use crate::error::Result;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, most_bytes};
 use crate::split::{Metaspace, PrependScheme};
 
 /// How tokens are turned back into text, as the `decoder` of a `tokenizer.json`.
@@ -80,8 +80,14 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::PatternFailed`](crate::Error::PatternFailed) if the pattern of a `Replace` decoder fails on a token.
+    /// [`Error::PatternFailed`](crate::Error::PatternFailed) if the pattern of a `Replace` decoder fails on a token, or its
+    /// replacements multiply the text.
     pub(crate) fn apply(&self, tokens: &mut Vec<String>) -> Result<()> {
+        self.step(tokens, most_bytes(tokens.iter().map(String::len).sum()))
+    }
+
+    /// As [`Decoder::apply`]; the replacements of a `Replace` may make at most `limit` bytes.
+    fn step(&self, tokens: &mut Vec<String>, limit: usize) -> Result<()> {
         match self {
             Decoder::WordPiece { prefix, cleanup } => {
                 for (i, token) in tokens.iter_mut().enumerate() {
@@ -96,7 +102,7 @@ impl Decoder {
                     }
                 }
             }
-            Decoder::Sequence(steps) => return steps.iter().try_for_each(|step| step.apply(tokens)),
+            Decoder::Sequence(steps) => return steps.iter().try_for_each(|step| step.step(tokens, limit)),
             Decoder::Fuse => *tokens = vec![tokens.concat()],
             Decoder::Strip { content, start, stop } => {
                 for token in tokens.iter_mut() {
@@ -107,10 +113,11 @@ impl Decoder {
                 }
             }
             Decoder::Replace { pattern, content } => {
-                let mut matches = Vec::new();
+                let (mut matches, mut left) = (Vec::new(), limit);
                 for token in tokens.iter_mut() {
                     matches.clear();
                     pattern.find_all(token, &mut matches)?;
+                    left = left.saturating_sub(pattern.replaced(token.len(), &matches, content, left)?);
                     let mut replaced = String::with_capacity(token.len());
                     let mut end = 0;
                     for &(from, to) in &matches {

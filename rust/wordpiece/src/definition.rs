@@ -1,6 +1,6 @@
 //! A tokenizer as data: the contents of a `tokenizer.json`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::added::{AddedToken, assign_ids, check_ids, fixed_ids};
 use crate::decode::{self, Decoder};
@@ -74,19 +74,28 @@ impl Definition {
         assign_ids(&self.vocab, &added, &self.fixed_ids).into_iter().zip(added).collect()
     }
 
-    /// Returns whether the order of the registrations decides ids: two tokens have one normalized form, or a token was
-    /// registered as special and as another.
-    pub(crate) fn depends_on_order(&self) -> bool {
-        let mut seen: HashMap<(bool, String), &AddedToken> = HashMap::new();
-        self.added_tokens.iter().any(|token| {
-            let mut form = Normalized::default();
-            form.reset(&token.content, 0, false);
-            if let Some(normalizer) = self.normalizer.as_ref().filter(|_| token.normalized) {
-                _ = normalizer.apply(&mut form); // a pattern that gives up is an error when the tokenizer is made
+    /// Returns what the registrations decide besides the list by id: the tokens of whose normalized form another one was
+    /// registered first, and so is found; and those that once were special, and so are found as such.
+    pub(crate) fn decided_by_order(&self) -> [BTreeSet<u32>; 2] {
+        let (mut first, mut unfound, mut special) = (HashMap::new(), BTreeSet::new(), BTreeSet::new());
+        for (id, token) in self.registrations() {
+            let normalizer = self.normalizer.as_ref().filter(|_| token.normalized);
+            // A pattern that gives up is an error when the tokenizer is made.
+            let form =
+                normalizer.and_then(|normalizer| normalizer.normalized(&token.content).ok()).unwrap_or(token.content);
+            if *first.entry((token.normalized, form)).or_insert(id) != id {
+                unfound.insert(id);
             }
-            let other = seen.insert((token.normalized, form.text), token);
-            other.is_some_and(|other| (&other.content, other.special) != (&token.content, token.special))
-        })
+            if token.special {
+                special.insert(id);
+            }
+        }
+        for (id, token) in self.registered_tokens() {
+            if token.special {
+                special.remove(&id);
+            }
+        }
+        [unfound, special]
     }
 
     /// Returns the same definition with another vocabulary, and other added tokens with their ids.

@@ -85,6 +85,32 @@ impl Pattern {
         }
         Ok(())
     }
+
+    /// Returns the length of a text whose matches are replaced.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::PatternFailed`] if it is above `limit`.
+    pub(crate) fn replaced(
+        &self,
+        bytes: usize,
+        matches: &[(usize, usize)],
+        content: &str,
+        limit: usize,
+    ) -> Result<usize> {
+        let kept = bytes - matches.iter().map(|(start, end)| end - start).sum::<usize>();
+        let made = kept.saturating_add(matches.len().saturating_mul(content.len()));
+        if made > limit && !matches.is_empty() {
+            let message = format!("its replacements make {made} bytes; the limit is {limit}");
+            return Err(Error::PatternFailed { pattern: self.source.clone(), message });
+        }
+        Ok(made)
+    }
+}
+
+/// Returns how long a text may become by replacements, each of which may multiply it.
+pub(crate) fn most_bytes(bytes: usize) -> usize {
+    bytes.saturating_mul(64).max(1 << 20)
 }
 
 /// Returns how often Oniguruma may go back in all searches of a text of `bytes` bytes: some hundred milliseconds for 100 KB.

@@ -106,7 +106,8 @@ def greatest_values(rows: CsrArrays, count: int | None) -> CsrArrays:
     if count is None or not len(lengths) or int(lengths.max()) <= count:
         return rows
     row = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((indices, -np.abs(values), row))  # row by row, the greatest first
+    distances = np.where(np.isnan(values), np.inf, np.abs(values))
+    order = np.lexsort((indices, -distances, row))  # row by row, the greatest first
     rank = np.arange(len(values)) - np.repeat(indptr[:-1], lengths)
     kept = np.sort(order[rank < count])
     return np.concatenate([[0], np.cumsum(np.minimum(lengths, count))]), indices[kept], values[kept]

@@ -293,8 +293,10 @@ class Plan:
         below = set() if first is None else _names(self.embeddings) | _names(self.layers[:first])
         bodies = [residual.body for _, residual in self.bodies()]
         relative = [body.relative for body in bodies if isinstance(body, Attention) and body.relative is not None]
-        unread = [(one.table, one.norm) for one in relative if one.keys is None and one.queries is None]
-        return (_names(self.embeddings) | _names(self.layers) | _names(self.last)) - below - _names(tuple(unread))
+        tables = [(one.table, one.norm) for one in relative]
+        read = [(one.table, one.norm) for one in relative if one.keys is not None or one.queries is not None]
+        unread = _names(tuple(tables)) - _names(tuple(read))
+        return (_names(self.embeddings) | _names(self.layers) | _names(self.last)) - below - unread
 
     def rates(self) -> set[str]:
         """Return the fields of the configuration that have rates of dropout."""

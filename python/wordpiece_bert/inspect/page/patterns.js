@@ -26,7 +26,7 @@ builders.patterns = (view) => {
     if (!isLast()) return;
     pressOne(cells, layer * heads + head);
     const label = labels[layer][head];
-    const share = digits(row[habits.indexOf(label)]);
+    const share = habits.includes(label) ? digits(row[habits.indexOf(label)]) : "";
     const note = label === "mixed" ? "No habit reaches its threshold."
       : label === "broad" ? `Its first habit: its weight is spread over the tokens, with ${share} of the largest entropy.`
       : `Its first habit: ${share} of the weight goes to ${HABIT_NOTES[label]}, a mean over the tokens for which there is one.`;

@@ -11,7 +11,7 @@ import numpy as np
 from wordpiece_bert._internal.checks import thread_count, whole_number
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parts import core_of
-from wordpiece_bert._internal.progress import Progress, notify
+from wordpiece_bert._internal.progress import notify, shown_progress
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.bert.engines.choice import describe_engine
 from wordpiece_bert.errors import InputError
@@ -144,7 +144,7 @@ class TableBody:
             return encode(texts)
         texts = check_texts(texts)[1]
         done: list[tuple[Array, Mask]] = []
-        with Progress(len(texts), "row") as bar:
+        with shown_progress(len(texts), "row", True) as bar:
             for start in range(0, len(texts), _TEXTS_PER_STEP):
                 done.append(encode(texts[start : start + _TEXTS_PER_STEP]))
                 bar.update(min(start + _TEXTS_PER_STEP, len(texts)))

@@ -96,14 +96,15 @@ async def embeddings(service: Service, fields: dict[str, Any]) -> Any:
     model = service.models.of_kind(MakesVectors, fields["model"])
     form = one_of(fields, "encoding_format", "embedding_type", "encoding_type") or "float"
     roles = {name: _ROLES[fields[name]] for name in ("task", "input_type") if fields[name] is not None}
-    scales = [model.check_normalized(name, fields[name]) for name in _SCALING]
+    named = next((name for name in _SCALING if fields[name] is not None), "normalize")
+    scales = model.check_normalized(named, one_of(fields, *_SCALING))
     embed = _chunked(model, fields["input"]) if fields["late_chunking"] else model.embed
     answer = await embed(
         fields["input"],
         options_of(service, fields, one_of(roles, *roles)),
         dimensions=one_of(fields, "dimensions", "output_dimension"),
     )
-    vectors = normalize(answer.values) if any(scales) else answer.values
+    vectors = normalize(answer.values) if scales else answer.values
     data = (
         {"object": "embedding", "index": index, "embedding": vector}
         for index, vector in enumerate(packed(vectors, form))

@@ -86,10 +86,10 @@ def object_of(**properties: Any) -> dict[str, Any]:
 
 def options_of(service: Service, fields: dict[str, Any], role: str | None = None) -> Options:
     """Return how the texts of a request are read: the fields of these names that its dialect has."""
-    truncate, side = fields.get("truncate"), None
-    for name in ("truncation_direction", "truncation_side", "truncate"):
-        if (wanted := _SIDES.get(fields.get(name))) is not None:
-            side = name, wanted
+    truncate = fields.get("truncate")
+    names = ("truncation_direction", "truncation_side", "truncate")
+    sides = {name: side for name in names if (side := _SIDES.get(fields.get(name))) is not None}
+    wanted = one_of(sides, *sides)
     if isinstance(truncate, str):
         truncate = truncate != "NONE"
     max_length = fields.get("truncate_prompt_tokens")
@@ -100,13 +100,13 @@ def options_of(service: Service, fields: dict[str, Any], role: str | None = None
         prompt_name=fields.get("prompt_name"),
         role=role,
         max_length=None if max_length is None or max_length < 0 else max_length,
-        side=side,
+        side=None if wanted is None else (next(iter(sides)), wanted),
     )
 
 
 def one_of(fields: dict[str, Any], *names: str) -> Any:
     """Return what a request says by one of several names, None for nothing; refuse different values."""
-    given = {name: fields[name] for name in names if fields[name] is not None}
+    given = {name: fields[name] for name in names if fields.get(name) is not None}
     if any(value != next(iter(given.values())) for value in given.values()):
         raise RequestError(400, f"{' and '.join(given)} differ: send one of them", param=next(iter(given)))
     return next(iter(given.values()), None)
@@ -191,7 +191,13 @@ def refused(reason: str, *names: str, harmless: tuple[object, ...] = ()) -> tupl
 
 def is_activated(fields: dict[str, Any]) -> bool:
     """Return whether a body asks for scores after the activation: unless a field of `ACTIVATION` is false."""
-    return next((fields[field.name] for field in ACTIVATION if fields.get(field.name) is not None), True)
+    return activation_of(fields) is not False
+
+
+def activation_of(fields: dict[str, Any]) -> bool | None:
+    """Return what a body says by the fields of `ACTIVATION`; None for nothing."""
+    said: bool | None = one_of(fields, *(field.name for field in ACTIVATION))
+    return said
 
 
 #: Whether scores are those after the activation; the names of older versions of vLLM, too.

@@ -18,6 +18,7 @@ from wordpiece_bert.serve.dialects.parts import (
     OUTPUT_OF_VLLM,
     RANKED_FIELDS,
     TRUNCATE,
+    activation_of,
     is_activated,
     list_of,
     object_of,
@@ -76,7 +77,8 @@ def _scorer(models: Models, name: str | None = None) -> Any:
     if name is None:
         if any(isinstance(one, MultiVectorModel) or (isinstance(one, SequenceModel) and one.ranks) for one in models):
             return models.ranker(None)
-        kinds = (MakesVectors,)  # a classifier does not hide a sentence encoder
+        if any(isinstance(one, MakesVectors) for one in models):  # which a classifier does not hide
+            kinds = (MakesVectors,)
     meaning = "a cross encoder, a multi-vector encoder or a sentence encoder, which compare texts"
     return models.find(name, kinds, meaning)
 
@@ -151,9 +153,9 @@ async def pooling(service: Service, fields: dict[str, Any]) -> Any:
         name = classifier.name
     elif task == "embed":
         dense = service.models.of_kind(MakesVectors, fields["model"])
-        scales = [dense.check_normalized(field.name, fields[field.name]) for field in ACTIVATION]
+        scales = dense.check_normalized(ACTIVATION[0].name, activation_of(fields))
         answer = await dense.embed(texts, options)
-        if any(scales):
+        if scales:
             answer = answer._replace(values=normalize(answer.values))
         name = dense.name
     else:

@@ -187,9 +187,11 @@ class Served:
         """Refuse a limit of a request for the length of rows, where the model's own is the only one."""
         if options.max_length is not None:
             # The field is one of two; of those who send Cohere's, none reads `param`.
+            length = self.described()["max_input_length"]
+            own = "without a limit" if length is None else f"{length} tokens"
             message = (
                 "truncate_prompt_tokens (or max_tokens) is not served: the length of rows is that of the model "
-                f"{self.name!r}, {self.longest_row} tokens"
+                f"{self.name!r}, {own}"
             )
             raise RequestError(400, message, param="truncate_prompt_tokens", code="not_served")
 
@@ -209,10 +211,11 @@ class Served:
             )
             raise RequestError(400, message, code="text_too_long")
 
-    def check_numbers(self, numbers: int) -> None:
-        """Refuse an answer with more numbers than the server makes for a request."""
-        if numbers > _MOST_NUMBERS:
-            message = f"the answer has {numbers} numbers, more than the server's limit of {_MOST_NUMBERS}"
+    def check_numbers(self, numbers: int, most: int | None = None, what: str = "the answer has") -> None:
+        """Refuse an answer, or what it is made of, with more numbers than the server makes for a request."""
+        most = _MOST_NUMBERS if most is None else most
+        if numbers > most:
+            message = f"{what} {numbers} numbers, more than the server's limit of {most}"
             raise RequestError(400, f"{message}: send fewer or shorter texts", code="answer_too_large")
 
     async def close(self) -> None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from wordpiece_bert.serve.settings import ServerSettings
 
 
+# Numbers of the vectors that a request compares, which take 128 MB.
+_MOST_COMPARED = 1 << 25
+
+
 class _VectorModel(Prompted):
     """An encoder whose `encode` takes the texts of a batch."""
 
@@ -45,13 +49,20 @@ class _VectorModel(Prompted):
             "prompts": sorted(self.encoder.prompts),
         }
 
-    async def _embed(self, given: list[str] | TokenRows, options: Options) -> Answer:
-        """Return the vectors of texts, a result for each, as from `encode`, or for a task."""
+    async def _embed(self, given: list[str] | TokenRows, options: Options, before: int | None = None) -> Answer:
+        """Return the vectors of texts, a result for each, as from `encode`, or for a task.
+
+        `before` are the tokens of the texts that these are compared with: the vectors of all are in memory together.
+        """
         self.refuse_max_length(options)
         plain = self.texts_of(given, "its rows of queries and of documents differ")
         prefix = prefix_of(self.encoder, self.settings, options)
         texts = [prefix + text for text in plain]
         counted = await self._counted(texts, self.longest_row)
+        if before is not None:
+            tokens = before + len(counted.ids)
+            check_tokens(tokens, self.settings.max_tokens)
+            self.check_numbers(tokens * self.encoder.dimension, _MOST_COMPARED, "the vectors to compare have")
         task = options.task(self.settings.prompt_name)
         results = await self._results(texts, counted.lengths, task)
         truncated = np.array([cut for _, cut in results], np.bool_)
@@ -110,8 +121,7 @@ class MultiVectorModel(_VectorModel, MakesTokenVectors):
     async def score(self, left: list[str], right: list[str], options: Options) -> Answer:
         """Return the score of each document of `right` with its query of `left`, or with the only one, [n]."""
         one = await self._embed(left, options._replace(role="query"))
-        other = await self._embed(right, options._replace(role="document"))
-        check_tokens(one.tokens + other.tokens, self.settings.max_tokens)
+        other = await self._embed(right, options._replace(role="document"), one.tokens)
         if len(left) == 1:
             scores = (await asyncio.to_thread(self.encoder.similarity, one.values, other.values))[0]
         else:

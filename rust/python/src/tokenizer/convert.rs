@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use pyo3::Borrowed;
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PySystemError};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PySet, PyString, PyTuple, PyType,
@@ -65,7 +65,16 @@ fn listed<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>
     if !is_indivisible(value) {
         for method in ["tolist", "to_pylist", "to_list"] {
             if value.hasattr(method)? {
-                return Ok(value.call_method0(method)?.cast_into::<PyList>().ok());
+                // Of strings with numbers beyond Unicode, NumPy makes no `str`.
+                let list = value.call_method0(method).map_err(|cause| {
+                    match cause.is_instance_of::<PySystemError>(value.py()) {
+                        true => {
+                            error::input(format!("an array of texts has a number that is not a character: {cause}"))
+                        }
+                        false => cause,
+                    }
+                });
+                return Ok(list?.cast_into::<PyList>().ok());
             }
         }
     }

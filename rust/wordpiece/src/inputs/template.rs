@@ -3,9 +3,12 @@
 //! As in `tokenizer.json`, `[CLS] A [SEP] B [SEP]` can be written as `BertProcessing` or as a template; both behave as
 //! in `tokenizers` 0.23.3. `layout` turns them into the slots of a row.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::error::{Error, Result};
+
+/// The most tokens that a template may add to a row.
+const MOST_ADDED: usize = 1 << 16;
 
 /// The special tokens that are added around the texts of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +91,7 @@ impl Template {
     /// # Errors
     ///
     /// Returns [`Error::BadTemplate`] if a piece names a special token that is not defined, if a special token does not
-    /// have as many ids as texts, or if `single` contains the second text.
+    /// have as many ids as texts, if `single` contains the second text, or if a template adds too many tokens.
     pub fn check(&self) -> Result<()> {
         let bad = |message: String| Err(Error::BadTemplate { message });
         for token in &self.special_tokens {
@@ -97,12 +100,20 @@ impl Template {
                 return bad(format!("special token {name:?} has {ids} ids but {tokens} tokens"));
             }
         }
-        let names: HashSet<&str> = self.special_tokens.iter().map(|token| token.name.as_str()).collect();
-        for piece in self.single.iter().chain(&self.pair) {
-            if let TemplatePiece::Special { name, .. } = piece
-                && !names.contains(name.as_str())
-            {
-                return bad(format!("the template names {name:?}, which is not among its special_tokens"));
+        let counts: HashMap<&str, usize> =
+            self.special_tokens.iter().rev().map(|token| (token.name.as_str(), token.ids.len())).collect();
+        for pieces in [&self.single, &self.pair] {
+            let mut added = 0;
+            for piece in pieces {
+                if let TemplatePiece::Special { name, .. } = piece {
+                    let Some(count) = counts.get(name.as_str()) else {
+                        return bad(format!("the template names {name:?}, which is not among its special_tokens"));
+                    };
+                    added += count;
+                }
+            }
+            if added > MOST_ADDED {
+                return bad(format!("the template adds {added} tokens to a row; the limit is {MOST_ADDED}"));
             }
         }
         if self.single.iter().any(|piece| matches!(piece, TemplatePiece::Sequence { sequence: SequenceId::B, .. })) {

@@ -5,15 +5,11 @@ use unicode_normalization_alignments::UnicodeNormalization;
 use super::bert::BertNormalizer;
 use super::components;
 use super::normalized::Normalized;
-use crate::error::{Error, Result};
-use crate::pattern::Pattern;
+use crate::error::Result;
+use crate::memory;
+use crate::offsets::Span;
+use crate::pattern::{Pattern, most_bytes};
 use crate::unicode;
-
-/// How many times as long as a text its normalized form may become by replacements, each of which may multiply it.
-const MOST_GROWTH: usize = 256;
-
-/// The bytes that a normalized text may always have.
-const LEAST_LIMIT: usize = 1 << 20;
 
 /// The changes that are applied to a text before it is split into words.
 ///
@@ -75,7 +71,7 @@ impl Normalizer {
     /// Returns [`Error::PatternFailed`](crate::Error::PatternFailed) if a regular expression of a `Replace` gives up,
     /// for example because it exceeds its limit of backtracking steps. `text` is then unspecified.
     pub(crate) fn apply(&self, text: &mut Normalized) -> Result<()> {
-        self.step(text, text.text.len().saturating_mul(MOST_GROWTH).max(LEAST_LIMIT))
+        self.step(text, most_bytes(text.text.len()))
     }
 
     /// As [`Normalizer::apply`]; replacements may make a text of at most `limit` bytes.
@@ -93,11 +89,8 @@ impl Normalizer {
             Normalizer::Replace { pattern, content } => {
                 let mut matches = Vec::new();
                 pattern.find_all(&text.text, &mut matches)?;
-                let bytes = text.text.len().saturating_add(matches.len().saturating_mul(content.len()));
-                if bytes > limit {
-                    let message = format!("its replacements make {bytes} bytes; the limit is {limit}");
-                    return Err(Error::PatternFailed { pattern: pattern.source().to_owned(), message });
-                }
+                let bytes = pattern.replaced(text.text.len(), &matches, content, limit)?;
+                memory::check(1, bytes, 1 + size_of::<Span>())?;
                 text.replace(&matches, content);
             }
             Normalizer::Prepend(prefix) => text.prepend(prefix),

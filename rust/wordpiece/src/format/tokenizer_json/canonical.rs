@@ -37,16 +37,19 @@ pub fn pipeline(definition: &Definition) -> String {
 /// The text has the form of [`pipeline`]'s, but is an object, and characters beyond ASCII stay as they are. Hashes of
 /// it are stored, too.
 pub fn identity(definition: &Definition) -> String {
-    // Files list them by id, so that a tokenizer that was saved has the same text if the order decides nothing.
-    let in_order = definition.depends_on_order();
-    let added = if in_order { definition.registrations() } else { definition.registered_tokens() };
-    let parts = Node::Object(vec![
+    let added = definition.registered_tokens();
+    let mut parts = vec![
         ("added_tokens".into(), write::list(&added, write::added_token)),
         ("normalizer".into(), write::optional(definition.normalizer.as_ref(), write::normalizer)),
         ("pre_tokenizer".into(), write::optional(definition.pre_tokenizer.as_ref(), write::pre_tokenizer)),
         ("model".into(), write::model(definition)),
-    ]);
-    canonical(parts, CanonicalFormatter { ascii: false })
+    ];
+    let order = definition.decided_by_order();
+    if order.iter().any(|ids| !ids.is_empty()) {
+        let ids = order.iter().map(|ids| Node::List(ids.iter().map(|&id| write::number(id)).collect()));
+        parts.push(("order".into(), Node::List(ids.collect())));
+    }
+    canonical(Node::Object(parts), CanonicalFormatter { ascii: false })
 }
 
 fn canonical(node: Node<'_>, formatter: CanonicalFormatter) -> String {
@@ -142,6 +145,18 @@ mod tests {
             identity(&Definition { added_tokens, ..Definition::bert(vocab.clone()) })
         };
         assert_eq!(ordered(["a", "b"]), ordered(["b", "a"]));
+        // As its file, which has each token once and by id, but not what the file loses.
+        let saved = |tokens: Vec<AddedToken>| {
+            let definition = Definition { added_tokens: tokens, ..bert() };
+            let read = super::super::read(&super::super::write(&definition).unwrap()).unwrap();
+            identity(&read) == identity(&definition)
+        };
+        let [plain, special] = [false, true].map(|special| AddedToken { special, ..AddedToken::special("[X]") });
+        assert!(saved(vec![plain.clone(), special.clone()]));
+        assert!(!saved(vec![special, plain]));
+        assert!(saved(
+            ["a", "A"].map(|content| AddedToken { normalized: true, ..AddedToken::special(content) }).to_vec()
+        ));
     }
 
     #[test]

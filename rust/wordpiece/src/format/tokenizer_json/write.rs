@@ -110,7 +110,7 @@ fn character<'a>(c: char) -> Node<'a> {
     Node::Text(Cow::Owned(c.to_string()))
 }
 
-fn number<'a>(number: u32) -> Node<'a> {
+pub(super) fn number<'a>(number: u32) -> Node<'a> {
     Node::Number(number.into())
 }
 
