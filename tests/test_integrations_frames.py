@@ -236,7 +236,7 @@ def test_duckdb_functions(folder: Path) -> None:
         connection.execute("CREATE TABLE texts (id INTEGER, text VARCHAR)")
         connection.executemany("INSERT INTO texts VALUES (?, ?)", list(enumerate(many[:60])))
         query = "SELECT wordpiece_encode(text), wordpiece_length(text), wordpiece_embed(text) FROM texts ORDER BY id"
-        with pytest.warns(TruncationWarning, match="4 of 60 texts were truncated to 64 tokens, the first at index 12"):
+        with pytest.warns(TruncationWarning, match="^4 texts were truncated to 64 tokens; encode returns which"):
             rows = connection.execute(query).fetchall()
         expected = ids(many[:60], max_length=4)
         assert [row[0] for row in rows] == expected
