@@ -204,6 +204,11 @@ def test_patterns_of_one_text_have_no_measure_of_a_pair(open_page: Any) -> None:
         assert said.count("same sentence") >= count
         assert ("same sentence" in said) == bool(count)
         assert ("is measured of a pair of texts" in said) != bool(count)
+        assert "No habit reaches its threshold." in said
+    rows = np.full((5, 5), 0.125)
+    rows[np.arange(1, 5), np.arange(4)] = 0.5
+    one = open_page(inspect.patterns(rows[None, None] / rows.sum(axis=1, keepdims=True), names, word_ids=range(5)))
+    assert "of the weight goes to the token before, a mean over" in one.page.locator("#panel").inner_text()
 
 
 def test_one_of_a_thing_is_in_the_singular(open_page: Any, tmp_path: Any) -> None:
