@@ -221,7 +221,7 @@ class TrainingLoop(Generic[Trained]):
         Raises
         ------
         InputError
-            There are no batches, or, without `max_steps` and rows to train on, a second step has no learning rate.
+            There are no batches, or, without ``max_steps`` and rows to train on, a second step has no learning rate.
         NonFiniteError
             A loss or a gradient is NaN or infinite; the message names the step and the parameter. Nothing has changed.
         """

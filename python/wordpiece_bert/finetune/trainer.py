@@ -206,7 +206,7 @@ class Trainer(TrainingLoop["Model"]):
         Raises
         ------
         InputError
-            There are no rows, or `compute_metrics` returned no dict of numbers.
+            There are no rows, or ``compute_metrics`` returned no dict of numbers.
         """
         dataset, model = self._some_rows(test_dataset), self.model
         if not callable(model):
