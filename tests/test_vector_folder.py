@@ -415,6 +415,8 @@ def test_bad_documents_are_refused(models: Path, tmp_path: Path) -> None:
     refused(
         table.append_column("id", table.column("title")), "'id' has the name of a column of the folder", keep=["id"]
     )
+    other = pyarrow.array([b"caf\xe9"] * 57).view(pyarrow.string())
+    refused(table.set_column(1, "body", other), "the column 'body': Invalid UTF8")
     refused(table, "a column is named twice: text key, id and kept ones key", text_column="key")
     refused(table, "a column is named twice", keep=["title", "title"])
     refused(table, "no column 'none'", text_column="none")

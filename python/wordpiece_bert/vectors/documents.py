@@ -197,6 +197,7 @@ class Documents:
                         bad += hasattr(source, "iter_batches")
                         raise InputError(f"{name}: row {bad} of the column {column!r} is null")
                     try:
+                        array.validate(full=True)  # texts that are not UTF-8
                         arrays.append(array.cast(field.type))
                     except pyarrow.ArrowNotImplementedError:  # old versions, of the string views of polars
                         arrays.append(pyarrow.array(array.to_pylist(), field.type))
