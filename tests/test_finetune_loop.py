@@ -440,12 +440,13 @@ def test_rows_with_other_columns_or_values_are_named_before_the_first_step(part:
 
 
 def test_rows_that_do_not_count_in_a_loss_do_not_count_in_its_mean() -> None:
-    rows = np.zeros((3, 4), np.int64)
+    rows, classes = np.zeros((3, 4), np.int64), bert.BertConfig()
+    numbers = bert.BertConfig(problem_type="regression")
     ids = {"input_ids": rows}
-    assert rows_that_count(ids | {"labels": [0, -100, 2]}) == 2
-    assert rows_that_count(ids | {"labels": [0, -100, 2]}, of_numbers=True) == 3
-    assert rows_that_count(ids | {"labels": [0.0, -100.0, 2.0]}) == 3
-    assert rows_that_count(ids | {"start_positions": [0, 4, 1], "end_positions": [3, 9, 2]}) == 2
+    assert rows_that_count(ids | {"labels": [0, -100, 2]}, classes) == 2
+    assert rows_that_count(ids | {"labels": [0, -100, 2]}, numbers) == 3
+    assert rows_that_count(ids | {"labels": [0.0, -100.0, 2.0]}, classes) == 3
+    assert rows_that_count(ids | {"start_positions": [0, 4, 1], "end_positions": [3, 9, 2]}, classes) == 2
 
 
 def test_a_data_frame_is_refused_with_advice(tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ class BertConfig:
     _may_be_0: ClassVar[tuple[str, ...]] = ()  # the sizes that may be 0
     _names_in_file: ClassVar[Mapping[str, str]] = {}  # of fields that have another name in config.json
     _fixed: ClassVar[tuple[str, ...]] = ()  # fields that are not in config.json, and have their default
+    _unread: ClassVar[tuple[str, ...]] = ()  # other fields that are not in config.json
     _must_be: ClassVar[Mapping[str, object]] = MUST_BE
     #: Whether the base model has a pooler.
     has_pooler: ClassVar[bool] = True
@@ -177,8 +178,6 @@ class BertConfig:
             if not _is_int(value) or not least <= value <= largest:
                 refuse(self._in_file(name), value, f"it must be an integer from {least} to {largest}")
         for name in self._fixed:
-            if name == "classifier_dropout":  # of a training alone, which may set it for a family whose files have none
-                continue
             if (value := getattr(self, name)) != (usual := getattr(type(self), name)):
                 refuse(name, value, f"models of type {self.model_type!r} have {usual}, which config.json cannot change")
         self._check_heads()
@@ -542,7 +541,7 @@ class BertConfig:
 
     @classmethod
     def _read_fields(cls) -> list[str]:
-        return [field_.name for field_ in fields(cls) if field_.name not in cls._fixed]
+        return [field_.name for field_ in fields(cls) if field_.name not in (*cls._fixed, *cls._unread)]
 
     @classmethod
     def _in_file(cls, name: str) -> str:

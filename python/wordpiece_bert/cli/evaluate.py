@@ -98,10 +98,9 @@ def run(options: argparse.Namespace) -> None:
     owns = [re.sub(r"\W+", "-", name).strip("-") or "model" if len(models) > 1 else "" for name in models]
     if options.output is not None and len(set(owns)) < len(owns):
         raise InputError(f"-o has a folder for each model, by names: {', '.join(owns)}; evaluate equal ones alone")
+    folders = [find_model(name, download=options.download) for name in models]
     try:
-        for own, name, folder in [
-            (own, name, find_model(name, download=options.download)) for own, name in zip(owns, models, strict=True)
-        ]:
+        for own, name, folder in zip(owns, models, folders, strict=True):
             print_verbose(options, f"{name}: {folder}")
             start = time.perf_counter()
             metrics = evaluator(encoder_class(folder)(folder, **loading), options.output and options.output / own)

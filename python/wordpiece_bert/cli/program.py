@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _set_up_streams() -> None:
-    """Open closed standard streams as the null device, and set input and output that are no terminal to UTF-8."""
+    """Open closed standard streams as the null device, and set input and output that are not terminals to UTF-8."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))

@@ -9,6 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parts import write_files
+from wordpiece_bert.bert.heads.kinds import problem_type
 from wordpiece_bert.finetune.gradient import compute
 from wordpiece_bert.finetune.head_kinds import head_of
 from wordpiece_bert.finetune.heads import Head, HeadTraining
@@ -91,17 +92,14 @@ class TrainingProblem(Protocol[Trained]):
         """
 
 
-def labelled_rows(batch: Mapping[str, Any], *, of_numbers: bool = False) -> int:
-    """Return how many rows of a batch count in its loss: all, but for classes that are ignored and answers cut off.
-
-    `of_numbers`: the labels are numbers, of which none is ignored.
-    """
+def labelled_rows(batch: Mapping[str, Any], config: BertConfig) -> int:
+    """Return how many rows of a batch count in its loss: all, but for classes that are ignored and answers cut off."""
     shape = np.shape(batch["input_ids"] if "input_ids" in batch else batch["inputs_embeds"])
     if "start_positions" in batch and "end_positions" in batch:
         places = np.array([batch["start_positions"], batch["end_positions"]])
         return int((places < shape[1]).all(axis=0).sum())
     labels = np.asarray(batch.get("labels", ()))
-    if labels.ndim == 1 and labels.dtype.kind in "iu" and not of_numbers:
+    if labels.ndim == 1 and labels.dtype.kind in "iu" and problem_type(config, labels) != "regression":
         return int((labels != IGNORED).sum())
     return int(shape[0])
 
@@ -177,10 +175,8 @@ class ModelProblem:
         losses: tuple[float, ...] = (float(output.loss),)
         if isinstance(self.head, HeadTraining) and set(self.head.label_names) <= set(batch):
             losses = self.head.losses(output, batch)
-        kind = getattr(self.config, "problem_type", None)
-        of_numbers = kind == "regression" or (kind is None and getattr(self.config, "num_labels", 2) == 1)
-        rows = labelled_rows(batch, of_numbers=of_numbers)
-        return list(zip(losses, self.counts(batch) or [rows] * len(losses), strict=True))
+        counts = self.counts(batch) or [labelled_rows(batch, self.config)] * len(losses)
+        return list(zip(losses, counts, strict=True))
 
     def counts(self, batch: Any) -> tuple[int, ...] | None:
         """Return over how many tokens, or rows, each part of the head's loss is a mean."""

@@ -216,8 +216,8 @@ class Trainer(TrainingLoop["Model"]):
             batch = dict(problem.batch(rows))
             out = model(**batch)
             if out.loss is not None:
-                own = problem.loss_parts(out, batch) if isinstance(problem, ModelProblem) else None
-                parts.append(own or [(float(out.loss), labelled_rows(batch))])
+                whole = [(float(out.loss), labelled_rows(batch, problem.config))]
+                parts.append(problem.loss_parts(out, batch) if isinstance(problem, ModelProblem) else whole)
             logits.append(_logits(out))
             labels.append([np.asarray(batch[name]) for name in self._label_names(batch)])
         found = EvalPrediction(_one(_joined(logits)), _one(_joined(labels)))

@@ -67,7 +67,7 @@ _LARGEST_FILE = 200_000_000
 #: Limits above this mean none: transformers writes 1e30.
 _NO_LIMIT = 2**31
 
-#: The tokens of roles that a folder does not name, where the vocabulary has them; else those of BERT.
+#: The tokens of roles that a folder does not name, where the vocabulary has them; else the tokens of BERT.
 _USUAL_TOKENS = dict(zip(pretrained.SPECIAL_TOKEN_ROLES, ("<unk>", "</s>", "<pad>", "<s>", "<mask>"), strict=True))
 
 _Row = TypeVar("_Row")

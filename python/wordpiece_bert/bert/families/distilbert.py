@@ -83,7 +83,8 @@ class DistilBertConfig(BertConfig):
         "hidden_dropout_prob": "dropout",
         "attention_probs_dropout_prob": "attention_dropout",
     }
-    _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size", "layer_norm_eps", "classifier_dropout")
+    _fixed: ClassVar[tuple[str, ...]] = ("type_vocab_size", "layer_norm_eps")
+    _unread: ClassVar[tuple[str, ...]] = ("classifier_dropout",)  # of a training alone
     _sizes: ClassVar[tuple[str, ...]] = SIZES[:-1]
     has_pooler: ClassVar[bool] = False
 

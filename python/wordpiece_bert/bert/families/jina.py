@@ -99,6 +99,7 @@ class JinaBertConfig(BertConfig):
     model_type: str = "jina_bert"
 
     _names_in_file: ClassVar[Mapping[str, str]] = {"hidden_act": "feed_forward_type", "head_act": "hidden_act"}
+    _unread: ClassVar[tuple[str, ...]] = ("has_query_key_norms",)
     _must_be: ClassVar[Mapping[str, object]] = {
         **MUST_BE,
         "position_embedding_type": "alibi",
@@ -146,10 +147,6 @@ class JinaBertConfig(BertConfig):
             first, second = norm_last(self, layer, attend, feed, again=again)
             layers.append((first, replace(second, dropout="")))
         return Plan(embeddings(self), tuple(layers), pooler=pooler(self))
-
-    @classmethod
-    def _read_fields(cls) -> list[str]:
-        return [name for name in super()._read_fields() if name != "has_query_key_norms"]
 
     @classmethod
     def _in_present_form(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:

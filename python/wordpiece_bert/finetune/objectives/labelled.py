@@ -65,9 +65,8 @@ class _Texts(HeadObjective):
         show_progress_bar: bool | None = None,
     ) -> FrozenFit:
         """Fit logistic or ridge regression to the vectors of texts or pairs."""
-        head = (
-            Ridge(1 / finite_number("C", C, above=0)) if self.problem_type == "regression" else LogisticRegression(C=C)
-        )
+        C = finite_number("C", C, above=0)
+        head = Ridge(1 / C) if self.problem_type == "regression" else LogisticRegression(C=C)
         classifier = FrozenClassifier(SentenceEncoder(model, download=download), head)
         if self.tables.max_length:
             classifier.encoder.max_seq_length = min(self.tables.max_length, classifier.encoder.max_seq_length)
