@@ -151,6 +151,26 @@ def test_without_a_maximum_the_call_warns_and_does_nothing() -> None:
             tok.encode_batch(TEXTS, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("padding", [True, "longest"])
+@pytest.mark.parametrize("truncation", [None, False, "do_not_truncate"])
+def test_a_maximum_without_effect_warns(padding: Any, truncation: Any) -> None:
+    tok = tokenizer()
+    options = {"padding": padding, "truncation": truncation, "max_length": 4}
+    plain = tok(TEXTS, padding=True)
+    expected = plain["input_ids"].tolist()
+    assert peer_of(tok)(TEXTS, verbose=False, **options)["input_ids"] == expected
+    with warnings.catch_warnings(action="error"):
+        assert tok(TEXTS, verbose=False, **options)["input_ids"].tolist() == expected
+        assert len(tok(TEXTS, **options | {"truncation": True})["input_ids"][0]) == 4
+        assert max(map(len, tok.encode_batch(TEXTS, max_length=4, padding="max_length").to_list())) > 4
+    with pytest.warns(UserWarning, match="max_length=4 has no effect"):
+        assert tok(TEXTS, **options)["input_ids"].tolist() == expected
+    with pytest.warns(UserWarning, match="max_length=4 has no effect"):
+        assert tok.encode_batch(TEXTS, **options).to_list() == expected
+    with pytest.warns(UserWarning, match="max_length=4 has no effect"):
+        assert tok.pad(dict(plain), padding=padding, max_length=4)["input_ids"].tolist() == expected
+
+
 def test_a_maximum_alone_truncates_everywhere(tmp_path: Path) -> None:
     tok = tokenizer()
     expected = tok(TEXTS, max_length=6, return_tensors=None)["input_ids"]
@@ -160,8 +180,6 @@ def test_a_maximum_alone_truncates_everywhere(tmp_path: Path) -> None:
     file = tmp_path / "texts.txt"
     file.write_text("the cat sat on the mat\n", encoding="utf-8")
     assert [len(batch[0]) for batch in tok.iter_files(file, max_length=4)] == [4]
-    # not with padding, as in the call
-    assert max(tok.encode_batch(TEXTS, max_length=6, padding=True).lengths) > 6
     # with the strategy of a file
     filed = with_file_settings({"max_length": 5, "strategy": "OnlyFirst"})
     assert len(filed.encode("the cat sat on the mat", max_length=4).ids) == 4

@@ -79,7 +79,7 @@ def test_counts_are_the_lengths_of_ids(tokenizer: Tokenizer, texts: list[str], s
 
 
 def test_counts_ignore_the_settings_of_a_tokenizer(tokenizer: Tokenizer) -> None:
-    short = tokenizer.with_truncation(max_length=3).with_padding(max_length=9)
+    short = tokenizer.with_truncation(max_length=3).with_padding("max_length", max_length=9)
     assert short.count_tokens(["a b ab a", "a"]).tolist() == [4, 1]
     assert short.truncate_text("a b ab a", 3) == "a b ab"
     assert [part.text for part in short.split_text("a b ab a", 3)] == ["a b ab", "a"]

@@ -261,7 +261,10 @@ def _add_line(path: Path, line: dict[str, Any]) -> None:
         text = path.read_text(encoding="utf-8")
         first = text.partition("\n")[0].rstrip("\r") + "\n"
         if first != header:
-            raise InputError(f"{path} has the columns {first.strip()}, not {header.strip()}: choose another folder")
+            raise InputError(
+                f"{path} has the columns {first.strip()}, not {header.strip()}: choose another folder. The line that "
+                f"was not added: {_csv_line(list(line.values())).strip()}"  # it may have taken an hour
+            )
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, (text or header) + _csv_line(list(line.values())))

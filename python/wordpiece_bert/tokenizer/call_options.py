@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wordpiece_bert._internal.checks import checked_choice, checked_flag, whole_number
+from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ def resolve(
     ------
     InputError
         A value is wrong, or the options contradict each other or the tokenizer.
+
+    Warns
+    -----
+    UserWarning
+        A `max_length` has no effect. Not with `like_transformers`: there, `without_unknown_maximum` returns it.
     """
     if given.max_length is not None:
         given = given._replace(max_length=whole_number("max_length", given.max_length, 0))
@@ -73,8 +79,10 @@ def resolve(
         given = given._replace(truncation=True)
     truncation = truncation_of(defaults, given)
     padding = _padding(defaults, given, truncation)
-    if like_transformers:
+    if like_transformers:  # the call has warned, if it is to warn
         _check_multiple(truncation, padding)
+    elif message := _without_effect(given):
+        warn(message)
     return core.options(
         checked_flag("add_special_tokens", given.add_special_tokens),
         truncation,
@@ -85,7 +93,7 @@ def resolve(
 
 
 def without_unknown_maximum(defaults: Defaults, given: CallOptions) -> tuple[CallOptions, str | None]:
-    """Switch off what needs a maximum length that no one gives, as transformers does in a call.
+    """Switch off what needs a maximum length that no one gives, and find one that nothing needs, as transformers does.
 
     Parameters
     ----------
@@ -99,9 +107,11 @@ def without_unknown_maximum(defaults: Defaults, given: CallOptions) -> tuple[Cal
     CallOptions
         The options, without truncation and padding to a maximum if there is none.
     str or None
-        What was switched off and why, for a warning; None if nothing was.
+        What was switched off or has no effect, and why, for a warning; None if there is no such thing.
     """
-    if given.max_length is not None or defaults.model_max_length is not None:
+    if given.max_length is not None:
+        return given, _without_effect(given)
+    if defaults.model_max_length is not None:
         return given, None
     off = []
     if given.truncation is True or given.truncation in STRATEGIES:
@@ -116,6 +126,17 @@ def without_unknown_maximum(defaults: Defaults, given: CallOptions) -> tuple[Cal
     return given, (
         f"{' and '.join(off)} need{plural} a max_length: none is given, and the tokenizer has no model_max_length. "
         "Nothing is done, as in transformers; pass max_length"
+    )
+
+
+def _without_effect(given: CallOptions) -> str | None:
+    """Return that a `max_length` has no effect, if rows are padded to the longest and the call does not truncate."""
+    is_longest = given.padding is True or given.padding == "longest"
+    if given.max_length is None or not is_longest or given.truncation not in (None, False, "do_not_truncate"):
+        return None
+    return (
+        f"max_length={given.max_length!r:.80} has no effect with padding={given.padding!r} and without truncation, as "
+        "in transformers: padding='max_length' pads to it, truncation=True truncates to it"
     )
 
 

@@ -164,7 +164,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         -----
         UserWarning
             ``truncation=True`` or ``padding="max_length"`` without a `max_length`, and the tokenizer has no
-            `model_max_length`: neither is done.
+            `model_max_length`: neither is done. Or a `max_length` with ``padding=True`` and no truncation: it has no
+            effect.
 
         Examples
         --------
@@ -204,7 +205,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         targets = given
         if max_target_length is not None:
             targets = CallOptions._make(given)._replace(max_length=max_target_length)
-        if max_length is None and self._defaults.model_max_length is None:
+        if max_length is not None or self._defaults.model_max_length is None:
             off: str | None = None
             if text_target is not None:
                 targets, off = without_unknown_maximum(self._defaults, CallOptions._make(targets))
@@ -388,7 +389,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         return_tensors : {"np", "pt"}, optional
             The type of the result. By default the type of the input: lists, arrays or tensors.
         verbose : bool, default True
-            Warn if padding needs a maximum length that is not known.
+            Warn if padding needs a maximum length that is not known, or has one without effect.
 
         Returns
         -------
@@ -405,7 +406,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         Warns
         -----
         UserWarning
-            ``padding="max_length"`` without a `max_length`, and the tokenizer has no `model_max_length`.
+            ``padding="max_length"`` without a `max_length`, and the tokenizer has no `model_max_length`. Or a
+            `max_length` with ``padding=True``: it has no effect.
 
         Examples
         --------
