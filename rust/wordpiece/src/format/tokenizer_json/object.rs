@@ -25,18 +25,21 @@ pub(super) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
+    /// Parses an object whose path is `path`; `None` if the text is something else, or not JSON.
+    pub fn parse(path: impl Into<String>, json: &'a str) -> Option<Object<'a>> {
+        let RawFields(fields) = serde_json::from_str(json).ok()?;
+        Some(Object { path: path.into(), fields })
+    }
+
     /// Parses an object whose path is `path`; an error if the value is something else.
     pub fn new(path: impl Into<String>, value: &'a RawValue) -> Result<Object<'a>> {
         let path = path.into();
-        match serde_json::from_str::<RawFields>(value.get()) {
-            Ok(RawFields(fields)) => Ok(Object { path, fields }),
-            Err(_) => Err(Error::InvalidField {
-                component: FILE.to_owned(),
-                field: path,
-                value: shown(value),
-                expected: "an object".to_owned(),
-            }),
-        }
+        Object::parse(path.as_str(), value.get()).ok_or_else(|| Error::InvalidField {
+            component: FILE.to_owned(),
+            field: path,
+            value: shown(value),
+            expected: "an object".to_owned(),
+        })
     }
 
     /// Returns the text of a field, or `None` if the object does not have it.

@@ -5,8 +5,8 @@ use std::fmt::{self, Write as _};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::object::{FILE, JsonString, Object};
-use super::read::whole;
+use super::object::{JsonString, Object};
+use super::read::file;
 use crate::error::Result;
 
 /// Returns a `tokenizer.json` of any model with only these tokens of its vocabulary, and without merges: what tells the model
@@ -16,7 +16,7 @@ use crate::error::Result;
 ///
 /// The text is not JSON, or not an object.
 pub fn outline(json: &str, tokens: &[&str]) -> Result<String> {
-    let file = Object::new(FILE, whole(json.strip_prefix('\u{feff}').unwrap_or(json))?)?;
+    let file = file(json.strip_prefix('\u{feff}').unwrap_or(json))?;
     let mut text = String::new();
     write_fields(&mut text, &file, |text, name, value| match name {
         "model" => match Object::new(name, value) {

@@ -58,7 +58,7 @@ pub fn restore(json: &str) -> Result<Definition> {
 /// Parses a file. `check` is given the vocabulary, the added tokens and the ids that the file states for them.
 fn parse(json: &str, check: impl FnOnce(&Vocab, &[AddedToken], &[u32]) -> Result<()>) -> Result<Definition> {
     let json = json.strip_prefix('\u{feff}').unwrap_or(json);
-    let file = Object::new(FILE, whole(json)?)?;
+    let file = file(json)?;
     if let Some(unknown) = file.fields.keys().find(|name| !FIELDS.contains(&name.as_ref())) {
         return Err(Error::UnknownField { component: FILE.to_owned(), field: unknown.clone().into_owned() });
     }
@@ -101,13 +101,17 @@ fn parse(json: &str, check: impl FnOnce(&Vocab, &[AddedToken], &[u32]) -> Result
     })
 }
 
-/// Checks that a text is JSON.
-pub(super) fn whole(json: &str) -> Result<&RawValue> {
-    serde_json::from_str(json).map_err(|error| Error::Json {
+/// Parses the top-level object of a file. Only what is not one is read again, for its error.
+pub(super) fn file(json: &str) -> Result<Object<'_>> {
+    let not_json = |error: serde_json::Error| Error::Json {
         message: message_of(&error),
         line: error.line(),
         column: error.column(),
-    })
+    };
+    match Object::parse(FILE, json) {
+        Some(file) => Ok(file),
+        None => Object::new(FILE, serde_json::from_str(json).map_err(not_json)?),
+    }
 }
 
 /// Tokens and their ids, in the order of the file.
