@@ -190,8 +190,12 @@ def test_an_invalid_file_is_reported_with_its_key(tmp_path: Path, name: str, con
 def test_a_tokenizer_json_that_is_not_text_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b'{"version": "\xff"}')
-    with pytest.raises(TokenizerFormatError, match=r"tokenizer\.json: not UTF-8: byte 0xff at offset 13"):
-        load_folder(tmp_path)
+    for read in (wb.Tokenizer.from_pretrained, lambda folder: wb.Tokenizer.from_file(folder / "tokenizer.json")):
+        with pytest.raises(
+            TokenizerFormatError,
+            match=r"/tokenizer\.json: not a valid tokenizer\.json: not UTF-8: byte 0xff at offset 13",
+        ):
+            read(tmp_path)
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     with pytest.raises(TokenizerFormatError, match="Git LFS pointer"):
         load_folder(tmp_path)

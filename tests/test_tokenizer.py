@@ -150,7 +150,9 @@ def test_a_missing_file_and_invalid_utf8_are_reported(tmp_path: Path) -> None:
     path.write_bytes(b"[UNK]\na\xff\n")
     with pytest.raises(VocabError, match=r"vocab\.txt: .*not UTF-8: line 2, byte offset 7"):
         wb.Tokenizer.from_vocab(path)
-    with pytest.raises(TokenizerFormatError, match=r"vocab\.txt: not UTF-8: byte 0xff at offset 7"):
+    with pytest.raises(
+        TokenizerFormatError, match=r"vocab\.txt: not a valid tokenizer\.json: not UTF-8: byte 0xff at offset 7"
+    ):
         wb.Tokenizer.from_file(path)
 
 

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.added_token import AddedToken as AddedToken
     from wordpiece_bert.tokenizer.arrow_table import ArrowTable as ArrowTable
     from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding as BatchEncoding
+    from wordpiece_bert.tokenizer.dividing import TextPart as TextPart
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch as RaggedBatch
-    from wordpiece_bert.tokenizer.text_calls import TextPart as TextPart
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer as Tokenizer
     from wordpiece_bert.training import Vocab as Vocab
     from wordpiece_bert.training import WordCounts as WordCounts
@@ -72,7 +72,7 @@ _MODULES = {
     "RaggedBatch": "tokenizer.ragged_batch",
     "SentenceEncoder": "sentence.dense.sentence_encoder",
     "SparseEncoder": "sentence.sparse.sparse_encoder",
-    "TextPart": "tokenizer.text_calls",
+    "TextPart": "tokenizer.dividing",
     "Tokenizer": "tokenizer.tokenizer",
     "Vocab": "training.vocab",
     "WordCounts": "training.counts",

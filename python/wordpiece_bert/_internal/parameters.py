@@ -6,26 +6,20 @@ all of them, in the order of the signature. Commands take the first sentence of 
 (`Parameters.summary`).
 """
 
-from __future__ import annotations
-
 import functools
 import re
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from wordpiece_bert._internal.peer_arguments import CO_VARARGS, CO_VARKEYWORDS, refuse
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-
-Documented = TypeVar("Documented", bound="Callable[..., Any] | type[Any]")
-Function = TypeVar("Function", bound="Callable[..., Any]")
+Documented = TypeVar("Documented", bound=Callable[..., Any] | type[Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _HEADING = "Parameters\n----------\n"
 # The heading of the section that follows, or the end.
 _NEXT_HEADING = re.compile(r"^\w[\w ]*\n-{3,}$", re.MULTILINE)
-_SENTENCE = re.compile(r"(.+?)[.:;](?=\s|$)", re.DOTALL)
 
 
 class Entry(NamedTuple):
@@ -37,7 +31,7 @@ class Entry(NamedTuple):
     #: The lines below, indented.
     description: str
 
-    def of(self, names: list[str]) -> Entry:
+    def of(self, names: list[str]) -> Self:
         """Return the description of its parameters that are among `names`."""
         return self._replace(names=tuple(name for name in self.names if name.lstrip("*") in names))
 
@@ -59,7 +53,7 @@ class Parameters:
         self._entries = {name.lstrip("*"): entry for entry in _entries(cleaned("\n" + text)) for name in entry.names}
 
     @classmethod
-    def of(cls, documented: Callable[..., Any]) -> Parameters:
+    def of(cls, documented: Callable[..., Any]) -> Self:
         """Return what the docstring of a function or a class describes.
 
         Parameters
@@ -95,7 +89,7 @@ class Parameters:
             The name of the parameter.
         """
         description = " ".join(self._entries[name].description.split())
-        found = _SENTENCE.match(description)
+        found = re.match(r"(.+?)[.:;](?=\s|$)", description)
         sentence = (found[1] if found else description).replace("``", "").replace('"', "")
         return sentence[:1].lower() + sentence[1:]
 
@@ -290,7 +284,7 @@ def _entries(section: str) -> Iterator[Entry]:
         if entry:
             line, _, description = entry.partition("\n")
             names, separator, kind = line.partition(" : ")
-            yield Entry(tuple(re.split(r",\s*", names.strip())), separator + kind, description)
+            yield Entry(tuple(name.strip() for name in names.split(",")), separator + kind, description)
 
 
 def _completed(text: str, parameters: list[str], tables: list[Parameters]) -> str:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 Core = TypeVar("Core", covariant=True)
-Encoder = TypeVar("Encoder", bound="Extendable")
 
 
 class Wrapper(Protocol[Core]):
@@ -36,6 +35,9 @@ class Extendable(Protocol):
     """An encoder of texts: a model with its tokenizer, of which both can be replaced."""
 
     def _with_vocabulary(self, extend: Callable[[Any], Any], tokenizer: Callable[[Any], Any]) -> Self: ...
+
+
+Encoder = TypeVar("Encoder", bound=Extendable)
 
 
 def core_of(wrapper: Wrapper[Core]) -> Core:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-Function = TypeVar("Function", bound="Callable[..., Any]")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _CACHE = "the environment variables HF_HUB_CACHE and HF_HOME say where the cache is"
 _OFFLINE = "nothing is downloaded without download=True: leave it out"

@@ -8,6 +8,8 @@ shows the traceback), 130 after Ctrl-C, and 128 plus the signal's number after S
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import importlib
 import os
 import re
@@ -73,6 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     debug = False
     parser = None
+    if argv is None:  # at its end the process need not look for garbage, which takes 20 ms after an embedding
+        atexit.register(gc.freeze)
     _set_up_streams()
     with warnings.catch_warnings(), _unwind_on_signals():
         warnings.showwarning = _show_warning  # type: ignore[assignment]

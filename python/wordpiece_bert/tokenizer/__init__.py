@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from wordpiece_bert._core import Encoding as Encoding
     from wordpiece_bert.tokenizer.added_token import AddedToken as AddedToken
     from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding as BatchEncoding
+    from wordpiece_bert.tokenizer.dividing import TextPart as TextPart
     from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch as RaggedBatch
-    from wordpiece_bert.tokenizer.text_calls import TextPart as TextPart
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer as Tokenizer
 
 # The module of each name, imported when the name is first used.
@@ -17,7 +17,7 @@ _MODULES = {
     "BatchEncoding": "batch_encoding",
     "Encoding": "wordpiece_bert._core",
     "RaggedBatch": "ragged_batch",
-    "TextPart": "text_calls",
+    "TextPart": "dividing",
     "Tokenizer": "tokenizer",
 }
 

@@ -7,7 +7,7 @@ they have more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from wordpiece_bert._internal.lazy import numpy as np
 
@@ -24,6 +24,29 @@ if TYPE_CHECKING:
     Place: TypeAlias = tuple[int, int]
     #: A function from texts to their numbers of tokens, without special tokens.
     Count: TypeAlias = Callable[[list[str]], Sequence[int] | npt.NDArray[np.int64]]
+
+
+class TextPart(NamedTuple):
+    """A part of a text, and its place.
+
+    Attributes
+    ----------
+    text : str
+        The part; a word that the pre-tokenizer finds is normalized.
+    start, end : int
+        Its place in the text, in characters.
+
+    Examples
+    --------
+    >>> from wordpiece_bert import Tokenizer
+    >>> tokenizer = Tokenizer.from_pretrained("models/words")
+    >>> tokenizer.pre_tokenize("The oven!")[0]
+    TextPart(text='the', start=0, end=3)
+    """
+
+    text: str
+    start: int
+    end: int
 
 
 def units_of(borders: Borders) -> Units:

@@ -32,29 +32,29 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.option_types import OffsetUnit, Side, Strategy
     from wordpiece_bert.tokenizer.padding import Encoded
     from wordpiece_bert.tokenizer.tokenizer_base import Batch, Ids, Text
+
+    class _InputOptions(EncodeOptions, total=False):
+        """The options of a call by keyword, besides the type of its result."""
+
+        text_target: Text | Batch | None
+        text_pair_target: Text | Batch | None
+        is_split_into_words: bool
+        return_token_type_ids: bool | None
+        return_attention_mask: bool | None
+        return_overflowing_tokens: bool
+        return_special_tokens_mask: bool
+        return_offsets_mapping: bool
+        return_length: bool
+        verbose: bool
+        tokenizer_kwargs: Mapping[str, Any] | None
+        split_special_tokens: bool | None
+        max_target_length: int | None
+        dtype: npt.DTypeLike
+        threads: int | None
+
 else:
     map_function = lazy_module("wordpiece_bert.tokenizer.map_function")
     named_arrays = lazy_module("wordpiece_bert.tokenizer.named_arrays")
-
-
-class _InputOptions(EncodeOptions, total=False):
-    """The options of a call by keyword, besides the type of its result."""
-
-    text_target: Text | Batch | None
-    text_pair_target: Text | Batch | None
-    is_split_into_words: bool
-    return_token_type_ids: bool | None
-    return_attention_mask: bool | None
-    return_overflowing_tokens: bool
-    return_special_tokens_mask: bool
-    return_offsets_mapping: bool
-    return_length: bool
-    verbose: bool
-    tokenizer_kwargs: Mapping[str, Any] | None
-    split_special_tokens: bool | None
-    max_target_length: int | None
-    dtype: npt.DTypeLike
-    threads: int | None
 
 
 class ModelInputCalls(EncodingCalls, VocabularyCalls):

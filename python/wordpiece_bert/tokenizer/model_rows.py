@@ -1,14 +1,10 @@
 """Whether the ids of a tokenizer are rows of its model's table of words, which is found out when they are loaded."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
 
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class IdBounds(NamedTuple):
@@ -20,7 +16,7 @@ class IdBounds(NamedTuple):
     added: tuple[int, str]
 
     @classmethod
-    def of(cls, vocabulary: tuple[int, str], added: Iterable[tuple[int, str]]) -> IdBounds:
+    def of(cls, vocabulary: tuple[int, str], added: Iterable[tuple[int, str]]) -> Self:
         """Return the bounds for a largest token of the vocabulary and any added tokens."""
         return cls(vocabulary, max(added, default=(-1, "")))
 

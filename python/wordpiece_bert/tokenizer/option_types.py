@@ -1,7 +1,5 @@
 """Truncation, padding and the other options of an encoding call, as types; `call_options` applies them."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, TypedDict
 
 from wordpiece_bert._internal.parameters import completed_by

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.tokenizer_base import word_core
+from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase, word_core
 
 if TYPE_CHECKING:
     from wordpiece_bert import _core
     from wordpiece_bert.tokenizer.model_rows import IdBounds
-    from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase
     from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
 
-AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
+AnyTokenizer = TypeVar("AnyTokenizer", bound=TokenizerBase)
 
 
 def resolved_options(

@@ -11,7 +11,7 @@ from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusin
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer import pretrained
 from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES
-from wordpiece_bert.tokenizer.tokenizer_base import word_core
+from wordpiece_bert.tokenizer.tokenizer_base import TokenizerBase, word_core
 from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from wordpiece_bert._internal.atomic_folder import AtomicFolder
     from wordpiece_bert.tokenizer import word_splitter
     from wordpiece_bert.tokenizer.pretrained import FolderSettings, WordRules
-    from wordpiece_bert.tokenizer.tokenizer_base import StrPath, TokenizerBase
+    from wordpiece_bert.tokenizer.tokenizer_base import StrPath
     from wordpiece_bert.tokenizer.word_splitter import WordSplitter
 else:
     atomic_file = lazy_module("wordpiece_bert._internal.atomic_file")
     atomic_folder = lazy_module("wordpiece_bert._internal.atomic_folder")
     word_splitter = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
-AnyTokenizer = TypeVar("AnyTokenizer", bound="TokenizerBase")
+AnyTokenizer = TypeVar("AnyTokenizer", bound=TokenizerBase)
 
 
 class SavingCalls(VocabularyCalls):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from wordpiece_bert._internal.checks import check_several, whole_number
+from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.tokenizer.dividing import divided, first_tokens, units_of
 from wordpiece_bert.tokenizer.encoding_calls import EncodingCalls
 from wordpiece_bert.tokenizer.tokenizer_base import word_core
 from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
@@ -19,30 +19,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from wordpiece_bert.tokenizer import dividing
+    from wordpiece_bert.tokenizer.dividing import TextPart
     from wordpiece_bert.tokenizer.tokenizer_base import Batch
-
-
-class TextPart(NamedTuple):
-    """A part of a text, and its place.
-
-    Attributes
-    ----------
-    text : str
-        The part; a word that the pre-tokenizer finds is normalized.
-    start, end : int
-        Its place in the text, in characters.
-
-    Examples
-    --------
-    >>> from wordpiece_bert import Tokenizer
-    >>> tokenizer = Tokenizer.from_pretrained("models/words")
-    >>> tokenizer.pre_tokenize("The oven!")[0]
-    TextPart(text='the', start=0, end=3)
-    """
-
-    text: str
-    start: int
-    end: int
+else:
+    dividing = lazy_module("wordpiece_bert.tokenizer.dividing")
 
 
 def _word(token: tuple[int | None, str, int]) -> int:
@@ -126,7 +107,7 @@ class TextCalls(EncodingCalls, VocabularyCalls):
             place = text[slice(*span)]
             # The unknown token is an added token, and stands for words that are not added tokens.
             is_added = not others and token_id in added and (token_id != self.unk_token_id or token in place)
-            words.append(TextPart(token if is_added else "".join(self._words(place)[1]), *span))
+            words.append(dividing.TextPart(token if is_added else "".join(self._words(place)[1]), *span))
         return words
 
     @overload
@@ -229,7 +210,7 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         """
         whole_number("max_tokens", max_tokens, 0)
         encoding = self.encode(text, add_special_tokens=False, truncation=False, padding=False)
-        return first_tokens(text, encoding.offsets, max_tokens, self.count_tokens)
+        return dividing.first_tokens(text, encoding.offsets, max_tokens, self.count_tokens)
 
     def split_text(self, text: str, max_tokens: int, overlap: int = 0) -> list[TextPart]:
         """Divide a text into parts of at most so many tokens.
@@ -270,8 +251,9 @@ class TextCalls(EncodingCalls, VocabularyCalls):
         whole_number("overlap", overlap, 0, max_tokens - 1, meaning="one less than max_tokens")
         encoding = self.encode(text, add_special_tokens=False, truncation=False, padding=False)
         borders = np.array(encoding.offsets, np.int64).reshape(-1, 2)
-        [places] = divided([text], [borders], [units_of(borders)], max_tokens, overlap, self.count_tokens)
-        return [TextPart(text[start:end], start, end) for start, end in places]
+        units = dividing.units_of(borders)
+        [places] = dividing.divided([text], [borders], [units], max_tokens, overlap, self.count_tokens)
+        return [dividing.TextPart(text[start:end], start, end) for start, end in places]
 
     def build_inputs_with_special_tokens(
         self, token_ids_0: Sequence[int], token_ids_1: Sequence[int] | None = None

@@ -27,14 +27,13 @@ from wordpiece_bert.tokenizer.parameters import NORMALIZING, PIECES, SPLITTING
 from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES, FolderSettings
 from wordpiece_bert.tokenizer.saving_calls import SavingCalls
 from wordpiece_bert.tokenizer.text_calls import TextCalls
-from wordpiece_bert.tokenizer.vocabulary_remarks import missing_specials, unreachable_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from wordpiece_bert import hub
-    from wordpiece_bert.tokenizer import added_token
+    from wordpiece_bert.tokenizer import added_token, vocabulary_remarks
     from wordpiece_bert.tokenizer import word_splitter as word_splitters
     from wordpiece_bert.tokenizer.added_token import AddedToken
     from wordpiece_bert.tokenizer.pretrained import AddedTokenFields, LoadedFolder
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 else:
     added_token = lazy_module("wordpiece_bert.tokenizer.added_token")
     hub = lazy_module("wordpiece_bert.hub")
+    vocabulary_remarks = lazy_module("wordpiece_bert.tokenizer.vocabulary_remarks")
     word_splitters = lazy_module("wordpiece_bert.tokenizer.word_splitter")
 
 # What to do where texts are normalized so that tokens of a vocab.txt are in none, as arguments and in a folder.
@@ -174,14 +174,14 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             continuing_subword_prefix=continuing_subword_prefix,
             max_input_chars_per_word=whole_number("max_input_chars_per_word", max_input_chars_per_word, 0),
         )
-        missing = missing_specials(core, (cls_token, sep_token))
+        missing = vocabulary_remarks.missing_specials(core, (cls_token, sep_token))
         if missing:
             remarks.append(
                 f"{missing}, so no special tokens are added to texts; add what is missing if the model was trained "
                 "with it"
             )
         if isinstance(vocab, str | os.PathLike):
-            remarks += unreachable_tokens(core, normalizer, _OPTIONS)
+            remarks += vocabulary_remarks.unreachable_tokens(core, normalizer, _OPTIONS)
             if remarks:
                 warn(f"{os.fspath(vocab)}: {'; '.join(remarks)}", VocabWarning)
         return cls._build(core, FolderSettings(special_tokens=roles))
@@ -227,12 +227,11 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         >>> again == tokenizer
         True
         """
-        return cls._from_text(text)
+        return cls._from_json_core(_core.Tokenizer.from_json(text))
 
     @classmethod
-    def _from_text(cls, text: str) -> Self:
-        """Create a tokenizer from the text of a tokenizer.json, and warn about its padding."""
-        core = _core.Tokenizer.from_json(text)
+    def _from_json_core(cls, core: _core.Tokenizer) -> Self:
+        """Create a tokenizer around what was read from a tokenizer.json, and warn about its padding."""
         if contradiction := _pad_contradiction(core):
             pad_id = core.padding["pad_id"] if core.padding else 0
             warn(f"{contradiction}; rows are padded with {pad_id}")
@@ -271,13 +270,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         """
         data = _read(path)
         with _naming(path):
-            try:
-                text = data.decode("utf-8")
-            except UnicodeDecodeError as cause:
-                raise TokenizerFormatError(
-                    f"not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
-                ) from cause
-            return cls._from_text(text)
+            return cls._from_json_core(_core.Tokenizer.from_bytes(data))
 
     @classmethod
     @refusing(TOKENIZER_ARGUMENTS["from_pretrained"])
@@ -361,7 +354,7 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
         settings = loaded.settings
         if loaded.json is not None:
             with _naming(folder / "tokenizer.json"):
-                core = _core.Tokenizer.from_json(loaded.json)
+                core = _core.Tokenizer.from_bytes(loaded.json)
         else:
             assert loaded.vocab is not None, "load_folder returns one of the two"
             normalizer = _core.BertNormalizer(
@@ -372,14 +365,15 @@ class Tokenizer(ModelInputCalls, TextCalls, FileCalls, DecodingCalls, SavingCall
             )
             roles = dict(settings.special_tokens)
             core, remarks = _core_of_vocab(loaded.vocab.path, roles, normalizer)
-            missing = missing_specials(core, [roles[role] for role in ("cls_token", "sep_token") if role in roles])
+            named = [roles[role] for role in ("cls_token", "sep_token") if role in roles]
+            missing = vocabulary_remarks.missing_specials(core, named)
             if missing:
                 remarks.append(
                     f"{missing}: it is added after the other tokens, as in transformers, and the model has no "
                     "embedding for it unless it was trained so"
                 )
             if loaded.vocab.options_are_defaults:
-                remarks += unreachable_tokens(core, normalizer, _FILE_OPTIONS)
+                remarks += vocabulary_remarks.unreachable_tokens(core, normalizer, _FILE_OPTIONS)
             if remarks:
                 warn(f"{loaded.vocab.path}: {'; '.join(remarks)}", VocabWarning)
         adding = [_fields(token) for token in loaded.added_tokens]

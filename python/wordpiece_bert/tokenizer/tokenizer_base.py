@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Never, Self, SupportsIndex, Union
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeAlias
 
 from wordpiece_bert import _core
 from wordpiece_bert._core import _same_objects
@@ -18,6 +18,7 @@ from wordpiece_bert.tokenizer.token_roles import TokenRoles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import SupportsIndex
 
     import numpy.typing as npt
 
@@ -28,13 +29,13 @@ else:
 
 StrPath = str | os.PathLike[str]
 #: A text, or with ``is_split_into_words=True`` the words of one.
-Text = Union[str, "Sequence[str]", "npt.NDArray[Any]"]
+Text: TypeAlias = "str | Sequence[str] | npt.NDArray[Any]"
 #: An item of a batch: a text, or a pair of texts.
-Item = Union[Text, "tuple[Text, Text]"]
+Item: TypeAlias = "Text | tuple[Text, Text]"
 #: Items: an iterable, a NumPy array, or an Arrow column.
-Batch = Union["Iterable[Item]", "ArrowArray", "ArrowStream"]
+Batch: TypeAlias = "Iterable[Item] | ArrowArray | ArrowStream"
 #: Token ids: a list, an array, or any iterable of integers.
-Ids = Union["Iterable[SupportsIndex]", "npt.NDArray[Any]"]
+Ids: TypeAlias = "Iterable[SupportsIndex] | npt.NDArray[Any]"
 
 # The options of a call that gives none.
 _PLAIN = CallOptions()

@@ -16,11 +16,8 @@ from wordpiece_bert._internal.lazy import lazy_names
 
 TYPE_CHECKING = False  # as in the package `wordpiece_bert`
 if TYPE_CHECKING:
-    from wordpiece_bert.tokenizer.pretrained.folder_contents import SPECIAL_TOKEN_ROLES as SPECIAL_TOKEN_ROLES
     from wordpiece_bert.tokenizer.pretrained.folder_contents import AddedTokenFields as AddedTokenFields
-    from wordpiece_bert.tokenizer.pretrained.folder_contents import FolderSettings as FolderSettings
     from wordpiece_bert.tokenizer.pretrained.folder_contents import LoadedFolder as LoadedFolder
-    from wordpiece_bert.tokenizer.pretrained.folder_contents import Side as Side
     from wordpiece_bert.tokenizer.pretrained.folder_contents import VocabFile as VocabFile
     from wordpiece_bert.tokenizer.pretrained.folder_contents import WordRules as WordRules
     from wordpiece_bert.tokenizer.pretrained.folder_reading import load_folder as load_folder
@@ -28,14 +25,15 @@ if TYPE_CHECKING:
     from wordpiece_bert.tokenizer.pretrained.folder_reading import moved_tokens as moved_tokens
     from wordpiece_bert.tokenizer.pretrained.folder_reading import words_found_by as words_found_by
     from wordpiece_bert.tokenizer.pretrained.folder_writing import write_folder as write_folder
+    from wordpiece_bert.tokenizer.pretrained.kept_settings import SPECIAL_TOKEN_ROLES as SPECIAL_TOKEN_ROLES
+    from wordpiece_bert.tokenizer.pretrained.kept_settings import FolderSettings as FolderSettings
 
 # The module of each name, imported when the name is first used.
 _MODULES = {
-    "SPECIAL_TOKEN_ROLES": "folder_contents",
+    "SPECIAL_TOKEN_ROLES": "kept_settings",
     "AddedTokenFields": "folder_contents",
-    "FolderSettings": "folder_contents",
+    "FolderSettings": "kept_settings",
     "LoadedFolder": "folder_contents",
-    "Side": "folder_contents",
     "VocabFile": "folder_contents",
     "WordRules": "folder_contents",
     "load_folder": "folder_reading",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-from wordpiece_bert import _core
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from wordpiece_bert.tokenizer.pretrained.kept_settings import FolderSettings
 
 TOKENIZER_FILE = "tokenizer.json"
 VOCAB_FILE = "vocab.txt"
@@ -20,16 +20,8 @@ ADDED_TOKENS_FILE = "added_tokens.json"
 #: The types of models in a tokenizer.json that `tokenizer.subword` runs through the package ``tokenizers``.
 SUBWORD_MODELS = ("BPE", "Unigram")
 
-#: The roles of BERT's special tokens with the tokens that usually have them, in the order of registration.
-SPECIAL_TOKEN_ROLES = dict(_core.SPECIAL_TOKEN_ROLES)
-
-#: The inputs of a BERT model.
-INPUT_NAMES = ("input_ids", "token_type_ids", "attention_mask")
-
 #: The value of model_max_length that transformers writes for "no limit".
 NO_LIMIT = int(1e30)
-
-Side = Literal["left", "right"]
 
 
 class AddedTokenFields(NamedTuple):
@@ -77,40 +69,21 @@ class VocabFile(NamedTuple):
     words: WordRules | None = None
 
 
-class FolderSettings(NamedTuple):
-    """The settings of a folder besides its tokenizer. A `Tokenizer` keeps them, and `write_folder` writes them."""
-
-    #: Role (a key of SPECIAL_TOKEN_ROLES) -> token, for the roles that the folder has.
-    special_tokens: Mapping[str, str]
-    #: Maximum length of a row in tokens, special tokens included; None for no limit.
-    model_max_length: int | None = None
-    #: None if the folder has no setting; then the setting of tokenizer.json applies, or else "right".
-    padding_side: Side | None = None
-    truncation_side: Side | None = None
-    #: The special tokens that the folder names and its extra ones, in the order of transformers; None for all that the
-    #: tokenizer marks special.
-    listed_special_tokens: tuple[str, ...] | None = None
-    #: The arrays that ``tokenizer(...)`` returns by default (DistilBERT has no "token_type_ids").
-    model_input_names: tuple[str, ...] = INPUT_NAMES
-    #: Whether ``batch_decode`` cleans up texts by default.
-    clean_up_tokenization_spaces: bool = False
-
-
 class LoadedFolder(NamedTuple):
     """Everything that is needed to create the tokenizer of a folder.
 
     Exactly one of `json` and `vocab` is given. To create the tokenizer:
 
-    1. Call ``from_json(json)``, or ``from_vocab`` with the fields of `vocab`, and `FolderSettings.special_tokens` as
-       keywords.
+    1. Call the core's ``from_bytes(json)``, or ``from_vocab`` with the fields of `vocab`, and
+       `FolderSettings.special_tokens` as keywords.
     2. Add `added_tokens` in order. A token that exists only changes its flags.
     3. With `vocab`, a classifier or separator token that only `added_tokens` has is not in the template yet; the core's
        ``with_bert_template`` adds it.
     4. Warn (`UserWarning`) with each of `warnings`, and with the results of `moved_tokens`.
     """
 
-    #: The text of tokenizer.json.
-    json: str | None
+    #: The bytes of tokenizer.json.
+    json: bytes | None
     vocab: VocabFile | None
     added_tokens: tuple[AddedTokenFields, ...]
     settings: FolderSettings

@@ -9,15 +9,14 @@ from wordpiece_bert import _core
 from wordpiece_bert._internal.safe_json import is_git_lfs_pointer, quoted
 from wordpiece_bert.errors import InputError, ModelNotFoundError, TokenizerFormatError
 from wordpiece_bert.tokenizer.pretrained.folder_contents import (
-    SPECIAL_TOKEN_ROLES,
     SUBWORD_MODELS,
     TOKENIZER_FILE,
     VOCAB_FILE,
-    FolderSettings,
     LoadedFolder,
     VocabFile,
 )
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings
+from wordpiece_bert.tokenizer.pretrained.kept_settings import SPECIAL_TOKEN_ROLES, FolderSettings
 from wordpiece_bert.tokenizer.pretrained.special_tokens import (
     StatedToken,
     declared_tokens,
@@ -73,7 +72,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
         )
 
     settings = Settings.read(folder)
-    json: str | None = None
+    json: bytes | None = None
     vocab: VocabFile | None = None
     file: dict[str, Any] = {}
     if split_words and not (settings.is_japanese and vocab_path.is_file()):
@@ -82,7 +81,7 @@ def load_folder(folder: Path, *, split_words: bool = False) -> LoadedFolder:
             "tokenizer_class BertJapaneseTokenizer; this one splits texts itself"
         )
     if json_path.is_file() and not split_words:
-        json = _read_text(json_path)
+        json = _read_bytes(json_path)
         file = _outline(json)
         _refuse_other_models(json_path, file)
     else:
@@ -130,9 +129,9 @@ def model_kind(path: Path) -> str | None:
     Raises
     ------
     TokenizerFormatError
-        It cannot be read, or is not UTF-8.
+        It cannot be read.
     """
-    model = _outline(_read_text(path)).get("model")
+    model = _outline(_read_bytes(path)).get("model")
     if not isinstance(model, dict):
         return None
     kind = model.get("type", "BPE" if "merges" in model else None)  # files of old versions do not name it
@@ -190,7 +189,7 @@ def moved_tokens(loaded: LoadedFolder, token_to_id: Callable[[str], int | None])
     ]
 
 
-def _read_text(path: Path) -> str:
+def _read_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             data = stream.read(_MAX_TOKENIZER_BYTES + 1)
@@ -202,12 +201,7 @@ def _read_text(path: Path) -> str:
         )
     if is_git_lfs_pointer(data):
         raise TokenizerFormatError(f"{path}: is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
-    try:
-        return data.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as cause:
-        raise TokenizerFormatError(
-            f"{path}: not UTF-8: byte 0x{data[cause.start]:02x} at offset {cause.start}"
-        ) from cause
+    return data
 
 
 def _refuse_other_models(path: Path, file: dict[str, Any]) -> None:
@@ -241,7 +235,7 @@ def _vocab_file(path: Path, settings: Settings, *, split_words: bool) -> VocabFi
     return VocabFile(path=path, lowercase=lowercase, tokenize_chinese_chars=False, words=words)
 
 
-def _outline(json: str) -> dict[str, Any]:
+def _outline(json: bytes) -> dict[str, Any]:
     """Parse a tokenizer.json, and of its vocabulary only BERT's special tokens, to compare it with the other files.
 
     Nothing is checked and an invalid file yields an empty dict, because the core reports its errors in detail.

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from wordpiece_bert._internal.safe_json import quoted, read_json
 from wordpiece_bert.errors import InputError, TokenizerFormatError
-from wordpiece_bert.tokenizer.pretrained.folder_contents import CONFIG_FILE, INPUT_NAMES, Side, WordRules
+from wordpiece_bert.tokenizer.pretrained.folder_contents import CONFIG_FILE, WordRules
+from wordpiece_bert.tokenizer.pretrained.kept_settings import INPUT_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from wordpiece_bert.tokenizer.option_types import Side
 
 # A limit from here on means no limit, as in transformers (which writes 1e30; older releases wrote 1e12 or 1e20).
 _ANY_LIMIT = 10**12

@@ -9,13 +9,12 @@ from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.pretrained.folder_contents import (
     CONFIG_FILE,
     NO_LIMIT,
-    SPECIAL_TOKEN_ROLES,
     SPECIAL_TOKENS_FILE,
     TOKENIZER_FILE,
     VOCAB_FILE,
-    FolderSettings,
     WordRules,
 )
+from wordpiece_bert.tokenizer.pretrained.kept_settings import SPECIAL_TOKEN_ROLES, FolderSettings
 
 if TYPE_CHECKING:
     from wordpiece_bert import _core

@@ -15,11 +15,11 @@ from wordpiece_bert.errors import TokenizerFormatError
 from wordpiece_bert.tokenizer.pretrained.folder_contents import (
     ADDED_TOKENS_FILE,
     CONFIG_FILE,
-    SPECIAL_TOKEN_ROLES,
     SPECIAL_TOKENS_FILE,
     AddedTokenFields,
 )
 from wordpiece_bert.tokenizer.pretrained.folder_settings import Settings, read_optional_object
+from wordpiece_bert.tokenizer.pretrained.kept_settings import SPECIAL_TOKEN_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -124,15 +124,19 @@ impl Tokenizer {
         parse(py, text, tokenizer_json::read)
     }
 
-    /// Return the text of a tokenizer.json of any model with only these tokens of its vocabulary, and without merges.
+    /// Read the bytes of a tokenizer.json. To make a `str` of them, and bytes again, takes a tenth of the time of loading.
     #[staticmethod]
-    fn outline(py: Python<'_>, text: &Bound<'_, PyAny>, tokens: Vec<Utf8String>) -> PyResult<String> {
-        guarded(|| {
-            let text = convert::string(text, Location::argument("text"), "a tokenizer.json is text: a str")?;
-            let text = text.get(py);
-            let tokens: Vec<&str> = tokens.iter().map(|token| token.0.as_str()).collect();
-            detached(py, || tokenizer_json::outline(text, &tokens).map_err(to_py))?
-        })
+    fn from_bytes(py: Python<'_>, file: &[u8]) -> PyResult<Tokenizer> {
+        let read = || tokenizer_json::text(file).and_then(tokenizer_json::read);
+        guarded(|| detached(py, || Tokenizer::new(read().map_err(to_py)?))?)
+    }
+
+    /// Return the text of any model's tokenizer.json with only these tokens of its vocabulary, and without merges.
+    #[staticmethod]
+    fn outline(py: Python<'_>, file: &[u8], tokens: Vec<Utf8String>) -> PyResult<String> {
+        let tokens: Vec<&str> = tokens.iter().map(|token| token.0.as_str()).collect();
+        let outline = || tokenizer_json::outline(tokenizer_json::text(file)?, &tokens);
+        guarded(|| detached(py, || outline().map_err(to_py))?)
     }
 
     /// Read the text of `state` or `snapshot`, or the text of a tokenizer of `tokenizers`: added tokens have the ids that it

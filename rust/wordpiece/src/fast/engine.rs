@@ -38,16 +38,12 @@ pub(super) const CHUNK: usize = 4096;
 /// Largest id of a vocabulary that has a fast path: the lengths of tokens are a list by id.
 const MAX_ID: u32 = 1 << 24;
 
-/// The fast path of a tokenizer: everything that does not change. Threads share it, each with its own [`FastState`].
-///
-/// It holds a table of the complete words of the vocabulary, about 2 MB for BERT's 30,522 tokens, and shares the table of
-/// characters with all tokenizers of the same options.
+/// The fast path of a tokenizer: everything that does not change. Threads share it, each with its own [`FastState`]. The
+/// table of characters is that of all tokenizers of the same options.
 #[derive(Debug, Clone)]
 pub(crate) struct FastPath {
     /// Normalizes text and finds the bounds of words.
     pub(super) normalizer: FastNormalizer,
-    /// The words of the vocabulary; each thread starts with a copy.
-    table: WordTable,
     /// How far each piece reaches, for spans.
     pub(super) token_lengths: TokenLengths,
     /// The id of words that have no pieces.
@@ -76,6 +72,30 @@ pub(crate) struct FastState {
 }
 
 impl FastState {
+    /// Returns the state of a new thread, with the complete words of the vocabulary: 2 MB for BERT's 30,522 tokens. To copy
+    /// those of the tokenizer takes half as long, but a process that encodes one text would make both.
+    pub fn new(definition: &Definition) -> FastState {
+        let (prefix, limit) = (definition.continuing_subword_prefix.as_str(), definition.max_input_chars_per_word);
+        let is_word = |token: &str| token.len() <= WORD_BYTES && !token.contains('\0') && within_limit(token, limit);
+        let mut table = WordTable::new(definition.vocab.len());
+        for (token, id) in definition.vocab.iter() {
+            // Continuations are no words: their prefix is punctuation, which is split off; else the matcher decides.
+            if is_word(token) && (prefix.is_empty() || !token.starts_with(prefix)) {
+                table.fill(token.as_bytes(), id);
+            }
+        }
+        FastState {
+            table,
+            buffer: NormalizedBuffer::default(),
+            pending: PendingPieces::default(),
+            counts: Vec::new(),
+            text_ends: Vec::new(),
+            pieces: Pieces::default(),
+            segments: Vec::new(),
+            cut_words: WordBounds::default(),
+        }
+    }
+
     /// Frees the scratch buffers if one huge text has made them larger than `max_bytes` in all. The word table
     /// is kept: it has its own limit, [`FastPath::MAX_STATE_BYTES`].
     pub fn trim(&mut self, max_bytes: usize) {
@@ -183,34 +203,8 @@ impl FastPath {
         let vocab = &definition.vocab;
         let max_id = vocab.max_id().filter(|&id| id <= MAX_ID)?;
         let normalizer = FastNormalizer::new(*bert, exact_text, instruction_set)?;
-        let prefix = definition.continuing_subword_prefix.as_str();
-        let max_chars = definition.max_input_chars_per_word;
-        let is_word =
-            |token: &str| token.len() <= WORD_BYTES && !token.contains('\0') && within_limit(token, max_chars);
-        let mut table = WordTable::new(vocab.len());
-        for (token, id) in vocab.iter() {
-            // A token that continues words is not a word: its prefix is punctuation, which pre-tokenizing splits off.
-            // (With any other prefix such a word misses the table, and the matcher decides.)
-            if is_word(token) && (prefix.is_empty() || !token.starts_with(prefix)) {
-                table.fill(token.as_bytes(), id);
-            }
-        }
-        let token_lengths = TokenLengths::new(vocab.iter(), max_id, prefix);
-        Some(FastPath { normalizer, table, token_lengths, unk_id })
-    }
-
-    /// Returns the state of a new thread.
-    pub fn new_state(&self) -> FastState {
-        FastState {
-            table: self.table.clone(),
-            buffer: NormalizedBuffer::default(),
-            pending: PendingPieces::default(),
-            counts: Vec::new(),
-            text_ends: Vec::new(),
-            pieces: Pieces::default(),
-            segments: Vec::new(),
-            cut_words: WordBounds::default(),
-        }
+        let token_lengths = TokenLengths::new(vocab.iter(), max_id, &definition.continuing_subword_prefix);
+        Some(FastPath { normalizer, token_lengths, unk_id })
     }
 
     /// Returns the instruction set in use.
@@ -465,13 +459,14 @@ mod tests {
         }
     }
 
-    fn fast_path() -> (FastPath, Matcher) {
+    fn fast_path() -> (FastPath, Matcher, FastState) {
         let definition = Definition {
             normalizer: Some(Normalizer::Bert(BertNormalizer::default())),
             ..Definition::bert(Vocab::new([("[UNK]", 0), ("a", 1), ("##a", 2)]).unwrap())
         };
         let matcher = Matcher::new(definition.vocab.iter(), "##", definition.max_input_chars_per_word);
-        (FastPath::new(&definition, 0, false, InstructionSet::detect()).unwrap(), matcher)
+        let fast = FastPath::new(&definition, 0, false, InstructionSet::detect()).unwrap();
+        (fast, matcher, FastState::new(&definition))
     }
 
     const REQUEST: PartRequest =
@@ -480,9 +475,8 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "reads 200 KB")]
     fn a_text_whose_normalized_form_is_too_long_is_refused_and_leaves_no_trace() {
-        let (fast, matcher) = fast_path();
+        let (fast, matcher, mut state) = fast_path();
         let fast = fast.with_max_len(30_000);
-        let mut state = fast.new_state();
         let mut out = Pieces::default();
         // One word of 15,000 bytes, which normalization triples, after some that are appended before it is refused.
         let text = "a aa ".repeat(2000) + &"각".repeat(5000);
@@ -500,8 +494,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "reads 500 KB")]
     fn scratch_buffers_of_a_huge_text_are_freed() {
-        let (fast, matcher) = fast_path();
-        let mut state = fast.new_state();
+        let (fast, matcher, mut state) = fast_path();
         let text = "a aa ".repeat(100_000);
         let mut out = Pieces::default();
         fast.tokenize_around(&text, REQUEST, &matcher, &mut state, &mut out, &NoTokens);
@@ -530,10 +523,9 @@ mod tests {
 
     #[test]
     fn segments_that_are_no_texts_are_a_panic() {
-        let (fast, matcher) = fast_path();
         let text = "a 각 aa";
         let cut = |ranges: &[std::ops::Range<usize>]| {
-            let (mut state, mut out) = (fast.new_state(), Pieces::default());
+            let ((fast, matcher, mut state), mut out) = (fast_path(), Pieces::default());
             let cut = CutAt(ranges.to_vec());
             let call = || fast.tokenize_around(text, REQUEST, &matcher, &mut state, &mut out, &cut);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_ok().then_some(out.ids)

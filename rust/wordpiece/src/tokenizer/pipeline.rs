@@ -14,7 +14,7 @@ use super::options::{EncodeOptions, RequestedFields};
 use crate::added::{AddedToken, AddedTokens, Segment};
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::fast::{self, FastPath, NormalizedTokens, PartOutcome, PartRequest};
+use crate::fast::{self, FastPath, FastState, NormalizedTokens, PartOutcome, PartRequest};
 use crate::inputs::layout::Layouts;
 use crate::inputs::pieces::Pieces;
 use crate::inputs::{Padding, Truncation};
@@ -295,7 +295,7 @@ impl Tokenizer {
             first_word: *words,
             limit: *limit,
         };
-        let state = scratch.fast.get_or_insert_with(|| Box::new(fast.new_state()));
+        let state = scratch.fast.get_or_insert_with(|| Box::new(FastState::new(&self.definition)));
         let outcome = if self.added.searches_normalized() {
             let skip_special = options.encode_special_tokens;
             let tokens = AddedInPart { added: &self.added, skip_special, fields: *fields, given_word: *given_word };

@@ -6,7 +6,7 @@
 use super::input::{Input, Text};
 use super::options::{EncodeOptions, RequestedFields};
 use super::pipeline::Tokenizer;
-use crate::fast::{PieceFields, TextPieces};
+use crate::fast::{FastState, PieceFields, TextPieces};
 use crate::inputs::layout::{KnownSequences, Layout, Slot};
 use crate::inputs::{Side, TruncationStrategy};
 use crate::scratch::EncodeScratch;
@@ -88,7 +88,7 @@ impl Tokenizer {
     ) -> usize {
         let Some(fast) = &self.fast else { return 0 };
         let texts = texts.take_while(|text| self.added.has_no_raw(text, skip_special));
-        let state = scratch.fast.get_or_insert_with(|| Box::new(fast.new_state()));
+        let state = scratch.fast.get_or_insert_with(|| Box::new(FastState::new(&self.definition)));
         fast.tokenize_texts(texts, fields, &self.matcher, state, write)
     }
 }

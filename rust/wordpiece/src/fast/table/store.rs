@@ -36,15 +36,6 @@ pub(in crate::fast) const MAX_BYTES: usize = MAX_LINES * size_of::<TableLine>() 
 /// The slots of a word, as [`WordTable::lines_of`] orders its lines: the index of the line there, and 0 or 1.
 type Slot = (usize, usize);
 
-impl Clone for WordTable {
-    fn clone(&self) -> WordTable {
-        let mut lines = Vec::new();
-        memory::reserve(&mut lines, self.lines.len());
-        lines.extend_from_slice(&self.lines);
-        WordTable { lines, store: self.store.clone(), ..*self }
-    }
-}
-
 impl WordTable {
     /// Returns an empty table for a vocabulary of `n` words: a line for each, and at least 4,096.
     pub fn new(n: usize) -> WordTable {

@@ -33,7 +33,7 @@ mod write;
 
 pub use canonical::{identity, normalizer_type, pipeline, pre_tokenizer_type};
 pub use outline::outline;
-pub use read::{read, restore};
+pub use read::{read, restore, text};
 pub use write::{snapshot, state, write};
 
 #[cfg(test)]

@@ -31,6 +31,18 @@ const FIELDS: [&str; 9] = [
 
 const SIDES: [(&str, Side); 2] = [("Right", Side::Right), ("Left", Side::Left)];
 
+/// Returns the text of a file.
+///
+/// # Errors
+///
+/// [`Error::Json`] if it is not UTF-8.
+pub fn text(bytes: &[u8]) -> Result<&str> {
+    simdutf8::compat::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        Error::Json { message: format!("not UTF-8: byte 0x{:02x} at offset {at}", bytes[at]), line: 0, column: 0 }
+    })
+}
+
 /// Reads a `tokenizer.json`. Of a key that an object repeats, the last value counts. A byte order mark before it is skipped.
 ///
 /// The ids of added tokens are those that `tokenizers` assigns on reading the file; if the file states others, it is
@@ -103,15 +115,14 @@ fn parse(json: &str, check: impl FnOnce(&Vocab, &[AddedToken], &[u32]) -> Result
 
 /// Parses the top-level object of a file. Only what is not one is read again, for its error.
 pub(super) fn file(json: &str) -> Result<Object<'_>> {
-    let not_json = |error: serde_json::Error| Error::Json {
-        message: message_of(&error),
-        line: error.line(),
-        column: error.column(),
-    };
-    match Object::parse(FILE, json) {
-        Some(file) => Ok(file),
-        None => Object::new(FILE, serde_json::from_str(json).map_err(not_json)?),
+    if let Some(file) = Object::parse(FILE, json) {
+        return Ok(file);
     }
+    let value = serde_json::from_str(json).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Error::Json { message: message_of(&error), line, column }
+    })?;
+    Object::new(FILE, value)
 }
 
 /// Tokens and their ids, in the order of the file.

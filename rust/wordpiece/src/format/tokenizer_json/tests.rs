@@ -501,6 +501,13 @@ proptest! {
 }
 
 #[test]
+fn a_file_that_is_not_utf8_is_an_error_with_the_place() {
+    assert_eq!(super::text("{\"é\": 1}".as_bytes()).unwrap(), "{\"é\": 1}");
+    let error = super::text(b"{\"a\": \"\xff\"}").unwrap_err().to_string();
+    assert_eq!(error, "not a valid tokenizer.json: not UTF-8: byte 0xff at offset 7");
+}
+
+#[test]
 fn outlines_of_other_models_have_no_tokens_and_no_merges() {
     let outline_of = |file: Value| serde_json::from_str::<Value>(&outline(&file.to_string(), &["a"]).unwrap()).unwrap();
     assert_eq!(
