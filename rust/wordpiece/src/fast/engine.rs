@@ -74,6 +74,7 @@ pub(crate) struct FastState {
 impl FastState {
     /// Returns the state of a new thread, with the complete words of the vocabulary: 2 MB for BERT's 30,522 tokens. To copy
     /// those of the tokenizer takes half as long, but a process that encodes one text would make both.
+    #[cold]
     pub fn new(definition: &Definition) -> FastState {
         let (prefix, limit) = (definition.continuing_subword_prefix.as_str(), definition.max_input_chars_per_word);
         let is_word = |token: &str| token.len() <= WORD_BYTES && !token.contains('\0') && within_limit(token, limit);

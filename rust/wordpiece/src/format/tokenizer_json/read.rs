@@ -118,11 +118,10 @@ pub(super) fn file(json: &str) -> Result<Object<'_>> {
     if let Some(file) = Object::parse(FILE, json) {
         return Ok(file);
     }
-    let value = serde_json::from_str(json).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        Error::Json { message: message_of(&error), line, column }
-    })?;
-    Object::new(FILE, value)
+    match serde_json::from_str(json) {
+        Ok(value) => Object::new(FILE, value),
+        Err(error) => Err(Error::Json { message: message_of(&error), line: error.line(), column: error.column() }),
+    }
 }
 
 /// Tokens and their ids, in the order of the file.
