@@ -275,6 +275,8 @@ def test_max_length_alone_truncates() -> None:
     tok = tokenizer()
     assert tok("a b c d", max_length=4)["input_ids"].shape == (1, 4)
     assert tok("a b c d", max_length=4, truncation=False)["input_ids"].shape == (1, 6)
+    with pytest.warns(UserWarning, match="max_length=4 has no effect"):
+        assert tok("a b c d", max_length=4, padding=True)["input_ids"].shape == (1, 6)  # as in transformers
 
 
 def test_the_call_ignores_the_settings_of_the_file() -> None:

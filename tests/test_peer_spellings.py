@@ -180,6 +180,9 @@ def test_a_maximum_alone_truncates_everywhere(tmp_path: Path) -> None:
     file = tmp_path / "texts.txt"
     file.write_text("the cat sat on the mat\n", encoding="utf-8")
     assert [len(batch[0]) for batch in tok.iter_files(file, max_length=4)] == [4]
+    # not with padding, as in the call
+    with pytest.warns(UserWarning, match="max_length=6 has no effect"):
+        assert max(tok.encode_batch(TEXTS, max_length=6, padding=True).lengths) > 6
     # with the strategy of a file
     filed = with_file_settings({"max_length": 5, "strategy": "OnlyFirst"})
     assert len(filed.encode("the cat sat on the mat", max_length=4).ids) == 4

@@ -107,7 +107,7 @@ def without_unknown_maximum(defaults: Defaults, given: CallOptions) -> tuple[Cal
     CallOptions
         The options, without truncation and padding to a maximum if there is none.
     str or None
-        What was switched off or has no effect, and why, for a warning; None if there is no such thing.
+        What was switched off or has no effect, and why, for a warning; None if nothing.
     """
     if given.max_length is not None:
         return given, _without_effect(given)

@@ -205,7 +205,8 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
         targets = given
         if max_target_length is not None:
             targets = CallOptions._make(given)._replace(max_length=max_target_length)
-        if max_length is not None or self._defaults.model_max_length is None:
+        # Not for the usual call, with a length and truncation=True, of which nothing is to be said.
+        if self._defaults.model_max_length is None if max_length is None else truncation is not True:
             off: str | None = None
             if text_target is not None:
                 targets, off = without_unknown_maximum(self._defaults, CallOptions._make(targets))

@@ -73,14 +73,14 @@ pub(crate) struct FastState {
 
 impl FastState {
     /// Returns the state of a new thread, with the complete words of the vocabulary: 2 MB for BERT's 30,522 tokens. To copy
-    /// those of the tokenizer takes half as long, but a process that encodes one text would make both.
+    /// a table that the tokenizer keeps takes half as long, but a process that encodes one text would fill it, too.
     #[cold]
     pub fn new(definition: &Definition) -> FastState {
         let (prefix, limit) = (definition.continuing_subword_prefix.as_str(), definition.max_input_chars_per_word);
         let is_word = |token: &str| token.len() <= WORD_BYTES && !token.contains('\0') && within_limit(token, limit);
         let mut table = WordTable::new(definition.vocab.len());
         for (token, id) in definition.vocab.iter() {
-            // Continuations are no words: their prefix is punctuation, which is split off; else the matcher decides.
+            // Continuations are left out: their prefix is punctuation, which is split off; else the matcher decides.
             if is_word(token) && (prefix.is_empty() || !token.starts_with(prefix)) {
                 table.fill(token.as_bytes(), id);
             }
