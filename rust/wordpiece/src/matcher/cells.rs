@@ -226,10 +226,11 @@ mod tests {
     /// Every node finds its children and no others.
     #[test]
     fn a_cell_has_the_label_of_one_edge() {
+        let half = if cfg!(miri) { 15 } else { 1500 };
         let tokens: Vec<String> =
-            (0..3000u32).map(|i| format!("{:x}é{}", i * 7919 % 5000, "ab".repeat(i as usize % 4))).collect();
-        let tries = [0, 1500].map(|from| {
-            let mut tokens = tokens[from..from + 1500].to_vec();
+            (0..2 * half).map(|i| format!("{:x}é{}", i * 7919 % 5000, "ab".repeat(i % 4))).collect();
+        let tries = [0, half].map(|from| {
+            let mut tokens = tokens[from..from + half].to_vec();
             tokens.sort();
             tokens.dedup();
             Trie::new(tokens.iter().map(|token| TokenKey::new(token, 0)).collect())
