@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from pathlib import Path
@@ -119,9 +120,13 @@ def test_set_num_threads_is_what_an_engine_reports() -> None:
         wb.set_num_threads(None)
 
 
-def test_info_shows_the_engine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_shows_the_engine(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["info", "minilm"]) == 0
     out = capsys.readouterr().out
     assert "engine" in out
     assert "the fastest dtype within a cosine" in out
     assert ", ".join((*DTYPES["rust"], AUTO)) in out
+    SentenceEncoder(MODELS / "sentence_plain_folder", dtype="int8").save_pretrained(tmp_path)
+    assert main(["info", "--json", str(tmp_path)]) == 0
+    engine = json.loads(capsys.readouterr().out)["engine"]
+    assert (engine["dtypes"], engine["auto"]) == (["int8", "auto"], "int8")

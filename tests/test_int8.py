@@ -108,17 +108,25 @@ def test_a_saved_model_is_loaded_without_the_float_weights_and_computes_the_same
     for dtype in ("float32", "bfloat16"):
         with pytest.raises(ConfigError, match="has int8 weights: load it with dtype='int8'"):
             AutoModel.from_pretrained(tmp_path, dtype=dtype)
+    with pytest.raises(ConfigError, match="dtype='int8': backend 'numpy' computes in"):
+        AutoModel.from_pretrained(tmp_path, backend="numpy", dtype="auto")
 
 
-def test_a_saved_sentence_encoder_gives_the_same_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_saved_sentence_encoder_gives_the_same_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     encoder = SentenceEncoder(MODELS / "sentence_plain_folder", dtype="int8")
     encoder.save_pretrained(tmp_path)
     with monkeypatch.context() as patch:  # nothing is quantized, so no texts are tokenized
         patch.setattr(loading, "calibration_rows", lambda *_, **__: pytest.fail("they were made"))
-        again = SentenceEncoder(tmp_path, dtype="int8")
+        again = SentenceEncoder(tmp_path, dtype="auto")
+    assert (again.engine.dtype, again.engine.reason) == ("int8", "the weights are stored in int8")
     np.testing.assert_array_equal(encoder.encode(SHORT), again.encode(SHORT))
     with pytest.raises(InputError, match=r"calibrate is for weights that are quantized when .* has int8 weights"):
         SentenceEncoder(tmp_path, dtype="int8", calibrate=SHORT)
+    # A command without --dtype says what to do instead.
+    assert main(["distill", "-m", str(tmp_path), "-o", str(tmp_path / "static")]) == 2
+    assert "has int8 weights; name the model that it was quantized from" in capsys.readouterr().err
 
 
 def test_parts_of_an_int8_weight_that_do_not_fit_are_refused() -> None:

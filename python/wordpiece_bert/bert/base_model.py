@@ -22,6 +22,7 @@ from wordpiece_bert.bert.checkpoint.safetensors import safetensors_chunks
 from wordpiece_bert.bert.class_examples import with_example
 from wordpiece_bert.bert.config import BertConfig
 from wordpiece_bert.bert.engines import (
+    AUTO,
     Engine,
     EngineInfo,
     PackedWeight,
@@ -138,7 +139,6 @@ class Model:
         instructions: str | None = None,
     ) -> None:
         chosen = choose_dtype(backend, dtype, instructions)
-        engine = get_engine(backend, chosen, instructions)
         config = self._config_of(config, weights, source)
         layout = self._layout(config)
         resolved = resolve(self._renamed(weights, config, source), layout, config, source, new_head)
@@ -148,10 +148,17 @@ class Model:
         if resolved.drawn:
             message = f"{source}: {len(resolved.drawn)} weights of the head were drawn: {listed(resolved.drawn)}"
             warn(message, CheckpointWarning)
+        is_quantized = any(weight.dtype == np.int8 for weight in resolved.base.values())
+        if is_quantized and dtype == AUTO:
+            chosen = choose_dtype(backend, "int8", instructions)
+        engine = get_engine(backend, chosen, instructions)
         if chosen == "int8":
             resolved = _without_non_finite(resolved, source)
-        elif any(weight.dtype == np.int8 for weight in resolved.base.values()):
-            raise ConfigError(f"{source} has int8 weights: load it with dtype='int8', not {dtype!r}")
+        elif is_quantized:
+            raise ConfigError(
+                f"{source} has int8 weights: load it with dtype='int8', not {dtype!r}; name the model that it was "
+                "quantized from where float weights are needed"
+            )
         self.config = config
         self.backend = backend
         self.dtype = chosen
@@ -324,7 +331,7 @@ class Model:
 
         Weights that a model with ``dtype="bfloat16"`` has rounded are written so, and the weights of a model with
         ``dtype="int8"`` as int8 numbers, with scales: about a quarter of the size. Such a folder is loaded with
-        ``dtype="int8"``, by this package only, and computes the same bits. The tokenizer is not written:
+        ``dtype="int8"`` or ``"auto"``, by this package only, and computes the same bits. The tokenizer is not written:
         `Tokenizer.save_pretrained` does that. Other files of an existing folder stay.
 
         Both files appear, or replace older ones, only when they are complete. A folder in which the replacement was

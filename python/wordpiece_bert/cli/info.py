@@ -74,7 +74,7 @@ def _target_facts(options: argparse.Namespace, source: str) -> dict[str, dict[st
             (folder / name).exists() for name in ("config.json", "bert_config.json")
         ):
             facts["model"] = _model_facts(folder)
-            facts["engine"] = _engine_facts()
+            facts["engine"] = _engine_facts(folder)
         source = str(folder)
     if Path(source).is_dir() and is_subword(source):
         facts["tokenizer"] = SubwordTokenizer(source).facts()
@@ -217,14 +217,20 @@ def _model_facts(folder: Path) -> dict[str, object]:
     return facts
 
 
-def _engine_facts() -> dict[str, object]:
-    """Return how models compute on this machine with ``dtype="auto"``."""
+def _engine_facts(folder: Path) -> dict[str, object]:
+    """Return the dtypes of the model, and how it computes on this machine with ``dtype="auto"``."""
     from dataclasses import asdict
 
+    from wordpiece_bert._internal.safe_json import read_object
+    from wordpiece_bert.bert.config import find_config
     from wordpiece_bert.bert.engines.choice import AUTO, DTYPES, choose_dtype, describe_engine
+    from wordpiece_bert.bert.quantized import QUANTIZATION
+    from wordpiece_bert.errors import ConfigError
 
-    facts = asdict(describe_engine("rust", choose_dtype("rust", AUTO), requested=AUTO))
-    return {"dtypes": [*DTYPES["rust"], AUTO], "auto": facts.pop("dtype"), **facts}
+    is_quantized = read_object(find_config(folder), ConfigError).get("quantization_config") == QUANTIZATION
+    dtypes = ("int8",) if is_quantized else DTYPES["rust"]
+    facts = asdict(describe_engine("rust", choose_dtype("rust", "int8" if is_quantized else AUTO), requested=AUTO))
+    return {"dtypes": [*dtypes, AUTO], "auto": facts.pop("dtype"), **facts}
 
 
 def _threads_facts() -> dict[str, object]:

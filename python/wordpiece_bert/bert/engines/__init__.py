@@ -6,11 +6,12 @@ A model calls only the methods of `engine_interface.Encoder`, which both engines
 
 from __future__ import annotations
 
-from wordpiece_bert.bert.engines.choice import DTYPES, EngineInfo, choose_dtype, describe_engine
+from wordpiece_bert.bert.engines.choice import AUTO, DTYPES, EngineInfo, choose_dtype, describe_engine
 from wordpiece_bert.bert.engines.engine_interface import Dense, Encoder, Engine, PackedWeight
 from wordpiece_bert.bert.engines.rust import RustEngine
 
 __all__ = [
+    "AUTO",
     "DTYPES",
     "Dense",
     "Encoder",

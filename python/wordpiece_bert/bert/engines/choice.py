@@ -118,7 +118,9 @@ def describe_engine(backend: str, dtype: str, *, requested: str, instruction_set
         return EngineInfo(name, backend, dtype, "blas", None, reason)
     instructions = _core.describe_products(dtype, instruction_set)[1]
     faster, why = _core.describe_products("bfloat16", instruction_set)[2:]
-    if requested == AUTO:
+    if requested == AUTO and dtype == "int8":
+        reason = "the weights are stored in int8"
+    elif requested == AUTO:
         reason = f"the fastest dtype within a cosine of 0.9999 of float32 ({why})"
     elif dtype == "bfloat16" and not faster:
         reason = f"requested; the products are those of float32 with rounded weights ({why})"
