@@ -385,6 +385,9 @@ def test_wrong_calls_for_models_are_refused(models: Path) -> None:
     Path("one.txt").write_text("a film\n", encoding="utf-8")
     with pytest.raises(InputError, match="at least two texts"):
         verify_model(models / "ranker", "one.txt", reference="ours")
+    SentenceEncoder(models / "sentences", dtype="int8").save_pretrained("int8")
+    with pytest.raises(InputError, match="int8 has int8 weights and none in float32 to compare them with"):
+        verify_model("int8", TEXTS, dtype="auto", reference="ours")
 
 
 def test_pairs_of_a_ranker_are_ranked_by_query(models: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from wordpiece_bert._internal.checks import checked_choice, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.parameters import LOADING
-from wordpiece_bert.errors import InputError, TruncationWarning
+from wordpiece_bert.errors import ConfigError, InputError, TruncationWarning
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
 from wordpiece_bert.tokenizer.parameters import READING
@@ -175,7 +175,16 @@ def verify_model(
         ours = subject.ours(model)
         if chosen == OURS:
             engine = {"backend": "numpy"} if numbers == "float32" else {"backend": "rust", "instructions": instructions}
-            theirs = subject.ours(subject.load(dtype="float32", **engine, calibrate=None, threads=threads))
+            try:
+                exact = subject.load(dtype="float32", **engine, calibrate=None, threads=threads)
+            except ConfigError as cause:
+                if numbers != "int8":
+                    raise
+                raise InputError(
+                    f"{folder} has int8 weights and none in float32 to compare them with: verify the model that it was "
+                    "quantized from, with dtype='int8'"
+                ) from cause
+            theirs = subject.ours(exact)
             described = f"float32 of this package, by {'NumPy' if numbers == 'float32' else 'its Rust kernels'}"
         else:
             described = require(chosen)
