@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wordpiece_bert as wb
+from model_files import MODELS
 from small_tokenizer import tokenizer, with_file_settings
 from wordpiece_bert import _core, bert, evaluation, finetune, inspect, pretraining, sentence, training, util
 from wordpiece_bert.errors import InputError, InternalError, VocabError
@@ -81,6 +82,29 @@ def test_values_that_are_not_batches_are_refused(value: object) -> None:
     if not isinstance(value, str | None):
         with pytest.raises(InputError, match="a batch is a list of texts"):
             tok(value)
+
+
+def test_arrays_of_no_dimensions_and_with_masks_are_refused() -> None:
+    """The first have the methods of a sequence, and the second had what is below the mask encoded."""
+    encoder = wb.SentenceEncoder(MODELS / "sentence_plain_folder")
+    model = bert.BertModel.from_pretrained(MODELS / "bert_small")
+    calls: list[Callable[[Any], object]] = [
+        *(lambda x, call=call: call(tokenizer(), x) for call in (wb.Tokenizer.encode_batch, wb.Tokenizer.encodings)),
+        *(encoder.encode, wb.SentenceEncoder(MODELS / "static_st").encode, wb.WordCounts.from_texts),
+        *(lambda x: wb.train_vocab(x, 7), lambda x: wb.vocab_report(tokenizer(), x)),
+    ]
+    for call in calls:
+        for texts in (np.array("a"), np.ma.masked_array(["a", "b"], [False, True])):
+            with pytest.raises(InputError, match="text"):
+                call(texts)
+        call(np.ma.masked_array(["a", "b"]))
+    assert tokenizer().convert_ids_to_tokens(np.array(2)) == tokenizer().convert_ids_to_tokens(2)
+    masked = np.ma.masked_array([[2, 5, 3]], [[False, True, False]])
+    for options in ({"input_ids": masked}, {"input_ids": [[2, 5, 3]], "attention_mask": masked > 0}):
+        with pytest.raises(
+            InputError, match=r"numbers, not an array with masked values: \w+\.filled\(0\) replaces them"
+        ):
+            model(**options)
 
 
 def test_malformed_pairs_are_refused() -> None:

@@ -39,8 +39,7 @@ def as_numbers(name: str, value: object, what: str = "an array of numbers") -> n
     """
     if hasattr(value, "toarray"):
         raise InputError(f"{name} must be {what}, not sparse ({type(value).__name__}): {name}.toarray() is dense")
-    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
-        raise InputError(f"{name} must be {what}, not an array with masked values: {name}.filled(0) replaces them")
+    refuse_masked(name, value, what)
     try:
         array = np.asarray(value)
         if array.dtype == object:
@@ -51,6 +50,12 @@ def as_numbers(name: str, value: object, what: str = "an array of numbers") -> n
         kind = type(value).__name__ if array.ndim == 0 else f"an array of {array.dtype}"
         raise InputError(f"{name} must be {what}, not {kind}")
     return array
+
+
+def refuse_masked(name: str, value: object, what: str) -> None:
+    """Refuse an array with masked values, which NumPy would convert to what is below the mask."""
+    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
+        raise InputError(f"{name} must be {what}, not an array with masked values: {name}.filled(0) replaces them")
 
 
 def as_float32(name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeGuard, TypeVar
 
 from wordpiece_bert.errors import InputError
 
@@ -147,13 +147,18 @@ def checked_choice(name: str, value: object, choices: tuple[Choice, ...], others
     raise InputError(f"{name} must be one of {others}{', '.join(map(repr, choices))}, not {value!r}")
 
 
+def iterates(value: object) -> TypeGuard[Iterable[Any]]:
+    """Return whether a value can be iterated; an array or a tensor of no dimensions has the method, and cannot."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", None) != 0
+
+
 def check_several(name: str, value: object, what: str = "a list", *, or_none: bool = False) -> None:
     """Raise an `InputError` if an argument for several things is a single one: a str is not a list of letters."""
     if value is None and or_none:
         return
     if isinstance(value, str | bytes):
         raise InputError(f"{name} must be {what}, not the single str {value!r:.80}: put it into a list")
-    if not isinstance(value, Iterable):
+    if not iterates(value):
         raise InputError(f"{name} must be {what}, not {type(value).__name__} {value!r:.80}")
 
 
@@ -169,7 +174,7 @@ def checked_strings(name: str, value: object, count: int | None = None) -> list[
     count : int, optional
         How many are needed; any number by default.
     """
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+    if iterates(value) and not isinstance(value, str | bytes):
         listed = list(value)
         if all(isinstance(item, str) for item in listed) and count in (None, len(listed)):
             return listed

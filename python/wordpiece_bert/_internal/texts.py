@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_several
+from wordpiece_bert._internal.checks import check_several, iterates
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TruncationWarning
@@ -49,7 +49,7 @@ def one_or_many(texts: Any, *kinds: type, name: str = "texts") -> tuple[bool, li
         return False, column
     if isinstance(texts, str):
         check_several(name, texts)
-    if not isinstance(texts, Iterable) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
+    if not iterates(texts) or isinstance(texts, bytes | bytearray | Mapping | AbstractSet):
         raise InputError(f"{name} must be a str, a list of str or a column of strings, not {type(texts).__name__}")
     return False, list(texts)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.arrays import refuse_masked
 from wordpiece_bert.bert.config import LARGEST_SIZE
 from wordpiece_bert.errors import InputError
 
@@ -207,8 +208,9 @@ def as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
     Raises
     ------
     InputError
-        NumPy cannot convert it.
+        NumPy cannot convert it, or it has masked values.
     """
+    refuse_masked(name, value, "numbers")
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as cause:

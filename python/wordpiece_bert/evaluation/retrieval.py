@@ -15,6 +15,7 @@ from wordpiece_bert._internal.checks import (
     checked_choice,
     checked_flag,
     finite_or_none,
+    iterates,
     whole_number,
 )
 from wordpiece_bert._internal.json_text import json_text
@@ -284,7 +285,7 @@ class InformationRetrievalEvaluator(BaseEvaluator):
 
 def _grades(query: Any, relevant: Iterable[Any]) -> dict[Any, float]:
     """Return the relevant documents of a query with their grades; 1 for the documents of a set."""
-    if isinstance(relevant, str | bytes) or not isinstance(relevant, Iterable):
+    if isinstance(relevant, str | bytes) or not iterates(relevant):
         raise InputError(f"relevant_docs[{query!r}] must be a set of ids, or grades by id, not {relevant!r:.80}")
     if isinstance(relevant, Mapping):
         grades = {document: _grade(query, document, grade) for document, grade in relevant.items()}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import finite_or_none
+from wordpiece_bert._internal.checks import finite_or_none, iterates
 from wordpiece_bert._internal.texts import is_missing
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
@@ -110,7 +110,7 @@ def tags_problem(value: Any, problem_of: Problem | None = None) -> str | None:
     """
     if problem := _missing(_plain(value)):
         return problem
-    if not isinstance(value, Iterable):
+    if not iterates(value):
         return f"a list of labels, or a str of them, is needed, not {type(value).__name__}: {value!r:.80}"
     for word, tag in enumerate(value.split() if isinstance(value, str) else value):
         if problem := (problem_of or class_problem)(tag):
@@ -248,7 +248,7 @@ def check_row(row: Any, number: int) -> None:
         value = _plain(value)
         if problem := _missing(value):
             raise InputError(f"row {number} of the data set, {name}: {problem}")
-        if not isinstance(value, str) and isinstance(value, Iterable):
+        if not isinstance(value, str) and iterates(value):
             parts = np.asarray(value)
             if parts.dtype.kind in "fO":
                 for index, part in enumerate(parts.reshape(-1).tolist()):
@@ -264,7 +264,7 @@ def _missing(value: Any) -> str | None:
 
 def _several(value: Any) -> str | None:
     """Return that a plain value is a list or an array instead of one label."""
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+    if iterates(value) and not isinstance(value, str | bytes):
         return f"the label {value!r:.80} is a {type(value).__name__}: {_SEVERAL}"
     return None
 
@@ -283,7 +283,7 @@ def _listed(labels: Any) -> list[Any]:
     shape = getattr(labels, "shape", None)
     if isinstance(shape, tuple) and len(shape) > 1:
         raise InputError(f"labels have shape {list(shape)}: {_SEVERAL}")
-    if isinstance(labels, str | bytes | Mapping | AbstractSet) or not isinstance(labels, Iterable):
+    if isinstance(labels, str | bytes | Mapping | AbstractSet) or not iterates(labels):
         raise InputError(f"labels must be a list, an array or a column, not {type(labels).__name__}")
     if hasattr(labels, "to_pylist"):  # Arrow
         found: list[Any] = labels.to_pylist()

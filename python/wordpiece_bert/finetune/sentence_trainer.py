@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.checks import iterates
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.bert.functional import normalize
 from wordpiece_bert.errors import InputError
@@ -163,7 +164,7 @@ class SentenceTrainer(TrainingLoop["SentenceEncoder"]):
 
 def _listed(evaluators: Any) -> list[Callable[..., Any]]:
     """Return the evaluators as a list, checked."""
-    listed = list(evaluators) if isinstance(evaluators, Iterable) else [] if evaluators is None else [evaluators]
+    listed = list(evaluators) if iterates(evaluators) else [] if evaluators is None else [evaluators]
     for evaluator in listed:
         if not callable(evaluator):
             raise InputError(f"evaluator must be an evaluator or a list of them, not {type(evaluator).__name__}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_instance, whole_number
+from wordpiece_bert._internal.checks import check_instance, iterates, whole_number
 from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.numerics import versioned
 from wordpiece_bert._internal.parameters import completed_by
@@ -29,7 +28,7 @@ from wordpiece_bert.tokenizer.parts import plain_core
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     import numpy.typing as npt
@@ -128,7 +127,7 @@ def build_token_store(
 
 def _part_of(files: StrPath | Iterable[StrPath], part: object) -> tuple[list[int], list[str]]:
     """Return the numbers and the names of the files of a part."""
-    single = isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Iterable)
+    single = isinstance(files, str | bytes | os.PathLike) or not iterates(files)
     listed: list[Any] = [files] if single else list(files)  # type: ignore[arg-type]
     numbers = list(range(len(listed)))
     if part is not None:

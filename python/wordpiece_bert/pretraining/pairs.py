@@ -6,14 +6,13 @@ open, ``create_pretraining_data.py`` from the authors' code release decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_instance, checked_probability, whole_number
+from wordpiece_bert._internal.checks import check_instance, checked_probability, iterates, whole_number
 from wordpiece_bert._internal.ignored_label import IGNORED
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import ConfigError, InputError
@@ -24,7 +23,7 @@ from wordpiece_bert.pretraining.row_options import RowOptions
 from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -195,7 +194,7 @@ def collate(examples: Sequence[PairExample], masking: Masking, seed: Seed) -> di
     """
     check_instance("masking", masking, Masking)
     given: object = examples
-    if not isinstance(given, Iterable) or isinstance(given, PairExample | str | bytes):
+    if not iterates(given) or isinstance(given, PairExample | str | bytes):
         raise InputError(f"examples must be a list of PairExample, not {type(examples).__name__}")
     examples = list(examples)
     for index, example in enumerate(examples):
@@ -221,12 +220,12 @@ class _TokenizedDocuments:
 
     def __init__(self, documents: Iterable[Iterable[str]], tokenizer: Tokenizer) -> None:
         given: object = documents
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        if not iterates(given) or isinstance(given, str | bytes):
             raise InputError(f"documents must be a list of documents, not {type(documents).__name__}")
         sentences: list[str] = []
         ends = [0]
         for index, document in enumerate(documents):
-            if not isinstance(document, Iterable):
+            if not iterates(document):
                 raise InputError(
                     f"documents[{index}] must be the sentences of a document, not {type(document).__name__}"
                 )

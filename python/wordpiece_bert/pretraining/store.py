@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, write_text
+from wordpiece_bert._internal.checks import iterates
 from wordpiece_bert._internal.file_locks import only_writer
 from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert._internal.notebook import table_html
@@ -32,7 +32,7 @@ from wordpiece_bert.pretraining.index import (
 from wordpiece_bert.pretraining.parts import check_offsets, entries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -376,7 +376,7 @@ def merge_token_stores(
     >>> merge_token_stores(["documents.tokens", "people.tokens"], "all.tokens").documents
     6
     """
-    if isinstance(stores, str | os.PathLike | TokenStore) or not isinstance(stores, Iterable):
+    if isinstance(stores, str | os.PathLike | TokenStore) or not iterates(stores):
         raise InputError(f"stores must be a list of token stores, not {stores!r:.80}")
     parts = [store if isinstance(store, TokenStore) else TokenStore(store) for store in stores]
     if not parts:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from wordpiece_bert._internal.checks import checked_strings, whole_number
+from wordpiece_bert._internal.checks import checked_strings, iterates, whole_number
 from wordpiece_bert._internal.texts import check_texts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.subword import check_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wordpiece_bert.sentence.arguments import Texts
     from wordpiece_bert.tokenizer.subword import AnyEncoding, AnyTokenizer
@@ -83,7 +82,7 @@ def cluster_words(
     """
     check_tokenizer(tokenizer)
     listed = check_texts(texts)[1]
-    if not isinstance(clusters, Iterable):
+    if not iterates(clusters):
         raise InputError(f"clusters must be a list of groups of rows, not {clusters!r:.80}")
     count = whole_number("top_k", top_k, 1)
     groups = [_rows(number, rows, len(listed)) for number, rows in enumerate(clusters)]
@@ -103,7 +102,7 @@ def cluster_words(
 
 def _rows(number: int, rows: object, texts: int) -> list[int]:
     """Return the rows of a group, checked."""
-    if not isinstance(rows, Iterable):
+    if not iterates(rows):
         raise InputError(f"clusters[{number}] must be a list of the rows of one group, not {rows!r:.80}")
     return [whole_number(f"clusters[{number}]", row, 0, texts - 1, meaning="the last text") for row in rows]
 

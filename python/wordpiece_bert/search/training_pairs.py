@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.checks import checked_strings, iterates
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _columns(dataset: Any) -> Mapping[str, Iterable[Any]]:
         return {name: list(dataset[name]) for name in dataset.column_names}
     if isinstance(dataset, Mapping):
         return dataset
-    if not isinstance(dataset, Iterable) or isinstance(dataset, str | bytes):
+    if not iterates(dataset) or isinstance(dataset, str | bytes):
         raise InputError(f"dataset must be rows or columns of texts, not {type(dataset).__name__}")
     rows = list(dataset)
     if not rows or not all(isinstance(row, Mapping) for row in rows):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
-from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
+from wordpiece_bert._internal.checks import check_device, checked_flag, iterates, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names, refusing_peer_arguments
 from wordpiece_bert._internal.progress import notify
@@ -36,7 +35,7 @@ from wordpiece_bert.tokenizer.subword import model_encodings, tokenizer_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -403,7 +402,7 @@ add_peer_names(CrossEncoder, INSTEAD_IN_RANKERS | NOT_WRITTEN)
 
 def _check_pairs(pairs: Any) -> tuple[bool, list[tuple[str, str]]]:
     """Return whether the argument is a single pair, and the pairs as a list."""
-    if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
+    if not iterates(pairs) or isinstance(pairs, str | bytes):
         raise InputError(f"pairs must be a list of pairs of texts, not {type(pairs).__name__}")
     items = list(pairs)
     single = len(items) == 2 and all(isinstance(item, str) for item in items)

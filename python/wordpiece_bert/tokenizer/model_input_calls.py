@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_flag, iterates, whole_number
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
@@ -525,7 +525,7 @@ def _items(texts: Any) -> Any:
 
 def _id_list(ids: object) -> list[int]:
     """Return ids as a list; an `InputError` for anything else than whole numbers."""
-    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
+    if iterates(ids) and not isinstance(ids, str | bytes):
         return [whole_number(f"id {index}", token_id, 0) for index, token_id in enumerate(ids)]
     raise InputError(f"ids must be a list or an array of whole numbers, not {ids!r}")
 

@@ -5,10 +5,10 @@ The rules are as in `PreTrainedTokenizerBase.pad` of transformers 5.23.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import iterates, whole_number
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.tensors import check_tensor_type
 from wordpiece_bert.errors import InputError
@@ -94,7 +94,7 @@ def _by_name(encoded: object) -> dict[str, Any]:
     """Return the values by name; a list of rows becomes lists by name."""
     if isinstance(encoded, Mapping):
         return dict(encoded)
-    if isinstance(encoded, Iterable) and not isinstance(encoded, str | bytes):
+    if iterates(encoded) and not isinstance(encoded, str | bytes):
         rows = list(encoded)
         if rows and all(isinstance(row, Mapping) for row in rows):
             for index, row in enumerate(rows):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import iterates, whole_number
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
 
@@ -44,6 +43,6 @@ def checked_ids(ids: Any) -> list[int]:
     """Return ids, or a single one, as a list of int."""
     if isinstance(ids, int):
         ids = [ids]
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+    if isinstance(ids, str | bytes) or not iterates(ids):
         raise InputError(f"ids is {type(ids).__name__} {ids!r:.80}; ids are a list of whole numbers")
     return [checked_id(f"ids[{place}]", value) for place, value in enumerate(ids)]

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Self
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_instance, checked_flag, whole_number
+from wordpiece_bert._internal.checks import check_instance, checked_flag, iterates, whole_number
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parameters import completed_by
@@ -635,7 +635,7 @@ def _vocabulary(vocab: object) -> bytes | list[Any] | dict[Any, Any]:
         return _read(vocab)
     if isinstance(vocab, Mapping):
         return dict(vocab)
-    if isinstance(vocab, Iterable) and not isinstance(vocab, bytes | bytearray | AbstractSet):
+    if iterates(vocab) and not isinstance(vocab, bytes | bytearray | AbstractSet):
         return list(vocab)
     raise InputError(
         f"a vocabulary must be a path, a list of tokens or a dict of tokens and ids, not {type(vocab).__name__}"

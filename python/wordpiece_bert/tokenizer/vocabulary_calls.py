@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, overload
 
 from wordpiece_bert._internal.checks import check_instance, check_several
 from wordpiece_bert._internal.lazy import lazy_module
-from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert.tokenizer.model_rows import IdBounds
 from wordpiece_bert.tokenizer.pretrained import SPECIAL_TOKEN_ROLES
@@ -154,7 +153,7 @@ class VocabularyCalls(TokenizerBase):
         >>> tokenizer.convert_ids_to_tokens([2, 5, 6, 3], skip_special_tokens=True)
         ['york', '##er']
         """
-        if isinstance(ids, int) or (not isinstance(ids, list) and isinstance(ids, np.integer)):
+        if isinstance(ids, int) or getattr(ids, "ndim", None) == 0:
             return self._inner.id_to_token(ids)  # type: ignore[arg-type]  # an integer of NumPy, too
         check_several("ids", ids)
         if not skip_special_tokens:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Union, Unpack
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import iterates, whole_number
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by, taking
@@ -149,7 +149,7 @@ class WordCounts:
         >>> counts
         WordCounts(5 words, 6 occurrences, 2 texts)
         """
-        if isinstance(texts, str | bytes | Mapping) or not (isinstance(texts, Iterable) or _exports_columns(texts)):
+        if isinstance(texts, str | bytes | Mapping) or not (iterates(texts) or _exports_columns(texts)):
             hint = "; pass one text in a list, and a file to from_files" if isinstance(texts, str) else ""
             raise InputError(f"texts must be an iterable of str, not {type(texts).__name__}{hint}")
         return cls._counted(_core.WordCounts.from_texts, texts, **options)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_instance, finite_number, whole_number
+from wordpiece_bert._internal.checks import check_instance, finite_number, iterates, whole_number
 from wordpiece_bert._internal.figures import PLOTTED, new_figure, save_figure
 from wordpiece_bert._internal.notebook import fields_html
 from wordpiece_bert._internal.parameters import completed_by
@@ -357,7 +357,7 @@ def vocab_report(
     (6, 7, 0.16666666666666666)
     """
     column = _core._column_texts(texts)
-    if column is None and (isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable)):
+    if column is None and (isinstance(texts, str | bytes | Mapping) or not iterates(texts)):
         raise InputError(f"texts must be an iterable of str, not {type(texts).__name__}")
     least = whole_number("min_count", min_count, 1)
     alpha = finite_number("alpha", alpha, above=0)

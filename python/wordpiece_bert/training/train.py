@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wordpiece_bert._internal.checks import checked_flag, whole_number
+from wordpiece_bert._internal.checks import checked_flag, iterates, whole_number
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
@@ -39,6 +38,8 @@ from wordpiece_bert.training.vocab import Vocab
 from wordpiece_bert.training.vocab_summary import is_placeholder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wordpiece_bert import _core
 
 # A note lists this many characters, and counts the rest.
@@ -228,7 +229,7 @@ def _base(base: Any) -> tuple[list[str] | None, NormalizerSettings | None]:
         tokenizer = base
     elif isinstance(base, str | os.PathLike):
         tokenizer = Tokenizer.from_vocab(base, strict=True)
-    elif isinstance(base, Iterable):
+    elif iterates(base):
         listed = list(base)
         tokenizer = Tokenizer.from_vocab(listed) if "[UNK]" in listed else Tokenizer.from_vocab([*listed, "[UNK]"])
         if "[UNK]" not in listed:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.checks import iterates
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.column_blocks import separator_format, suffix_of
 from wordpiece_bert.tokenizer.corpus.file_parts import groups_of
@@ -16,7 +16,7 @@ from wordpiece_bert.vectors.layout import RESERVED
 from wordpiece_bert.vectors.text_files import TextFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: The most rows that are read at once, when texts are among their columns.
 _ROWS = 1 << 12
@@ -208,7 +208,7 @@ class Documents:
 
 
 def _listed(given: Any) -> list[Any]:
-    if isinstance(given, str | os.PathLike) or hasattr(given, "__arrow_c_stream__") or not isinstance(given, Iterable):
+    if isinstance(given, str | os.PathLike) or hasattr(given, "__arrow_c_stream__") or not iterates(given):
         return [given]
     listed = list(given)
     if not listed:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import checked_choice
+from wordpiece_bert._internal.checks import checked_choice, iterates
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.file_lists import STDIN
 from wordpiece_bert.tokenizer.corpus.parquet import BLOCK_BYTES, import_pyarrow
@@ -121,7 +120,7 @@ def files_below(given: Any) -> list[str]:
     FileNotFoundError
         A path does not exist.
     """
-    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str | os.PathLike) else [given]
+    listed = list(given) if iterates(given) and not isinstance(given, str | os.PathLike) else [given]
     found: dict[str, None] = {}
     named: list[str] = []
     for one in listed:

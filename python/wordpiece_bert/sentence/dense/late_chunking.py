@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
+from wordpiece_bert._internal.checks import iterates
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.ragged_batch import RaggedBatch
 
@@ -53,7 +54,7 @@ def check_chunks(chunks: object, texts: int) -> list[npt.NDArray[np.int64]]:
     InputError
         There are not as many as texts, or a chunk is not (start, end) with 0 ≤ start ≤ end.
     """
-    listed = list(chunks) if isinstance(chunks, Iterable) else None
+    listed = list(chunks) if iterates(chunks) else None
     if listed is None or len(listed) != texts:
         raise InputError(f"chunks must have the chunks of {texts} texts, one list for each, not {chunks!r:.80}")
     return [_spans(one, f"[{index}]" * (texts > 1)) for index, one in enumerate(listed)]
@@ -61,7 +62,7 @@ def check_chunks(chunks: object, texts: int) -> list[npt.NDArray[np.int64]]:
 
 def _spans(chunks: Any, where: str) -> npt.NDArray[np.int64]:
     """Check the chunks of one text; `where` is for the message."""
-    if not isinstance(chunks, Iterable) or isinstance(chunks, str | bytes):
+    if not iterates(chunks) or isinstance(chunks, str | bytes):
         raise InputError(f"chunks{where} must be pairs (start, end) of characters, not {chunks!r:.80}")
     spans = []
     for number, chunk in enumerate(chunks):

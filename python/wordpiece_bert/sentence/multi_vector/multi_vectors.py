@@ -11,7 +11,7 @@ import numpy as np
 
 from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_whole_numbers
 from wordpiece_bert._internal.atomic_folder import written_folder
-from wordpiece_bert._internal.checks import check_instance
+from wordpiece_bert._internal.checks import check_instance, iterates
 from wordpiece_bert._internal.notebook import table_html
 from wordpiece_bert._internal.ordinary_file import require_ordinary_file
 from wordpiece_bert.errors import InputError
@@ -248,9 +248,7 @@ def as_multi_vectors(name: str, vectors: object, mask: object = None) -> MultiVe
     """
     if isinstance(vectors, MultiVectors):
         return vectors if mask is None else _masked(name, vectors, mask)
-    if isinstance(vectors, str | bytes | Mapping | AbstractSet) or not (
-        hasattr(vectors, "ndim") or isinstance(vectors, Iterable)
-    ):
+    if isinstance(vectors, str | bytes | Mapping | AbstractSet) or not (hasattr(vectors, "ndim") or iterates(vectors)):
         raise InputError(f"{name} must be {_KINDS}, not {type(vectors).__name__}")
     if not hasattr(vectors, "ndim") or (vectors.ndim == 1 and getattr(vectors, "dtype", None) == np.dtype(object)):
         joined = _joined(name, cast("Iterable[npt.ArrayLike]", vectors))
@@ -303,7 +301,7 @@ def _masked(name: str, vectors: MultiVectors, mask: object) -> MultiVectors:
         It has other numbers, or another shape.
     """
     what = f"the mask of {name}"
-    if not isinstance(mask, Iterable):
+    if not iterates(mask):
         raise InputError(f"{what} must be an array [n, tokens] or a list of arrays [tokens], not {type(mask).__name__}")
     rows = [as_numbers(what, row) for row in mask]
     if rows and all(row.ndim == 0 for row in rows):

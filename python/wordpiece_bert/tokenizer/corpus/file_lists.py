@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.checks import iterates
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 STDIN = "-"
 
@@ -28,7 +31,7 @@ def listed_files(files: object, *, advice: str = "") -> list[str]:
         One is not a path, there is none, or standard input is given twice.
     """
     given: Any = files
-    if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Iterable):
+    if isinstance(files, str | bytes | os.PathLike) or not iterates(files):
         given = [files]
     listed = []
     for file in given:

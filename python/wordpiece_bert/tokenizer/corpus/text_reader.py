@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import iterates, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.column_blocks import column_blocks, suffix_of
@@ -17,7 +16,7 @@ from wordpiece_bert.tokenizer.corpus.file_parts import groups_of
 from wordpiece_bert.tokenizer.parameters import READING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 StrPath = str | os.PathLike[str]
 #: The name of a field or column; two names make pairs.
@@ -85,7 +84,7 @@ class TextReader:
         errors: Errors = "strict",
         block_texts: int | None = None,
     ) -> None:
-        given = [files] if isinstance(files, str | bytes | os.PathLike) or not isinstance(files, Iterable) else [*files]
+        given = [files] if isinstance(files, str | bytes | os.PathLike) or not iterates(files) else [*files]
         self.files = tuple(listed_files(given))
         parts = [groups_of(file) for file in given]
         if separator is not None and not isinstance(separator, str):
@@ -140,7 +139,7 @@ def _names(argument: str, given: Fields | None) -> list[str]:
     """Check the value of `field` or `column` and return its names."""
     if given is None:
         return []
-    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    names: list[Any] = [given] if isinstance(given, str) or not iterates(given) else list(given)
     if not 1 <= len(names) <= 2 or not all(isinstance(name, str) for name in names):
         raise InputError(f"{argument} must be a name, or two names for pairs, not {given!r}")
     return names

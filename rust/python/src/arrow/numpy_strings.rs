@@ -14,8 +14,8 @@ use crate::error;
 
 /// Copies the strings of a one-dimensional, contiguous array of fixed-width strings in native byte order into a column.
 ///
-/// Returns `None` for anything else, and if a string has a surrogate: the caller then converts the array item by item, which
-/// names the item.
+/// Returns `None` for anything else, for an array with a mask, and if a string has a surrogate: the caller then converts the
+/// array item by item, which names the item.
 ///
 /// # Errors
 ///
@@ -59,7 +59,8 @@ struct Strings<'py> {
 
 impl<'py> Strings<'py> {
     fn new(value: &Bound<'py, PyAny>) -> Option<Strings<'py>> {
-        if value.cast::<PyUntypedArray>().ok()?.dtype().kind() != b'U' {
+        // The items of an array with a mask are not all strings.
+        if value.cast::<PyUntypedArray>().ok()?.dtype().kind() != b'U' || value.hasattr("mask").unwrap_or(true) {
             return None;
         }
         // Shape, strides and dtype of an array can be assigned to. A view of our own has its own, which do not change between
