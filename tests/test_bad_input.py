@@ -98,6 +98,8 @@ def test_arrays_of_no_dimensions_and_with_masks_are_refused() -> None:
             with pytest.raises(InputError, match="text"):
                 call(texts)
         call(np.ma.masked_array(["a", "b"]))
+    assert tokenizer().encode_batch(["a"], stride=np.array(0)).to_list() == tokenizer().encode_batch(["a"]).to_list()
+    assert tokenizer().decode([2], skip_special_tokens=np.False_) == tokenizer().decode([2], skip_special_tokens=False)
     assert tokenizer().convert_ids_to_tokens(np.array(2)) == tokenizer().convert_ids_to_tokens(2)
     masked = np.ma.masked_array([[2, 5, 3]], [[False, True, False]])
     for options in ({"input_ids": masked}, {"input_ids": [[2, 5, 3]], "attention_mask": masked > 0}):
@@ -411,6 +413,21 @@ TABLES = Tables(train="train.csv")
         (lambda x: TOK.encode_files("a.txt", "b.npy", field=x), (5, [5], "abc".split), "field must be a name, or two"),
         (lambda x: TOK.build_inputs_with_special_tokens(x), (None, 5, "a"), "token_ids_0 must be a list, not"),
         (lambda x: TOK.convert_ids_to_tokens(x), (None, "12"), "ids must be a list, not"),
+        (lambda x: TOK.convert_tokens_to_ids(x), (np.array(1), 5), "tokens must be a token, or a list of tokens, not"),
+        (lambda x: TOK.with_added_tokens(x), (np.array(1), 5), "tokens must be a list of tokens, not"),
+        (lambda x: TOK.decode([1], x), (None, 5, "x"), "skip_special_tokens must be True or False, not"),
+        (lambda x: TOK.decode_batch([[1]], strict=x), (None, 5, "x"), "strict must be True or False, not"),
+        (lambda x: TOK.decode_batch(x), (np.array(1), ""), "ids is"),
+        (lambda x: TOK.num_special_tokens_to_add(x), (None, 5), "pair must be True or False, not"),
+        (lambda x: TOK.get_vocab(x), (None, 5), "with_added_tokens must be True or False, not"),
+        (lambda x: TOK(["a"], tokenizer_kwargs=x), (5, [], "x"), "tokenizer_kwargs must be a dict of options, not"),
+        (lambda x: TOK(["a"], dtype=x), ("\ud800", 5), "dtype must be 'int64' or 'int32'"),
+        (
+            lambda x: wb.distill_static(None, token_remove_pattern=x),
+            (b"x", "("),
+            "token_remove_pattern must be a regul",
+        ),
+        (lambda x: util.truncate_embeddings(x, 3), (None, "a"), "embeddings must be an array of numbers"),
         (lambda x: wb.set_num_threads(x), (0, 1.5, True, "2"), "the number of threads must be a whole number from 1"),
     ],
 )

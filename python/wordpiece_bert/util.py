@@ -557,8 +557,8 @@ def truncate_embeddings(embeddings: Any, truncate_dim: int | None) -> Any:
     """
     if truncate_dim is not None:
         truncate_dim = whole_number("truncate_dim", truncate_dim, 1, others="or None for all")
-    if not hasattr(embeddings, "ndim"):
-        embeddings = as_numbers("embeddings", embeddings)
+    if not getattr(embeddings, "ndim", 0):
+        embeddings = np.atleast_1d(as_numbers("embeddings", embeddings))
     return embeddings[..., :truncate_dim]
 
 

@@ -90,10 +90,12 @@ def finite_or_none(value: Any) -> float | None:
 
 
 def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:
-    """Check that an argument is True or False; with `or_none` the message names None as the third choice."""
-    if not isinstance(value, bool):
-        raise InputError(f"{name} must be True or False{', or None' * or_none}, not {value!r}")
-    return value
+    """Check that an argument is True or False, or NumPy's; with `or_none` the message has None as a third choice."""
+    if isinstance(value, bool):
+        return value
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):  # its name before NumPy 2
+        return bool(value)
+    raise InputError(f"{name} must be True or False{', or None' * or_none}, not {value!r}")
 
 
 def checked_probability(name: str, value: object) -> float:
@@ -106,7 +108,7 @@ def checked_probability(name: str, value: object) -> float:
 
 def check_instance(name: str, value: object, kind: type, what: str = "") -> None:
     """Check that an argument is an object of a class; `what` says in other words than its name what is needed."""
-    if not isinstance(value, kind):
+    if not (iterates(value) if kind is Iterable else isinstance(value, kind)):
         raise InputError(f"{name} must be {what or f'a {kind.__name__}'}, not {type(value).__name__}: {value!r:.80}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Never, SupportsIndex
 
-from wordpiece_bert._internal.checks import checked_flag, checked_strings
+from wordpiece_bert._internal.checks import checked_flag, checked_strings, iterates
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
@@ -82,9 +82,9 @@ class DecodingCalls(TokenizerBase):
             isinstance(ids, np.integer) or (isinstance(ids, np.ndarray) and ids.ndim == 0 and ids.dtype.kind in "iu")
         ):
             ids = int(ids)
-        cleanup = _checked_cleanup(clean_up_tokenization_spaces)
+        flags = _flags(skip_special_tokens, clean_up_tokenization_spaces, strict)
         try:
-            return self._inner.decode(ids, skip_special_tokens, cleanup, strict)
+            return self._inner.decode(ids, *flags)
         except InputError:
             if ids is MISSING:
                 raise TypeError("Tokenizer.decode() missing 1 required positional argument: 'ids'") from None
@@ -131,11 +131,11 @@ class DecodingCalls(TokenizerBase):
         >>> tokenizer.decode_batch([[2, 4, 3], [2, 5, 6, 3]])
         ['new', 'yorker']
         """
-        cleanup = _checked_cleanup(clean_up_tokenization_spaces)
+        flags = _flags(skip_special_tokens, clean_up_tokenization_spaces, strict)
         try:
-            return self._inner.decode_batch(ids, skip_special_tokens, cleanup, strict)
+            return self._inner.decode_batch(ids, *flags)
         except InputError as error:
-            first = ids[0] if isinstance(ids, Sequence | np.ndarray) and len(ids) else None
+            first = next(iter(ids), None) if isinstance(ids, Sequence | np.ndarray) and iterates(ids) else None
             if isinstance(first, int | np.integer):
                 raise InputError(f"{error}: one row of ids is for decode(ids)") from None
             raise
@@ -214,8 +214,13 @@ class DecodingCalls(TokenizerBase):
         return self._inner.join_tokens(checked_strings("tokens", tokens))
 
 
-def _checked_cleanup(value: object) -> bool:
-    return value is not None and checked_flag("clean_up_tokenization_spaces", value, or_none=True)
+def _flags(skip: object, cleanup: object, strict: object) -> tuple[bool, bool, bool]:
+    """Return the options of a call, checked, in the order in which the core takes them."""
+    return (
+        checked_flag("skip_special_tokens", skip),
+        cleanup is not None and checked_flag("clean_up_tokenization_spaces", cleanup, or_none=True),
+        checked_flag("strict", strict),
+    )
 
 
 def _has_rows(ids: object) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import checked_flag, iterates, whole_number
+from wordpiece_bert._internal.checks import check_instance, checked_flag, iterates, whole_number
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
@@ -22,8 +22,6 @@ from wordpiece_bert.tokenizer.tokenizer_base import requested
 from wordpiece_bert.tokenizer.vocabulary_calls import VocabularyCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
 
     from wordpiece_bert._core import Encoding
@@ -180,6 +178,7 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
                [1, 1, 1, 0]])
         """
         if tokenizer_kwargs is not None:
+            check_instance("tokenizer_kwargs", tokenizer_kwargs, Mapping, "a dict of options")
             own = {name: value for name, value in locals().items() if name not in ("self", "tokenizer_kwargs")}
             if unknown := sorted(tokenizer_kwargs.keys() - own.keys()):
                 raise InputError(f"unknown option {unknown[0]!r} in tokenizer_kwargs; the options are {', '.join(own)}")
@@ -535,7 +534,7 @@ def _dtype(dtype_like: npt.DTypeLike) -> np.dtype[Any]:
     int64 = np.dtype(np.int64)
     if isinstance(dtype_like, str) and dtype_like == "int64":
         return int64
-    with contextlib.suppress(TypeError):
+    with contextlib.suppress(TypeError, ValueError):  # of a str with surrogates
         dtype = np.dtype(dtype_like)
         for known in (int64, np.dtype(np.int32)):
             if dtype == known:

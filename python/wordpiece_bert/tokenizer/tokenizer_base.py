@@ -97,12 +97,12 @@ class TokenizerBase(TokenRoles):
         try:
             known = self._resolved.get(key)
         except TypeError:  # an unhashable value, such as a list; the checks report it
-            known = None
+            known, key = None, ()
         if known is None:
             options = CallOptions._make(given)
             split = checked_flag("is_split_into_words", options.is_split_into_words)
             known = split, resolve(self._inner, self._defaults, options, like_transformers=like_transformers)
-            if len(self._resolved) < _CACHED_OPTIONS:
+            if key and len(self._resolved) < _CACHED_OPTIONS:
                 self._resolved[key] = known
         self._last = like_transformers, given, known
         return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, overload
 
-from wordpiece_bert._internal.checks import check_instance, check_several
+from wordpiece_bert._internal.checks import check_instance, check_several, checked_flag
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.peer_arguments import TOKENIZER_ARGUMENTS, refusing
 from wordpiece_bert.tokenizer.model_rows import IdBounds
@@ -182,7 +182,7 @@ class VocabularyCalls(TokenizerBase):
         >>> tokenizer.get_vocab()
         {'[UNK]': 0, 'york': 1, '##er': 2}
         """
-        return self._inner.vocab(with_added_tokens)
+        return self._inner.vocab(checked_flag("with_added_tokens", with_added_tokens))
 
     @property
     def vocab_size(self) -> int:
@@ -243,7 +243,7 @@ class VocabularyCalls(TokenizerBase):
         ... )
         (2, 3)
         """
-        return self._inner.special_tokens_added(pair)
+        return self._inner.special_tokens_added(checked_flag("pair", pair))
 
     # --- special tokens
 

@@ -175,6 +175,8 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
     if pattern is None:
         return None
     try:
+        if isinstance(pattern, bytes):
+            raise TypeError("bytes, not a str")
         return re.compile(pattern)
     except (re.error, TypeError) as cause:
         raise InputError(
