@@ -428,6 +428,21 @@ TABLES = Tables(train="train.csv")
             "token_remove_pattern must be a regul",
         ),
         (lambda x: util.truncate_embeddings(x, 3), (None, "a"), "embeddings must be an array of numbers"),
+        (
+            lambda x: training.vocab_contents(["a"], [], continuing_subword_prefix=x),
+            (None, 5, ("a",)),
+            "continuing_subword_prefix must be a str",
+        ),
+        (lambda x: finetune.AdamW({"a": x}), (None, 5), "parameter 'a' must be an array, not"),
+        (
+            lambda x: finetune.clip_grad_norm_(x, 1.0),
+            (None, 5, "a"),
+            "gradients must be a dict or a list of arrays, not",
+        ),
+        (lambda x: finetune.clip_grad_norm_([x], 1.0), (None, "a"), "gradient '0' must be an array, not"),
+        (lambda x: held_out_rows(x, 0.5), (None, [{"a": 1}]), "dataset must be a PretrainingDataset, not"),
+        (lambda x: inspect.neurons(x), (5, [], b"x"), "source must be a model, or what trace returns, not"),
+        (lambda x: util.mine_hard_negatives(ROWS, None, anchor_column_name=x), ([], {}), "dataset has no column"),
         (lambda x: wb.set_num_threads(x), (0, 1.5, True, "2"), "the number of threads must be a whole number from 1"),
     ],
 )

@@ -128,6 +128,7 @@ class AdamW:
         check_instance("parameters", parameters, Mapping)
         self.parameters = dict(parameters)
         for name, parameter in self.parameters.items():
+            check_instance(f"parameter {name!r}", parameter, np.ndarray, "an array")
             if not parameter.flags.writeable or parameter.dtype.kind != "f":
                 raise InputError(f"parameter {name!r} must be a writable array of floats, not {parameter.dtype}")
         self.steps = 0
@@ -298,9 +299,11 @@ def clip_grad_norm_(gradients: Mapping[str, Array] | Iterable[Array], max_norm: 
     array([0.6, 0.8], dtype=float32)
     """
     largest = finite_number("max_norm", max_norm, least=0)
+    check_several("gradients", gradients, "a dict or a list of arrays")
     named = dict(gradients) if isinstance(gradients, Mapping) else {str(i): g for i, g in enumerate(gradients)}
     total = 0.0
     for name, gradient in named.items():
+        check_instance(f"gradient {name!r}", gradient, np.ndarray, "an array")
         flat = gradient.reshape(-1)
         square = float(np.einsum("i,i->", flat, flat, dtype=np.float64, casting="safe"))
         _check_finite(name, square)

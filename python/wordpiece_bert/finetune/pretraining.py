@@ -17,6 +17,7 @@ from wordpiece_bert.finetune.objectives import objective_class
 from wordpiece_bert.finetune.objectives.examples import check_fits
 from wordpiece_bert.finetune.parameters import TRAINER
 from wordpiece_bert.finetune.trainer import Trainer
+from wordpiece_bert.pretraining.dataset import PretrainingDataset
 from wordpiece_bert.pretraining.parts import masking_options, shards_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from wordpiece_bert.finetune.batches import Dataset
     from wordpiece_bert.finetune.objectives import ExamplesObjective
     from wordpiece_bert.finetune.problem import TrainingProblem
-    from wordpiece_bert.pretraining.dataset import PretrainingDataset
     from wordpiece_bert.tokenizer.tokenizer import Tokenizer
 
 
@@ -173,6 +173,7 @@ def held_out_rows(dataset: PretrainingDataset, share: float) -> tuple[npt.NDArra
     (6, 1)
     """
     checked_probability("share", share)
+    check_instance("dataset", dataset, PretrainingDataset)
     held = np.zeros(len(dataset), np.bool_)
     counts: dict[int, int] = {}
     for entry in shards_of(dataset):  # in the order of rows: pass by pass

@@ -259,6 +259,7 @@ def question_windows(
     questions, contexts = row_texts("questions", questions), row_texts("contexts", contexts)
     check_several("answers", answers)
     check_several("starts", starts, or_none=True)
+    starts = None if starts is None else list(starts)
     sizes = {len(questions), len(contexts), len(answers), len(answers if starts is None else starts)}
     if len(sizes) != 1:
         raise InputError(f"there are {len(questions)} questions, {len(contexts)} contexts and {len(answers)} answers")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import check_several, whole_number
+from wordpiece_bert._internal.checks import check_instance, check_several, whole_number
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.inspect.links import telling_link
 from wordpiece_bert.inspect.pack import as_finite, encoding_of_vectors
@@ -224,6 +224,7 @@ def neurons(
     given: Any = traced(source, text, pair)
     bias = None
     if given is not None:
+        check_instance("source", given, Trace, "a model, or what trace returns")
         queries, keys, tokens, bias = given.queries, given.keys, given.tokens, given.position_bias
     q, k = as_finite("queries", queries, (4,)), as_finite("keys", keys, (4,))
     if q.shape != k.shape:

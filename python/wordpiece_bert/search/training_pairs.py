@@ -90,7 +90,7 @@ def _columns(dataset: Any) -> Mapping[str, Iterable[Any]]:
 def _names(columns: Mapping[str, Any], anchor: str | None, positive: str | None) -> tuple[str, str]:
     """Return the names of the columns of queries and positives."""
     for name in (anchor, positive):
-        if name is not None and name not in columns:
+        if name is not None and name not in list(columns):  # what is unhashable is in a list, too
             raise InputError(f"dataset has no column {name!r}; its columns are {list(columns)}")
     if len(columns) < 2:
         raise InputError(f"dataset must have two columns, queries and positives, not {list(columns)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
-from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.checks import iterates, whole_number
 from wordpiece_bert._internal.safe_json import quoted
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
 from wordpiece_bert._internal.warn import warn
@@ -137,7 +137,7 @@ def _labels(candidate_labels: object) -> list[str]:
     """Return the labels, of which there is at least one."""
     if isinstance(candidate_labels, str):
         labels = [label.strip() for label in candidate_labels.split(",") if label.strip()]
-    elif isinstance(candidate_labels, bytes | Mapping) or not hasattr(candidate_labels, "__iter__"):
+    elif isinstance(candidate_labels, bytes | Mapping) or not iterates(candidate_labels):
         raise InputError(
             f"candidate_labels must be a list of str, or a str with commas between labels, not {candidate_labels!r}"
         )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from wordpiece_bert import _core
+from wordpiece_bert._internal.checks import iterates
 from wordpiece_bert._internal.texts import one_or_many
 from wordpiece_bert.errors import InputError
 
@@ -208,7 +209,7 @@ class WordCore:
         """Return the words of a text, which with `split` is a list of texts."""
         if not split:
             return self.words(_checked(text, what), encode_special_tokens=options.encode_special_tokens)
-        if isinstance(text, str | bytes) or not hasattr(text, "__iter__"):
+        if isinstance(text, str | bytes) or not iterates(text):
             raise InputError(f"{what}: with is_split_into_words=True a text is a list of words, not {text!r:.80}")
         whole = options.encode_special_tokens
         parts = [_checked(part, f"{what}, word {i}") for i, part in enumerate(text)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-from wordpiece_bert._internal.checks import checked_strings
+from wordpiece_bert._internal.checks import check_instance, checked_strings
 from wordpiece_bert._internal.notebook import fields_html
 
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -114,6 +114,7 @@ def vocab_contents(
     (1, 1, ('##s', 3))
     """
     prefix = continuing_subword_prefix
+    check_instance("continuing_subword_prefix", prefix, str)
 
     def continues(token: str) -> bool:
         return bool(prefix) and token.startswith(prefix) and token != prefix

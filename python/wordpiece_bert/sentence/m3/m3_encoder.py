@@ -10,7 +10,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, SearchResults
 from wordpiece_bert._internal.atomic_folder import written_folder
-from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
+from wordpiece_bert._internal.checks import check_device, checked_flag, iterates, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
@@ -471,7 +471,7 @@ def _without_weight(tokenizer: AnyTokenizer) -> npt.NDArray[np.int64]:
 
 
 def _checked_pairs(pairs: Any) -> list[tuple[str, str]]:
-    if isinstance(pairs, str) or not hasattr(pairs, "__iter__"):
+    if isinstance(pairs, str) or not iterates(pairs):
         raise InputError(f"pairs must be a list of (query, passage), not {type(pairs).__name__}")
     listed = list(pairs)
     for index, pair in enumerate(listed):
