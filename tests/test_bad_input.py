@@ -443,6 +443,16 @@ TABLES = Tables(train="train.csv")
         (lambda x: held_out_rows(x, 0.5), (None, [{"a": 1}]), "dataset must be a PretrainingDataset, not"),
         (lambda x: inspect.neurons(x), (5, [], b"x"), "source must be a model, or what trace returns, not"),
         (lambda x: util.mine_hard_negatives(ROWS, None, anchor_column_name=x), ([], {}), "dataset has no column"),
+        (
+            lambda x: wb.train_vocab(["a"], 9, special_tokens=["a", x]),
+            [SURROGATE],
+            r"special_tokens\[1\] has a lone surr",
+        ),
+        (
+            lambda x: wb.train_vocab(["a"], 9, initial_alphabet=[x]),
+            [SURROGATE],
+            r"initial_alphabet\[0\] has a lone surrog",
+        ),
         (lambda x: wb.set_num_threads(x), (0, 1.5, True, "2"), "the number of threads must be a whole number from 1"),
     ],
 )
