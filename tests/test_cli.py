@@ -181,6 +181,9 @@ def test_an_interrupted_embed_keeps_the_old_output(
         (["embed", "a.jsonl", "-o", "v.npy"], "pass the field that holds the texts: --jsonl-field text"),
         (["--print-completion", "basch"], "did you mean 'bash'?"),
         (["--json"], "unknown option --json"),
+        # As of a variable of the shell that is not set.
+        (["distill", "-o", ""], "argument -o/--output: is empty"),
+        (["encode", "a.txt", "-o", ""], "argument -o/--output: is empty"),
     ],
     ids=" ".join,
 )

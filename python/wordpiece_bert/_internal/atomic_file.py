@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -83,6 +84,8 @@ class AtomicFile:
         self.path = path
         #: The file to replace: `path`, in its folder with symbolic links resolved.
         self.target = in_real_folder(path)
+        if not self.target.name:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         self._temporary = self.target.with_name(part_name(self.target.name))
         self._file: BinaryIO | None = None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.progress import reading_progress
@@ -41,7 +40,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=Path,
+        type=arguments.path,
         metavar="FILE",
         help="write to this .npy, .arrow, .parquet or .jsonl file; it appears once it is complete; - prints JSON lines",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert.cli import arguments
@@ -28,7 +27,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-o",
         "--output",
         required=True,
-        type=Path,
+        type=arguments.path,
         metavar="OUT",
         help="the file to write, which appears once it is complete, or the folder, which must be new",
     )
