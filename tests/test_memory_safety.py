@@ -5,6 +5,7 @@ Where a fault would end the process, the code runs in one of its own.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import textwrap
@@ -171,6 +172,17 @@ def test_an_array_of_strings_for_which_there_is_no_memory_is_an_input_error() ->
             print(error)
     """
     assert "an array of 67108864 strings of up to 16 characters, for which there is not enough memory" in run(code)
+
+
+def test_windows_of_a_template_of_many_texts_are_counted_before_they_are_made() -> None:
+    """Rows are nested in each other, five texts hundreds of times as often as two."""
+    content = json.loads(tokenizer().to_json())
+    piece = {"Sequence": {"id": "A", "type_id": 0}}
+    template = {"type": "TemplateProcessing", "single": [piece] * 5, "pair": [piece], "special_tokens": {}}
+    tok = wb.Tokenizer.from_json(json.dumps(content | {"post_processor": template}))
+    assert len(tok.encode("a a", truncation=True, max_length=1).overflowing) == 31
+    with pytest.raises(InputError, match=r"3200000 rows of up to 5 tokens need \d{13} bytes of memory"):
+        _ = tok.encode("a " * 20, truncation=True, max_length=1).overflowing
 
 
 # --- memory that others write to

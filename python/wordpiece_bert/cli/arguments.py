@@ -67,13 +67,6 @@ def positive_or_all(value: str) -> int | str:
     return ALL if value == ALL else positive(value)
 
 
-def path(value: str) -> Path:
-    """Convert an argument to a path; an empty one, of a variable that is not set, is not the current folder."""
-    if not value:
-        raise argparse.ArgumentTypeError("is empty: name a file or a folder")
-    return Path(value)
-
-
 def separator(value: str) -> str:
     r"""Convert an argument to a separator, with the escapes \n, \r, \t, \0 and \\ replaced."""
     escapes = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\0": "\0", r"\\": "\\"}
@@ -242,7 +235,7 @@ def add_dtype(parser: argparse.ArgumentParser, *, of_folders: bool = False) -> N
     parser.add_argument("--dtype", default=None if of_folders else "float32", metavar="DTYPE", help=help_text)
     parser.add_argument(
         "--calibrate",
-        type=path,
+        type=Path,
         metavar="FILE",
         help="for --dtype int8: a text file with a few dozen lines like the texts that the model is for (default: "
         "texts of the package)",

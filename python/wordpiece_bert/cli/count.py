@@ -65,7 +65,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-o",
         "--output",
         required=True,
-        type=arguments.path,
+        type=Path,
         metavar="OUT",
         help="a .parquet, .arrow or .tsv file for the counts of all files; or a folder with one file of counts for "
         "each, where files that were counted before in the same way are not counted again",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
@@ -23,18 +24,10 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     arguments.add_model(parser, "the encoder: ")
     parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        type=arguments.path,
-        metavar="FOLDER",
-        help="the folder, which appears when complete",
+        "-o", "--output", required=True, type=Path, metavar="FOLDER", help="the folder, which appears when complete"
     )
     parser.add_argument(
-        "--vocabulary",
-        type=arguments.path,
-        metavar="FILE",
-        help="a text file with words to add, one per line (default: none)",
+        "--vocabulary", type=Path, metavar="FILE", help="a text file with words to add, one per line (default: none)"
     )
     parser.add_argument(
         "--pca-dims",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.log import say
@@ -19,7 +20,6 @@ from wordpiece_bert.tokenizer.corpus.file_formats import VECTOR_FORMATS
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     import numpy as np
     import numpy.typing as npt
@@ -57,7 +57,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-o",
         "--output",
         required=True,
-        type=arguments.path,
+        type=Path,
         metavar="FILE",
         help="write to this .npy, .parquet, .arrow, .arrows or .jsonl file, or .vectors folder; it appears once it is "
         "complete; - is standard output",

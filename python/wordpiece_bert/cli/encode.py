@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.progress import reading_progress
@@ -40,7 +41,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=arguments.path,
+        type=Path,
         metavar="FILE",
         help="write to this .npy, .arrow, .parquet or .jsonl file; it appears once it is complete; - prints JSON lines",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.json_text import json_text
@@ -32,7 +33,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     parser.add_argument(
         "data",
-        type=arguments.path,
+        type=Path,
         metavar="FILE|FOLDER",
         help="a table, .csv .tsv .jsonl .parquet, or a folder with corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv",
     )
@@ -74,7 +75,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=arguments.path,
+        type=Path,
         metavar="FOLDER",
         help="add a line to the CSV file of the results in this folder; of several models, in a folder of each in it",
     )

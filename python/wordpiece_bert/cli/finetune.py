@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.same_file import refuse_input_as_output
@@ -42,9 +43,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         help="the labelled texts, .csv .tsv .jsonl .parquet; for answers also .json as SQuAD has it",
     )
     parser.add_argument("--eval", metavar="FILE", help="labelled texts to evaluate on after each epoch (--eval-steps)")
-    parser.add_argument(
-        "-o", "--output", type=arguments.path, required=True, metavar="DIR", help="the folder of the model"
-    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the model")
     data = parser.add_argument_group("data")
     data.add_argument(
         "--text", metavar="COLUMN", help="the texts, or lists of words (default: text; for answers, context)"
@@ -75,9 +74,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         action="store_true",
         help="fit only a head, on vectors that the model computes once: logistic or ridge regression, in seconds",
     )
-    frozen.add_argument(
-        "--cache", type=arguments.path, metavar="DIR", help="keep the vectors in this folder, for the next run"
-    )
+    frozen.add_argument("--cache", type=Path, metavar="DIR", help="keep the vectors in this folder, for the next run")
     frozen.add_argument(
         "--inverse-penalty",
         type=arguments.above_zero,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.choices import SALIENCY_METHODS, VIEWS
@@ -22,9 +23,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     parser.add_argument("text", metavar="TEXT", help="the text; - reads it from standard input")
     parser.add_argument("--pair", metavar="TEXT", help="the second text of a pair")
-    parser.add_argument(
-        "-o", "--output", required=True, type=arguments.path, metavar="PAGE.html", help="the file to write"
-    )
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="PAGE.html", help="the file to write")
     parser.add_argument(
         "-m",
         "--model",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert.cli import arguments
@@ -27,7 +28,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-o",
         "--output",
         required=True,
-        type=arguments.path,
+        type=Path,
         metavar="OUT",
         help="the file to write, which appears once it is complete, or the folder, which must be new",
     )

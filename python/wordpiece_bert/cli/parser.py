@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wordpiece_bert.cli.messages import closest, counted, print_error
@@ -34,11 +35,19 @@ RARE = frozenset(
 )
 
 
+def _path(value: str) -> Path:
+    """Convert an argument to a path; an empty one, of a variable that is not set, is not the current folder."""
+    if not value:
+        raise argparse.ArgumentTypeError("is empty: name a file or a folder")
+    return Path(value)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports errors in the form of all other errors, and suggests what was meant."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.register("type", Path, _path)
         if self.add_help:
             self.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)
 

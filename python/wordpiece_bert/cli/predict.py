@@ -47,7 +47,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         "-o",
         "--output",
         default=Path(arguments.STDIN),
-        type=arguments.path,
+        type=Path,
         metavar="FILE",
         help="write to this .jsonl file, which appears once it is complete (default: -, standard output)",
     )

@@ -38,9 +38,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     objectives = objectives_for("examples")
     parser.add_argument("data", metavar="DATA", help="the folder of examples")
-    parser.add_argument(
-        "-o", "--output", type=arguments.path, required=True, metavar="DIR", help="the folder of the model"
-    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the folder of the model")
     parser.add_argument("-v", "--vocab", required=True, help=f"{arguments.VOCAB_HELP}, with which DATA was made")
     arguments.add_cased(parser)
     parser.add_argument(
@@ -60,7 +58,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 def _add_model(group: argparse._ArgumentGroup) -> None:
     start = group.add_mutually_exclusive_group()
     start.add_argument("-m", "--model", metavar="MODEL", help="start from this model instead of random weights")
-    start.add_argument("--config", type=arguments.path, metavar="FILE", help="the sizes, as a config.json")
+    start.add_argument("--config", type=Path, metavar="FILE", help="the sizes, as a config.json")
     for name, (default, what) in _SIZES.items():
         flag = f"--{name.replace('_', '-')}"
         group.add_argument(flag, type=arguments.positive, metavar="N", help=f"{what} (default: {default})")

@@ -46,13 +46,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=arguments.path,
+        type=Path,
         metavar="OUT",
         help="the examples: a folder (npy, mds), or a .arrow, .parquet, .jsonl or .tfrecord file",
     )
     parser.add_argument(
         "--tokens",
-        type=arguments.path,
+        type=Path,
         metavar="DIR",
         help="the folder of the token store (default: OUT.tokens); of several stores, where to merge them. "
         "Without --output, only the store is made",
@@ -61,7 +61,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     _add_reading(parser.add_argument_group("documents"))
     _add_rows(parser.add_argument_group("rows"))
     _add_masking(parser.add_argument_group("masking"))
-    parser.add_argument("--plot", type=arguments.path, metavar="FILE", help="draw the report as .svg, .png or .pdf")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the report as .svg, .png or .pdf")
     parser.add_argument("--megatron", metavar="PREFIX", help="also write the store as PREFIX.bin and PREFIX.idx")
     arguments.add_running(parser, run)
 

@@ -18,6 +18,7 @@ import sys
 import threading
 import warnings
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from wordpiece_bert._internal.log import say
@@ -200,12 +201,10 @@ class _Completion(argparse.Action):
             import shtab
         except ImportError:
             parser.error("shell completion needs shtab: pip install 'wordpiece-bert[completion]'")
-        from wordpiece_bert.cli.arguments import path
-
         parser = _parser(list(COMMANDS))
         for one in (parser, *_subparsers(parser).values()):
             for action in one._actions:
-                if action.type is path or action.metavar in ("FILE", "VOCAB", "MODEL", "VOCAB|MODEL"):
+                if action.type is Path or action.metavar in ("FILE", "VOCAB", "MODEL", "VOCAB|MODEL"):
                     action.complete = shtab.FILE  # type: ignore[attr-defined]
         print(shtab.complete(parser, shell=str(value)))
         parser.exit()

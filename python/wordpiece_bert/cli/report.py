@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.progress import reading_progress
@@ -31,9 +32,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
         metavar="N",
         help="a token counts as used if it occurs at least N times (default: 1)",
     )
-    parser.add_argument(
-        "--plot", type=arguments.path, metavar="PICTURE", help="plot the reports to a .svg, .png or .pdf file"
-    )
+    parser.add_argument("--plot", type=Path, metavar="PICTURE", help="plot the reports to a .svg, .png or .pdf file")
     arguments.add_running(parser, run)
 
 

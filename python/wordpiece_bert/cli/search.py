@@ -67,7 +67,7 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     parser.add_argument(
         "--vectors",
-        type=arguments.path,
+        type=Path,
         metavar="FILE",
         help="the vectors of the texts, from 'embed'; if there is no such file, it is made (.npy, .parquet, .arrow, "
         ".arrows or .jsonl; default: compute them each time)",

@@ -62,13 +62,13 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
     )
     add_model_option(parser, "MODEL")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--uds", type=arguments.path, metavar="PATH", help="Unix socket to listen on instead")
+    parser.add_argument("--uds", type=Path, metavar="PATH", help="Unix socket to listen on instead")
     parser.add_argument("--port", type=arguments.natural, default=8000, help="port; 0 for a free one (default: 8000)")
     parser.add_argument(
         "--api-key-file",
         action="append",
         default=[],
-        type=arguments.path,
+        type=Path,
         metavar="FILE",
         help="a file with keys, separated by white space, one of which a request must have; may be given several times "
         f"(also: the variable {KEYS}, which is split at commas and white space)",

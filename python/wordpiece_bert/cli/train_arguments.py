@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert.cli import arguments
@@ -25,12 +26,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``train`` to its parser."""
     arguments.add_files(parser)
     parser.add_argument(
-        "-o",
-        "--output",
-        required=True,
-        type=arguments.path,
-        metavar="FOLDER",
-        help="a folder for a tokenizer, or a vocab.txt",
+        "-o", "--output", required=True, type=Path, metavar="FOLDER", help="a folder for a tokenizer, or a vocab.txt"
     )
     parser.add_argument("--counts", action="store_true", help="the files are word counts, made by the command count")
     parser.add_argument(
@@ -51,9 +47,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-word-chars", type=arguments.positive, metavar="N", help=described(TRAINING, "max_word_chars")
     )
-    parser.add_argument(
-        "--token-counts", type=arguments.path, metavar="FILE.tsv", help="write how often each token is used"
-    )
+    parser.add_argument("--token-counts", type=Path, metavar="FILE.tsv", help="write how often each token is used")
     arguments.add_download(parser)
     _add_start_arguments(parser)
     _add_merge_arguments(parser)
@@ -74,9 +68,7 @@ def _add_start_arguments(parser: argparse.ArgumentParser) -> None:
     )
     start.add_argument("--base", metavar="VOCAB", help=described(TRAINING, "base"))
     start.add_argument("--fill-unused", action="store_true", help=described(TRAINING, "fill_unused"))
-    start.add_argument(
-        "--pieces", type=arguments.path, metavar="FILE.tsv", help="write the pieces of new tokens under --base"
-    )
+    start.add_argument("--pieces", type=Path, metavar="FILE.tsv", help="write the pieces of new tokens under --base")
 
 
 def _add_merge_arguments(parser: argparse.ArgumentParser) -> None:

@@ -80,7 +80,8 @@ fn read(bytes: &[u8], chunk: usize, options: ReadOptions) -> Outcome {
 /// Checks the lines that `serde_json` accepts: the text of the field is read if and only if it is a string.
 fn agrees_with_serde(bytes: &[u8], keys: &[String], texts: &[(String, String)]) {
     // A byte order mark is removed from the first line, and a file that begins as UTF-16 does is skipped.
-    if bytes.starts_with(b"\xef\xbb\xbf") || bytes.iter().take(2).any(|byte| *byte == 0) {
+    let is_utf16 = matches!(bytes, [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] | [0, ..] | [_, 0, ..]);
+    if is_utf16 || bytes.starts_with(b"\xef\xbb\xbf") {
         return;
     }
     for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {

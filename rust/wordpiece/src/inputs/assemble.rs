@@ -28,6 +28,9 @@ const TOKENS_PER_CHECKPOINT: usize = 1024;
 /// The number of bytes that an [`Encoding`] needs for each token, roughly: its lists, and a short text for each.
 const ENCODING_TOKEN_BYTES: usize = 96;
 
+/// The size of an [`Encoding`] without its tokens, roughly, in tokens.
+const ENCODING_TOKENS: usize = 8;
+
 /// One input, divided into windows: everything needed to write its row and the rows that overflow from it.
 pub(crate) struct WindowedInput<'a> {
     pub layout: &'a Layout,
@@ -158,9 +161,12 @@ impl<'a> WindowedInput<'a> {
         let n_tokens = self.n_tokens();
         let tree = match overflow {
             true => {
-                // Of a pair, up to three rows for each combination of windows are nested in each other.
-                let copies = if self.text_slots().count() > 1 { 3 } else { 1 };
-                self.check_memory(copies * ENCODING_TOKEN_BYTES)?;
+                let (rows, length) = self.shape();
+                // Rows are nested in each other: of k texts, up to 3·5·…·(2k − 1) for each combination of windows.
+                let divided = self.text_slots().filter(|&text| self.windows[text].len() > 1);
+                let copies = divided.skip(1).zip(1..).fold(1_usize, |n, (_, k)| n.saturating_mul(2 * k + 1));
+                let tokens = rows.saturating_mul(copies).saturating_mul(length + ENCODING_TOKENS);
+                memory::check_tokens(tokens, rows, length, ENCODING_TOKEN_BYTES)?;
                 self.overflow_tree()
             }
             false => OverflowTree { choice: self.kept(), overflow: Vec::new() },
@@ -174,12 +180,18 @@ impl<'a> WindowedInput<'a> {
     ///
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn check_memory(&self, token_bytes: usize) -> Result<()> {
+        let (rows, length) = self.shape();
+        memory::check(rows, length, token_bytes)
+    }
+
+    /// Returns the number of combinations of windows, and the length of the longest row.
+    fn shape(&self) -> (usize, usize) {
         let (mut rows, mut length) = (1_usize, self.layout.added);
         for text in self.text_slots() {
             rows = rows.saturating_mul(self.windows[text].len());
             length += self.windows[text].iter().map(ExactSizeIterator::len).max().unwrap_or(0);
         }
-        memory::check(rows, length, token_bytes)
+        (rows, length)
     }
 
     fn tree_encoding(&self, tree: &OverflowTree, vocab: &Vocab, n_tokens: usize) -> Encoding {
