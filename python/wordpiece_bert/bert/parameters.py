@@ -13,11 +13,11 @@ LOADING = Parameters(
         The engine. ``"numpy"`` computes the same formulas in NumPy, several times slower.
     dtype : {"float32", "bfloat16", "int8", "auto"}, default "float32"
         The numbers that are multiplied, ``"float32"``, ``"bfloat16"``, ``"int8"``, or ``"auto"`` for the fastest on
-        this CPU that keeps a cosine of 0.9999 to float32, and for int8 where the file has int8 weights. Sums are
-        float32, and the NumPy engine has ``"float32"`` alone. ``"bfloat16"`` rounds the weights to 8 significant bits
-        and, where the CPU multiplies such numbers faster than float32, the other factors as well; in ``"int8"`` weights
-        and inputs are int8 numbers with a scale for each 64 of them, but for one or two inputs of a layer that are far
-        larger than the others. `Model.engine` has the reason for what ``"auto"`` took.
+        this CPU that keeps a cosine of 0.9999 to float32. Of a file with int8 weights, ``"auto"`` takes these, the only
+        dtype that it has. Sums are float32, and the NumPy engine has ``"float32"`` alone. ``"bfloat16"`` rounds the
+        weights to 8 significant bits and, where the CPU multiplies such numbers faster than float32, the other factors
+        as well; in ``"int8"`` weights and inputs are int8 numbers with a scale for each 64 of them, but for one or two
+        inputs of a layer that are far larger than the others. `Model.engine` has the reason for what ``"auto"`` took.
     revision : str, optional
         Branch, tag or commit of a model in the Hugging Face cache.
     download : bool, default False
