@@ -179,8 +179,7 @@ def checked_strings(name: str, value: object, count: int | None = None) -> list[
     if iterates(value) and not isinstance(value, str | bytes):
         listed = list(value)
         if all(isinstance(item, str) for item in listed) and count in (None, len(listed)):
-            for index, item in enumerate(listed):
-                _check_characters(f"{name}[{index}]", item)
+            _check_characters(name, listed)
             return listed
         if wrong := next(((i, item) for i, item in enumerate(listed) if not isinstance(item, str)), None):
             raise InputError(f"{name}[{wrong[0]}] must be a str, not {type(wrong[1]).__name__}: {wrong[1]!r:.80}")
@@ -189,12 +188,13 @@ def checked_strings(name: str, value: object, count: int | None = None) -> list[
     raise InputError(f"{name} must be a list of {many}str, not {value!r:.200}{advice}")
 
 
-def _check_characters(name: str, text: str) -> None:
+def _check_characters(name: str, texts: list[str]) -> None:
     """Refuse a str with surrogates, which the core does not take: a file name or option that was not UTF-8 has them."""
-    try:
-        text.isascii() or text.encode()
-    except UnicodeEncodeError as cause:
-        raise InputError(f"{name} has a lone surrogate, {text[cause.start]!r}, at position {cause.start}") from None
+    for i, text in enumerate(texts):
+        try:
+            text.isascii() or text.encode()
+        except UnicodeEncodeError as e:
+            raise InputError(f"{name}[{i}] has a lone surrogate, {text[e.start]!r}, at position {e.start}") from None
 
 
 def check_device(device: object) -> None:

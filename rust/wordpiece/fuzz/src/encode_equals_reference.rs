@@ -88,8 +88,8 @@ fn check_drawn(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether an input may have so many windows that they take gigabytes: all combinations of those of each text of the
-/// template.
+/// Returns whether an input may have so many windows that they take gigabytes: a template of several texts has all
+/// combinations of their windows.
 fn many_windows(config: &reference::Config, inputs: &[reference::Input]) -> bool {
     use reference::TemplatePiece::{A, B};
     let Some(truncation) = &config.truncation else { return false };
