@@ -16,7 +16,7 @@ from wordpiece_bert import SentenceEncoder, tasks
 from wordpiece_bert._internal.progress import lines_every
 from wordpiece_bert.bert import BertForTokenClassification, ModernBertConfig, ModernBertForTokenClassification
 from wordpiece_bert.cli import main
-from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TruncationWarning
+from wordpiece_bert.errors import CheckpointError, ConfigError, InputError, TrainingWarning, TruncationWarning
 from wordpiece_bert.finetune import FrozenClassifier, LogisticRegression, Ridge, fit_token_head, model_for
 from wordpiece_bert.finetune.choices import choice_rows
 from wordpiece_bert.finetune.data import label_names, sequence_rows, token_rows
@@ -119,6 +119,8 @@ def test_regression(encoder: SentenceEncoder, tmp_path: Path) -> None:
     assert found[0][0]["label"] == "LABEL_0"
     with pytest.raises(InputError, match="no probabilities"):
         classifier.predict_proba(TEXTS)
+    with pytest.warns(TrainingWarning, match=f"all {len(TEXTS)} rows have the label 0.5"):
+        FrozenClassifier(encoder, Ridge()).fit(TEXTS, [0.5] * len(TEXTS))
 
 
 def test_static_models_have_heads_too(tmp_path: Path) -> None:
@@ -366,6 +368,11 @@ def test_it_is_an_estimator_of_scikit_learn(encoder: SentenceEncoder, folder: Pa
         fitted.fit(TEXTS, range(12)).set_params(encoder=5, head__alpha=1)
     assert fitted.head.get_params() == {"alpha": 4}
     assert len(fitted.predict(TEXTS)) == 12
+    pipeline = pytest.importorskip("sklearn.pipeline").make_pipeline(FrozenClassifier(encoder))
+    assert list(pipeline.fit(TEXTS, LABELS).predict(TEXTS)) == list(
+        FrozenClassifier(encoder).fit(TEXTS, LABELS).predict(TEXTS)
+    )
+    assert selection.cross_val_score(pipeline, TEXTS, LABELS, cv=2).mean() > 0
     search = selection.GridSearchCV(FrozenClassifier(encoder), {"head__C": [0.01, 10.0]}, scoring="accuracy", cv=2)
     search.fit(TEXTS, np.array(LABELS))
     assert search.best_estimator_.predict(["dough and flour"])[0] in LABELS

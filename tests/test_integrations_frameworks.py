@@ -430,6 +430,36 @@ def test_what_is_stored_means_the_same_model_everywhere_and_no_other(
         again()
 
 
+def used_with_haystack(folder: Path) -> Callable[[], Any]:
+    package("haystack", "haystack-ai")
+    from wordpiece_bert.integrations.haystack import WordPieceTextEmbedder
+
+    embedder = WordPieceTextEmbedder(folder)
+    embedder.run(text=QUERY)
+    return lambda: WordPieceTextEmbedder.from_dict(embedder.to_dict()).run(text=QUERY)
+
+
+def used_with_lancedb(folder: Path) -> Callable[[], Any]:
+    package("lancedb", "lancedb")
+    from wordpiece_bert.integrations.lancedb import WordPieceFunction
+
+    function = WordPieceFunction.create(name=str(folder))
+    function.compute_query_embeddings(QUERY)
+    return lambda: WordPieceFunction.create(**function.safe_model_dump()).compute_query_embeddings(QUERY)
+
+
+@pytest.mark.parametrize("used", [used_with_haystack, used_with_lancedb])
+def test_what_was_used_is_stored_with_the_model_that_made_its_vectors(
+    used: Callable[[Path], Callable[[], Any]], tmp_path: Path
+) -> None:
+    folder = tiny_models.make_sentences(tmp_path / "model")
+    again = used(folder)
+    tensors = dict(read_tensors(folder / "model.safetensors"))
+    write_safetensors(folder / "model.safetensors", {name: np.roll(array, 1, 0) for name, array in tensors.items()})
+    with pytest.raises(InputError, match="is not the model with which the stored vectors were made: other weights"):
+        again()
+
+
 @pytest.mark.parametrize("name", STORES)
 def test_what_is_stored_has_the_options_of_the_encoder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

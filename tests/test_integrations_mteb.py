@@ -6,6 +6,7 @@ Skipped where mteb is missing: `make test-torch` installs it.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -215,6 +216,14 @@ def test_results_are_kept_by_contents_and_dtype(models: Path, tasks: dict[str, A
     rankers = [WordPieceRanker(models / "ranker", dtype=dtype).mteb_model_meta for dtype in ("float32", "int8")]
     assert rankers[0].experiment_name != rankers[1].experiment_name
     assert rankers[0].is_cross_encoder
+
+
+def test_the_revision_of_a_ranker_is_of_the_model_that_was_loaded(models: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(models / "ranker", tmp_path / "ranker")
+    ranker = CrossEncoder(folder)
+    (folder / "config.json").touch()
+    with pytest.raises(InputError, match="the files have changed since the model was loaded: load it again"):
+        WordPieceRanker(ranker)
 
 
 def test_names(models: Path) -> None:

@@ -409,6 +409,8 @@ def test_a_file_that_counts_twice_is_a_warning(
     ):
         assert main(["train", *command, "--vocab-size", "40", "-o", str(tmp_path / "vocab")]) == 0
         assert "is given more than once" in capsys.readouterr().err
+    assert main(["report", str(file), str(file), "-m", str(tmp_path / "vocab")]) == 0
+    assert "is given more than once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", ["UTF-16-LE", "UTF-16-BE"])

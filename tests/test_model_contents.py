@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,13 @@ import tiny_models
 from wordpiece_bert import SentenceEncoder, Tokenizer, open_vectors, write_vectors
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.errors import InputError
-from wordpiece_bert.integrations.named_models import check_contents, encoder_of, stored_model, tokenizer_of
+from wordpiece_bert.integrations.named_models import (
+    check_contents,
+    contents_of,
+    encoder_of,
+    stored_contents,
+    tokenizer_of,
+)
 from wordpiece_bert.sentence.source import lasting_name
 
 TEXT = "bread in the oven"
@@ -75,17 +82,27 @@ def test_a_lasting_name_is_the_absolute_path_of_a_folder(desk: Path) -> None:
 
 
 def test_what_was_stored_with_another_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    name, contents = stored_model("model")
-    assert contents is not None
+    name, contents = lasting_name("model"), contents_of(encoder_of("model"))
     go_there(monkeypatch)
-    check_contents(name, stored_model(name)[1] or {}, contents)
+    check_contents(name, contents_of(encoder_of(name)), contents)
     monkeypatch.chdir("../here")
     replace_model()
     with pytest.raises(InputError, match="is not the model with which the stored vectors were made: other weights"):
-        check_contents(name, stored_model(name)[1] or {}, contents)
+        check_contents(name, contents_of(encoder_of(name)), contents)
+    short = encoder_of(name, encoder_options={"truncate_dim": 4})
     with pytest.raises(InputError, match="stored vectors were made: other settings"):
-        check_contents(name, stored_model(name, {"truncate_dim": 4})[1] or {}, stored_model(name)[1] or {})
-    assert stored_model("org/none") == ("org/none", None)
+        check_contents(name, contents_of(short), contents_of(encoder_of(name)))
+    assert stored_contents(lambda: encoder_of("org/none")) is None
+
+
+def test_a_file_that_is_written_over_and_gets_its_old_time_is_another() -> None:
+    file = Path("model/model.safetensors")
+    encoder, before = encoder_of("model"), file.stat()
+    with file.open("r+b") as output:  # as `rsync --inplace --times` and `cp --preserve` write
+        output.write(Path("../there/model/model.safetensors").read_bytes())
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert encoder_of("model") is not encoder
 
 
 @pytest.mark.parametrize("kind", ["SentenceEmbedder", "WordPieceVectorizer"])
@@ -103,6 +120,18 @@ def test_a_pickle_of_scikit_learn_has_the_model_it_was_made_with(kind: str, monk
     Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "bread"]).save_pretrained("model")
     with pytest.raises(InputError, match="is not the model with which the stored vectors were made"):
         pickle.loads(stored).transform([TEXT])
+
+
+@pytest.mark.parametrize("kind", ["SentenceEmbedder", "WordPieceVectorizer"])
+def test_what_scikit_learn_has_fitted_gets_no_other_model(kind: str) -> None:
+    sklearn = pytest.importorskip("wordpiece_bert.integrations.sklearn")
+    transformer = getattr(sklearn, kind)("model").fit([TEXT])
+    replace_model()
+    Tokenizer.from_vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "bread"]).save_pretrained("model")
+    for fitted in (transformer, pickle.loads(pickle.dumps(transformer))):
+        with pytest.raises(InputError, match="is not the model with which the stored vectors were made"):
+            fitted.transform([TEXT])
+        fitted.fit([TEXT]).transform([TEXT])
 
 
 def test_a_folder_of_vectors_names_its_model_for_every_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ import wordpiece_bert as wb
 from model_files import sentence_folder
 from small_tokenizer import TEXTS, fields, tokenizer, with_file_settings
 from wordpiece_bert.errors import InputError, ModelNotFoundError
+from wordpiece_bert.sentence import SparseVectors
 from wordpiece_bert.sentence.activations import identity
 from wordpiece_bert.sentence.dense.parts import body_of
 from wordpiece_bert.sentence.encoder_loading import encoder_class
@@ -252,6 +253,41 @@ def test_every_file_of_a_model_counts(tmp_path: Path, name: str, file: str, part
     with pytest.raises(InputError, match=rf"is not the model of the pickled .*: {part} \w+, then \w+;"):
         pickle.loads(data)
     assert folder_digests(folder) != before  # for a folder of vectors
+
+
+def use(encoder: Any) -> Any:
+    """Return what an encoder makes of a text, or of a pair."""
+    if isinstance(encoder, wb.CrossEncoder):
+        return encoder.predict([("bread", "dough")])
+    made = encoder.encode(["bread"])
+    return made.toarray() if isinstance(made, SparseVectors) else made[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sentence_prompts", {}),
+        ("sentence_prompts", {"dtype": "int8", "backend": "rust"}),
+        ("sentence_old_layout", {"backend": "numpy"}),
+        ("splade_inference_free", {}),
+        ("colbert_stanford", {"dtype": "bfloat16"}),
+        ("cross_encoder_score", {}),
+    ],
+)
+def test_an_encoder_whose_folder_has_another_model_is_pickled_with_its_weights(
+    tmp_path: Path, name: str, options: dict[str, Any]
+) -> None:
+    folder = sentence_folder(name, tmp_path)
+    encoder = (wb.CrossEncoder if name == "cross_encoder_score" else encoder_class(folder))(folder, **options)
+    expected = use(encoder)
+    for file in folder.rglob("*.safetensors"):
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.unlink()
+        file.write_bytes(content)
+    again = pickle.loads(pickle.dumps(encoder))
+    np.testing.assert_array_equal(use(again), expected)
+    np.testing.assert_array_equal(use(pickle.loads(pickle.dumps(again))), expected)
 
 
 def test_an_encoder_that_no_folder_has_is_pickled_with_its_weights(model_folders: Path) -> None:

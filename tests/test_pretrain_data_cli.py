@@ -68,6 +68,19 @@ def test_one_document_a_line_takes_one_advice_and_leaves_nothing_behind(
     assert PretrainingDataset("rows").objective == "nsp"
 
 
+def test_one_sentence_a_line_takes_one_advice_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("Bami gu\nFi bami\n" * 9)
+    command = ["pretrain-data", "lines.txt", "-o", "rows", *VOCAB, "-q", "--megatron", "megatron"]
+    assert main(command) == 2
+    assert "with one sentence on each line, use --objective full-sentences" in capsys.readouterr().err
+    assert os.listdir() == ["lines.txt"]
+    assert main([*command, "--objective", "full-sentences"]) == 0
+    assert PretrainingDataset("rows").objective == "full-sentences"
+
+
 @pytest.mark.parametrize(
     ("options", "advice"),
     [

@@ -665,6 +665,16 @@ def test_folders_of_other_kinds_remember_it_too(kind: str, models: Path, tmp_pat
     assert write_vectors(documents(), folder, update=True).plan.new == 48
 
 
+@pytest.mark.parametrize("kind", ["splade", "colbert"])
+def test_vectors_of_an_encoder_whose_files_have_changed_are_refused(kind: str, models: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(models / kind, tmp_path / "model")
+    encoder = load_encoder(folder)
+    (folder / "config.json").touch()
+    with pytest.raises(InputError, match="the files have changed since the model was loaded: load it again"):
+        written(documents(9), tmp_path / "v", encoder)
+    assert not (tmp_path / "v").exists()
+
+
 @pytest.mark.filterwarnings("always")
 def test_commands_use_what_a_folder_remembers(models: Path, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(models / "sentences")

@@ -164,7 +164,7 @@ def check_packaged(name: str | os.PathLike[str], folder: Path) -> None:
     if packaged is None or not file.is_file():
         return
     state = file.stat()
-    found = _sha256(file, state.st_size, state.st_mtime_ns)
+    found = _sha256(file, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
     if found != packaged.sha256:
         raise CheckpointError(
             f"{file}: has the SHA-256 {found}, and the weights of {packaged.distribution} have {packaged.sha256}: "
@@ -173,11 +173,11 @@ def check_packaged(name: str | os.PathLike[str], folder: Path) -> None:
 
 
 @lru_cache
-def _sha256(file: Path, size: int, changed: int) -> str:
-    """Return the digest of a file; the other arguments are its state, so that a file that changes is read again."""
+def _sha256(file: Path, *state: int) -> str:
+    """Return the digest of a file, which is read again if its state is another."""
     import hashlib  # a model of another source needs none
 
-    del size, changed
+    del state
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 

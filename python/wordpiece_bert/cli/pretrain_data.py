@@ -130,9 +130,9 @@ def run(options: argparse.Namespace) -> None:
     with _removed_if_refused(_own_store(options)):
         store = _store(tokenizer, options)
         print_verbose(options, repr(store))
+        report = None if rows is None else _examples(store, tokenizer, rows, options)
         if options.megatron:
             store.to_megatron(options.megatron)
-        report = None if rows is None else _examples(store, tokenizer, rows, options)
     if report is not None and options.plot:
         report.plot(options.plot)
     _print(store, report, options)

@@ -38,10 +38,12 @@ def add_parser(commands: arguments.Commands, summary: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure each vocabulary on the texts, and print the reports."""
+    from wordpiece_bert.tokenizer.corpus.file_lists import warn_repeated
     from wordpiece_bert.tokenizer.corpus.text_reader import TextReader
     from wordpiece_bert.training import vocab_report
 
     files = arguments.input_files(options.files)
+    warn_repeated(files)
     if arguments.STDIN in files and len(options.vocab) > 1:
         raise InputError(
             "standard input can be read only once, and each vocabulary reads the texts: save them to a file"

@@ -28,6 +28,7 @@ from wordpiece_bert.errors import CheckpointError, InputError
 from wordpiece_bert.finetune.estimator import Estimator, agreement
 from wordpiece_bert.finetune.frozen_heads import LogisticRegression, Ridge, probabilities
 from wordpiece_bert.finetune.labels import class_labels, class_name, number_labels, warn_alike
+from wordpiece_bert.finetune.learnable import warn_equal_labels
 from wordpiece_bert.finetune.parameters import FITTING
 from wordpiece_bert.hub import find_model
 from wordpiece_bert.sentence.dense.encoder_fingerprint import default_prompt, fingerprint_of
@@ -135,6 +136,10 @@ class FrozenClassifier(Estimator):
             raise AttributeError(f"{what} has no classes_")
         return self.head.classes_
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether it is fitted: scikit-learn asks it before the last step of a pipeline predicts."""
+        return bool(self.labels)
+
     def _kind(self) -> str:
         return "regressor" if self.is_regression else "classifier"
 
@@ -176,8 +181,10 @@ class FrozenClassifier(Estimator):
         right = number_labels(labels) if self.is_regression else class_labels(labels)
         if len(right) != len(firsts):
             raise InputError(f"there are {len(firsts)} texts, but {len(right)} labels")
-        if not self.is_regression and (right == right[0]).all():
-            raise InputError(f"all {len(right)} labels are {right.tolist()[0]!r}: at least two classes are needed")
+        if (right == right[0]).all():
+            if not self.is_regression:
+                raise InputError(f"all {len(right)} labels are {right.tolist()[0]!r}: at least two classes are needed")
+            warn_equal_labels(len(right), right.tolist()[0])
         # A new head with the settings of the given one, which may be fitted for another classifier, too.
         head = type(self.head)(**self.head.get_params())
         self.head = head.fit(self._features(firsts, seconds, cache, show_progress_bar), right)

@@ -105,7 +105,7 @@ def check_sentence_rows(dataset: Dataset, loss: Loss, args: TrainingArguments | 
         if isinstance(loss, CoSENTLoss):
             raise InputError(f"{type(loss).__name__} {compares}, but all {len(labels):,} labels are {labels[0]!r}")
         if isinstance(loss, ContrastiveLoss | CosineSimilarityLoss | SoftmaxLoss):
-            _warn(len(labels), labels[0])
+            warn_equal_labels(len(labels), labels[0])
 
 
 def _compares(loss: Loss, columns: int) -> str | None:
@@ -138,7 +138,7 @@ def _read(dataset: Dataset) -> Iterator[Any]:
 
 
 def warn_of_one_label(dataset: Dataset) -> None:
-    """Warn if all ``labels`` of the rows of a data set are the same; one with a fingerprint is not read.
+    """Warn if all labels, or starts of answers, of a data set's rows are the same; one with a fingerprint is not read.
 
     Parameters
     ----------
@@ -155,13 +155,15 @@ def warn_of_one_label(dataset: Dataset) -> None:
     found: set[Any] = set()
     for rows in row_blocks(dataset, 64):
         for row in rows:
-            if not isinstance(row, Mapping) or "labels" not in row:
+            labels = row.get("labels", row.get("start_positions")) if isinstance(row, Mapping) else None
+            if labels is None:
                 return
-            found.update(np.asarray(row["labels"]).reshape(-1).tolist())
+            found.update(np.asarray(labels).reshape(-1).tolist())
         if len(found - {IGNORED}) > 1:
             return
-    _warn(len(dataset), next(iter(found - {IGNORED}), IGNORED))
+    warn_equal_labels(len(dataset), next(iter(found - {IGNORED}), IGNORED))
 
 
-def _warn(rows: int, label: Any) -> None:
+def warn_equal_labels(rows: int, label: Any) -> None:
+    """Emit a `TrainingWarning` that all rows have a label."""
     warn(f"all {rows:,} rows have the label {label!r}: the model learns to give it to every text", TrainingWarning)

@@ -22,7 +22,7 @@ from wordpiece_bert.integrations.named_models import (
     encoder_of,
     given_model,
     import_package,
-    stored_model,
+    stored_contents,
 )
 from wordpiece_bert.integrations.options import GIVEN, NAMED
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
@@ -88,7 +88,7 @@ class _Embedder:
         if isinstance(self.model, SentenceEncoder):
             raise InputError("only a component with the name of a model can be saved, not one with an encoder")
         options = {name: value for name, value in vars(self).items() if name in ("encoder_options", *self._saved)}
-        contents = stored_model(self._name, self.encoder_options)[1] if self.contents is None else self.contents
+        contents = stored_contents(self._load) if self.contents is None else self.contents
         saved: dict[str, Any] = _haystack.default_to_dict(self, model=self._name, contents=contents, **options)
         return saved
 

@@ -21,7 +21,7 @@ from wordpiece_bert.integrations.named_models import (
     encoder_of,
     given_model,
     import_package,
-    stored_model,
+    stored_contents,
 )
 from wordpiece_bert.integrations.options import NAMED
 from wordpiece_bert.sentence.source import lasting_name
@@ -96,7 +96,7 @@ class WordPieceFunction(TextEmbeddingFunction):  # type: ignore[misc]
             return given  # a variable of the registry, which each program sets
         for name in ("model_name", "dtype"):
             given.pop(name, None)
-        contents = self.contents or stored_model(self.name, self.encoder_options)[1]
+        contents = self.contents or stored_contents(self._load)
         return given | {"name": self.name, "contents": contents, "encoder_options": self.encoder_options}
 
     def ndims(self) -> int:

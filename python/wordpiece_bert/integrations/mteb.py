@@ -207,9 +207,9 @@ class WordPieceRanker:
         self.model = model if isinstance(model, CrossEncoder) else CrossEncoder.from_pretrained(model, **options)
         if self.model.num_labels != 1:
             raise InputError(f"a ranker has one label; this model has {self.model.num_labels}")
-        source = source_of(self.model)
-        if source is None or (contents := source.contents()) is None:
-            raise InputError(f"{self.model!r}: the files that it was loaded from cannot be read")
+        if (source := source_of(self.model)) is None:
+            raise InputError(f"{self.model!r}: the files that it was loaded from are not known")
+        contents = source.check_contents()
         self.mteb_model_meta = _meta(
             self.model,
             name,

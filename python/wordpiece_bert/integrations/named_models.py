@@ -173,27 +173,12 @@ def contents_of(encoder: SentenceEncoder) -> dict[str, str]:
     return model_digests(encoder) | {"settings": json_digest(settings)} | versions(encoder.engine.dtype)
 
 
-def stored_model(
-    model: str | os.PathLike[str], encoder_options: Mapping[str, Any] | None = None
-) -> tuple[str, dict[str, str] | None]:
-    """Return what another program stores of a named model.
-
-    Parameters
-    ----------
-    model : str or os.PathLike
-        The name or folder.
-    encoder_options : mapping, optional
-        The options with which it is loaded: the version of its vectors is that of their dtype.
-
-    Returns
-    -------
-    tuple of str and dict
-        A name that lasts, and the digests of the contents; None for these if the model is not on this machine.
-    """
+def stored_contents(load: Callable[[], SentenceEncoder]) -> dict[str, str] | None:
+    """Return what `contents_of` returns of the encoder that a function loads; None if it is not on this machine."""
     try:
-        return lasting_name(model), contents_of(encoder_of(model, encoder_options=encoder_options))
+        return contents_of(load())
     except WordPieceError:
-        return lasting_name(model), None
+        return None
 
 
 def check_contents(model: str, now: Mapping[str, str], stored: Mapping[str, str]) -> None:

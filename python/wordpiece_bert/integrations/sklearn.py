@@ -46,8 +46,8 @@ __all__ = ["SentenceEmbedder", "WordPieceVectorizer"]
 class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
     """A transformer of texts that learns nothing from them.
 
-    A pickle has the absolute path of a named model and the digests of its contents: what was fitted on its vectors or
-    counts gets no others.
+    After `fit`, and in a pickle, it has the digests of a named model's contents, so that what was fitted on its vectors
+    or counts gets no others; a pickle has its absolute path as well.
     """
 
     #: The parameter that names the model.
@@ -63,12 +63,19 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         given = state[self._named]
         if isinstance(given, str | os.PathLike):
             state[self._named] = lasting_name(given)
-            with suppress(WordPieceError):  # it is not on this machine: there is nothing to compare with later
-                state["_contents"] = self._digests(self._load())
+            if self._contents is None:
+                with suppress(WordPieceError):  # it is not on this machine: there is nothing to compare with later
+                    state["_contents"] = self._digests(self._load())
         return state
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn's estimators do; what was fitted is forgotten."""
+        self._contents = None
+        changed: Self = super().set_params(**params)
+        return changed
+
     def _same(self, loaded: Any) -> Any:
-        """Return what was loaded by name; refuse it if it is not what a pickle was made with."""
+        """Return what was loaded by name; refuse it if it is not what was fitted."""
         if self._contents is not None and self._compared is not loaded:
             check_contents(str(getattr(self, self._named)), self._digests(loaded), self._contents)
             self._compared = loaded
@@ -99,6 +106,8 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         """
         self._contents = None  # what it is fitted with now may be another model
         self.transform([])  # it checks every option, also where there is no text
+        if isinstance(getattr(self, self._named), str | os.PathLike):
+            self._contents = self._digests(self._load())
         return self
 
     def _check_flags(self, *names: str) -> None:

@@ -148,6 +148,7 @@ def embed(
             raise InputError(
                 "the encoder comes from no folder, and tasks have none of its weights: save it, and pass the folder"
             )
+        source.check_contents()
         sent, loading = with_threads(model, source, 1), {}
     else:
         sent = lasting_name(model)

@@ -143,14 +143,18 @@ def _check_pairs(store: TokenStore, objective: str) -> None:
         if by_lines:
             why, advice = (
                 ", because no blank line divides its text",
-                ". With a document on each line, build the store with documents='line' and sentences='split'; use "
-                "objective='sop' for one long text",
+                "With a document of several sentences on each line, build the store with documents='line' and "
+                "sentences='split'; with one sentence on each line, use objective='full-sentences', which needs no "
+                "pairs; for one long text, use objective='sop'",
             )
         else:
-            why, advice = "", ". Give texts of several documents, or use objective='sop'"
+            why = ""
+            advice = (
+                "Give texts of several documents, or use objective='sop', or objective='full-sentences', which needs "
+                "no pairs"
+            )
         raise InputError(
-            f"{store.path}: has one document{why}, but a random second segment comes from another one{advice}, or "
-            "objective='full-sentences', which needs no pairs"
+            f"{store.path}: has one document{why}, but a random second segment comes from another one. {advice}"
         )
     if store.sentences == store.documents:
         advice = "" if splits else "build the store with sentences='split', which divides lines into sentences, or "

@@ -161,6 +161,8 @@ class CrossEncoder(Encoder):
         check_device(device)
         activation_fn = checked_activation(activation_fn)
         folder = loading.find(model)
+        options = engine_options(loading) | {"activation_fn": activation_fn, "max_length": max_length}
+        self._source = Source.of(model, folder, revision, **options, threads=threads, **settings.given())
         self._folder = settings.of(read_ranking_folder(folder))
         home, modules = self._folder.transformer, self._folder.modules
         tokenizer = tokenizer_of(home, word_splitter=word_splitter)  # before the weights, which take longer to read
@@ -178,8 +180,6 @@ class CrossEncoder(Encoder):
         if max_length is not None:
             longest_row = self._model.config.longest_row
             self._max_length = whole_number("max_length", max_length, 1, longest_row, meaning="the model's longest row")
-        options = engine_options(loading) | {"activation_fn": activation_fn, "max_length": max_length}
-        self._source = Source.of(model, folder, revision, **options, threads=threads, **settings.given())
 
     from_pretrained = FromPretrained(__init__)
 

@@ -241,9 +241,9 @@ class Encoder:
         return self.__copy__()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        if self._source is None:
-            return super().__reduce_ex__(protocol)
-        return load, (type(self), self._source, self._changes(), self._source.contents())
+        if self._source is None or (contents := self._source.contents()) is None:
+            return super().__reduce_ex__(protocol)  # with the weights: no folder has them
+        return load, (type(self), replace(self._source, files=()), self._changes(), contents)
 
     def _changes(self) -> dict[str, object]:
         """Return the attributes that can be set, for a pickle."""

@@ -13,7 +13,7 @@ from wordpiece_bert.hub import PACKAGED_MODELS, find_model
 from wordpiece_bert.sentence.kept_models import KeptModels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from wordpiece_bert.sentence.folders.content_files import FileState
 
@@ -35,7 +35,7 @@ class Source:
     options : tuple of (str, value)
         The other arguments by name: they are hashable, so that a source can be the key of a cache.
     files : tuple of FileState
-        The files that decide about the vectors, as they were before the model was loaded; none if that is not known.
+        The files that loading reads, as they were before it; none if that is not known.
     heads : tuple of str
         The names of files of weights in the folder that this kind of encoder alone reads.
     """
@@ -48,18 +48,43 @@ class Source:
     heads: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str | os.PathLike[str], folder: Path, revision: str | None, **options: object) -> Self:
-        """Return the source of a model that was found in a folder."""
-        return cls(str(name), str(folder.absolute()), revision, tuple(options.items()))
+    def of(
+        cls,
+        name: str | os.PathLike[str],
+        folder: Path,
+        revision: str | None,
+        heads: Iterable[str] = (),
+        **options: object,
+    ) -> Self:
+        """Return the source of a model that was found in a folder, before it is loaded."""
+        from wordpiece_bert.sentence.folders.content_files import loaded_states
+
+        path, heads = folder.absolute(), tuple(heads)
+        return cls(str(name), str(path), revision, tuple(options.items()), loaded_states(path, heads), heads)
 
     def contents(self) -> dict[str, str] | None:
-        """Return digests of the folder's contents by part; None if its files cannot be read."""
+        """Return digests of what was loaded by part; None if the folder no longer has it."""
+        from wordpiece_bert.sentence.folders.content_files import loaded_states
         from wordpiece_bert.sentence.folders.contents import folder_contents
 
+        folder = Path(self.folder)
         try:
-            return folder_contents(Path(self.folder), self.heads)
+            same = self.files and loaded_states(folder, self.heads) == self.files
+            return folder_contents(folder, self.heads) if same else None
         except (OSError, WordPieceError):
             return None
+
+    def check_contents(self) -> dict[str, str]:
+        """Return digests of what was loaded by part.
+
+        Raises
+        ------
+        InputError
+            The files have changed since.
+        """
+        if (contents := self.contents()) is None:
+            raise InputError(f"{self.folder}: the files have changed since the model was loaded: load it again")
+        return contents
 
     def arguments(self) -> tuple[str, dict[str, Any]]:
         """Return the name to load and the other arguments.

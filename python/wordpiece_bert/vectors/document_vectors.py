@@ -128,6 +128,7 @@ def contents_of(encoder: Encoder, prompt: str, *, normalize: bool | None) -> Fin
     source = source_of(encoder)
     if source is None:
         raise InputError("the encoder was made in memory: save it, and load it from its folder")
+    source.check_contents()
     calibrate = dict(source.options).get("calibrate")
     digest = TextsDigest()
     digest.add(list(calibrate or ()))

@@ -7,7 +7,7 @@ of the vocabulary.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -76,13 +76,22 @@ class RustVocabularyHead:
 
     def __init__(self, layers: HeadLayers, dtype: str = "float32", instruction_set: str | None = None) -> None:
         (weight, bias), activation, (scale, shift), eps, (decoder, offset) = layers
-        self._head = _core.VocabularyHead(
-            packed_layer("dense", weight, bias, "float32" if dtype == "int8" else dtype, instruction_set),
-            functional.ACTIVATIONS[activation].__name__,
-            (np.ascontiguousarray(scale), np.ascontiguousarray(shift), eps),
-            packed_layer("decoder", decoder, offset, dtype, instruction_set),
-            instruction_set,
+        self.__setstate__(
+            (
+                packed_layer("dense", weight, bias, "float32" if dtype == "int8" else dtype, instruction_set),
+                functional.ACTIVATIONS[activation].__name__,
+                (np.ascontiguousarray(scale), np.ascontiguousarray(shift), eps),
+                packed_layer("decoder", decoder, offset, dtype, instruction_set),
+                instruction_set,
+            )
         )
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._layers
+
+    def __setstate__(self, layers: tuple[Any, ...]) -> None:
+        self._layers = layers
+        self._head = _core.VocabularyHead(*layers)
 
     def encode(
         self,

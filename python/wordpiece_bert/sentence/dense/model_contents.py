@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 def model_digests(encoder: SentenceEncoder) -> dict[str, str]:
     """Return the digests of the contents of an encoder by part: weights, configuration, modules and tokenizer."""
     source = source_of(encoder)
-    if source is not None and source.files and content_states(Path(source.folder)) == source.files:
+    states = () if source is None else content_states(Path(source.folder))
+    if source is not None and states and set(states) <= set(source.files):
         modules = modules_of_folder(Path(source.folder))
     else:
         modules = _modules_in_memory(encoder)

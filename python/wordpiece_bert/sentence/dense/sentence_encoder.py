@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack, overload
 
 import numpy as np
@@ -33,7 +32,6 @@ from wordpiece_bert.sentence.dense.table import load_table
 from wordpiece_bert.sentence.dense.transformer import TransformerBody, load_transformer
 from wordpiece_bert.sentence.derived import encode_for, encode_in_thread
 from wordpiece_bert.sentence.encoder_base import FromPretrained, Settings, VectorEncoder, engine_options
-from wordpiece_bert.sentence.folders.content_files import content_states
 from wordpiece_bert.sentence.folders.kinds import STATIC, kind_of
 from wordpiece_bert.sentence.metrics import pairwise_similarity, similarity
 from wordpiece_bert.sentence.parameters import ENCODING, SETTINGS
@@ -147,7 +145,6 @@ class SentenceEncoder(VectorEncoder):
         found = loading.find(model)
         load = load_table if kind_of(found) is STATIC else load_transformer
         source = Source.of(model, found, revision, **engine_options(loading), threads=threads, **settings.given())
-        source = replace(source, files=content_states(found.absolute()))
         self._set_up(load(found, loading, settings, threads), source)
 
     from_pretrained = FromPretrained(__init__)

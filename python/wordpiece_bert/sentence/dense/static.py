@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wordpiece_bert._internal.parameters import completed_by
@@ -12,7 +11,6 @@ from wordpiece_bert.bert.parameters import LOADING
 from wordpiece_bert.sentence.dense.sentence_encoder import SentenceEncoder
 from wordpiece_bert.sentence.dense.table import TableBody, load_table
 from wordpiece_bert.sentence.encoder_base import FromPretrained, Settings
-from wordpiece_bert.sentence.folders.content_files import content_states
 from wordpiece_bert.sentence.parameters import SETTINGS
 from wordpiece_bert.sentence.source import Source
 
@@ -71,7 +69,6 @@ class StaticEncoder(SentenceEncoder):
         loading = Loading(revision=revision, download=download)
         found = loading.find(model)
         source = Source.of(model, found, revision, threads=threads, **settings.given())
-        source = replace(source, files=content_states(found.absolute()))
         self._set_up(load_table(found, loading, settings, threads), source)
 
     from_pretrained = FromPretrained(__init__)  # type: ignore[assignment]

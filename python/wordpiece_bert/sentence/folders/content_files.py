@@ -19,6 +19,7 @@ from wordpiece_bert.sentence.folders.reading import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 #: The suffixes of a model's settings, and of its tokenizer's files.
@@ -32,22 +33,32 @@ _SETTINGS_FILES = (
     *("router_config.json", "artifact.metadata"),
 )
 
+# The files of a tokenizer.
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spm.model", "spiece.model"),
+)
+
 _LARGEST_INDEX = 10_000_000
 
 
 class FileState(NamedTuple):
-    """A file, and what changes when it is written again."""
+    """A file, and what changes when it is written again.
+
+    Programs that copy files may set the time at which a file was modified, but not the time when its status changed.
+    """
 
     path: str
     size: int
     modified: int
+    changed: int
     inode: int
 
     @classmethod
     def of(cls, file: Path) -> FileState:
         """Return the state of a file."""
         status = file.stat()
-        return cls(str(file), status.st_size, status.st_mtime_ns, status.st_ino)
+        return cls(str(file), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def content_states(folder: Path) -> tuple[FileState, ...]:
@@ -58,6 +69,25 @@ def content_states(folder: Path) -> tuple[FileState, ...]:
         ]
         listing = folder / "modules.json"
         return tuple(FileState.of(file) for file in [*([listing] if listing.is_file() else []), *files])
+    except (OSError, WordPieceError):
+        return ()
+
+
+def loaded_states(folder: Path, heads: Iterable[str] = ()) -> tuple[FileState, ...]:
+    """Return the states of all files that loading reads, of which `folder_contents` has digests.
+
+    They are the files of `content_states`, settings, the tokenizer's files, and `heads`; none if one cannot be read.
+    """
+    if not (states := content_states(folder)):
+        return ()
+    try:
+        homes = module_homes(folder)
+        files = [
+            *(file for home in homes for file in settings_files(home)),
+            *tokenizer_files(homes),
+            *files_of(homes, heads),
+        ]
+        return (*states, *(FileState.of(file) for file in files))
     except (OSError, WordPieceError):
         return ()
 
@@ -83,6 +113,22 @@ def module_folders(folder: Path) -> list[tuple[str, Path]]:
     return [found for kind, home in modules for found in [(kind, home), *(_routed(home) if kind in ROUTERS else [])]]
 
 
+def module_homes(folder: Path) -> list[Path]:
+    """Return the folder of a model and the folders of its modules, each once."""
+    return list(dict.fromkeys([folder, *(home for _, home in module_folders(folder))]))
+
+
+def files_of(homes: Iterable[Path], names: Iterable[str]) -> list[Path]:
+    """Return the files of these names that some folders have."""
+    names = tuple(names)
+    return [file for home in homes for name in names if (file := home / name).is_file()]
+
+
+def tokenizer_files(homes: Iterable[Path]) -> list[Path]:
+    """Return the tokenizer's files in some folders."""
+    return files_of(homes, _TOKENIZER_FILES)
+
+
 def _routed(router: Path) -> list[tuple[str, Path]]:
     file = router_file(router)
     types = setting(read_object(file, ConfigError), "types", dict, file) or {}
@@ -93,7 +139,7 @@ def _routed(router: Path) -> list[tuple[str, Path]]:
 
 def settings_files(folder: Path) -> list[Path]:
     """Return the settings of a model or a module beside its configuration."""
-    return [folder / name for name in _SETTINGS_FILES if (folder / name).is_file()]
+    return files_of([folder], _SETTINGS_FILES)
 
 
 def config_files(folder: Path) -> list[Path]:

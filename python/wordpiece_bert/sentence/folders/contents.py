@@ -15,8 +15,11 @@ from wordpiece_bert.errors import ConfigError
 from wordpiece_bert.sentence.folders.content_files import (
     FileState,
     config_files,
+    files_of,
     module_folders,
+    module_homes,
     settings_files,
+    tokenizer_files,
     weight_files,
 )
 
@@ -38,13 +41,6 @@ class Module(NamedTuple):
     weights: list[str]
 
 
-# The files of a tokenizer.
-_TOKENIZER_FILES = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spm.model", "spiece.model"),
-)
-
-
 def folder_contents(folder: Path, heads: Iterable[str] = ()) -> dict[str, str]:
     """Return short digests of a model's folder by part, for a pickle.
 
@@ -58,13 +54,10 @@ def folder_contents(folder: Path, heads: Iterable[str] = ()) -> dict[str, str]:
         The names of further files of weights, if any: another part.
     """
     first, *rest = modules_of_folder(folder)
-    homes = list(dict.fromkeys([folder, *(home for _, home in module_folders(folder))]))
+    homes = module_homes(folder)
 
-    def digests(names: Iterable[str]) -> list[tuple[str, str]]:
-        files = [home / name for home in homes for name in names]
-        return [
-            (file.relative_to(folder).as_posix(), file_digest(FileState.of(file))) for file in files if file.is_file()
-        ]
+    def digests(files: Iterable[Path]) -> list[tuple[str, str]]:
+        return [(file.relative_to(folder).as_posix(), file_digest(FileState.of(file))) for file in files]
 
     parts: dict[str, object] = {
         "weights": first.weights,
@@ -75,9 +68,9 @@ def folder_contents(folder: Path, heads: Iterable[str] = ()) -> dict[str, str]:
             for home in homes
             for file in settings_files(home)
         ],
-        "tokenizer": digests(_TOKENIZER_FILES),
+        "tokenizer": digests(tokenizer_files(homes)),
     }
-    if found := digests(heads):
+    if found := digests(files_of(homes, heads)):
         parts["heads"] = found
     return {part: json_digest(value)[:16] for part, value in parts.items()}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +116,8 @@ class M3Encoder(Encoder):
         )
         check_device(device)
         folder = loading.find(model)
+        options = engine_options(loading) | {"max_seq_length": max_seq_length, "threads": threads}
+        self._source = Source.of(model, folder, revision, (SPARSE_FILE, VECTORS_FILE), **options)
         self._folder = _Folder()
         self._threads = threads
         # The tokenizer comes before the weights, which take longer to read.
@@ -133,8 +135,6 @@ class M3Encoder(Encoder):
                 "max_seq_length", max_seq_length, least, longest_row, meaning="the longest row"
             )
         self._left_out = _without_weight(self._tokenizer)
-        options = engine_options(loading) | {"max_seq_length": max_seq_length, "threads": threads}
-        self._source = replace(Source.of(model, folder, revision, **options), heads=(SPARSE_FILE, VECTORS_FILE))
 
     from_pretrained = FromPretrained(__init__)
 

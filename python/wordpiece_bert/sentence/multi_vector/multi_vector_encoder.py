@@ -117,6 +117,7 @@ class MultiVectorEncoder(VectorEncoder):
         settings = Settings(prompts, default_prompt_name, similarity_fn_name)
         check_device(device)
         found = loading.find(model)
+        self._source = Source.of(model, found, revision, **engine_options(loading), threads=threads, **settings.given())
         self._folder = settings.of(read_multi_vector_folder(found), METRICS)
         folder = self._folder
         self._threads = threads
@@ -129,7 +130,6 @@ class MultiVectorEncoder(VectorEncoder):
         widths = [len(module.weight) for module in modules if isinstance(module, Dense)]
         self._dimension = widths[-1] if widths else self._model.config.hidden_size
         self._skipped, self._filling = token_ids(folder, self._tokenizer)
-        self._source = Source.of(model, found, revision, **engine_options(loading), threads=threads, **settings.given())
 
     from_pretrained = FromPretrained(__init__)
 

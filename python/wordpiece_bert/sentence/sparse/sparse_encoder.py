@@ -109,6 +109,8 @@ class SparseEncoder(VectorEncoder):
         settings = Settings(prompts, default_prompt_name, similarity_fn_name)
         check_device(device)
         folder = loading.find(model)
+        options = engine_options(loading) | {"max_active_dims": max_active_dims, "threads": threads}
+        self._source = Source.of(model, folder, revision, **options, **settings.given())
         self._folder = settings.of(read_sparse_folder(folder, word_splitter))
         self._threads = threads
         self._max_active_dims = self._folder.max_active_dims
@@ -120,8 +122,6 @@ class SparseEncoder(VectorEncoder):
         widths = {name: route.dimension for name, route in self._routes.items()}
         if len(set(widths.values())) > 1:
             raise ConfigError(f"{folder}: the vectors of the routes differ in width: {widths}")
-        options = engine_options(loading) | {"max_active_dims": max_active_dims, "threads": threads}
-        self._source = Source.of(model, folder, revision, **options, **settings.given())
 
     from_pretrained = FromPretrained(__init__)
 
