@@ -298,16 +298,29 @@ def test_search_in_a_mapped_array_whose_file_was_shortened_is_an_input_error(tmp
     code = """
         import os, sys
         import numpy as np
-        from wordpiece_bert.sentence import semantic_search
+        from wordpiece_bert import util
+        from wordpiece_bert.sentence import quantize_embeddings, semantic_search, similarity
         np.save(sys.argv[1], np.ones((5000, 16), np.float32))
-        corpus = np.load(sys.argv[1], mmap_mode="r")
+        corpus = np.load(sys.argv[1], mmap_mode="r")[1000:]
         query = np.ones((1, 16), np.float32)
-        semantic_search(query, corpus[1000:])
+        semantic_search(query, corpus)
         os.truncate(sys.argv[1], 4096)
-        try:
-            semantic_search(query, corpus[1000:])
-        except InputError as error:
-            print(error)
+        for use in (
+            lambda: semantic_search(query, corpus),
+            lambda: semantic_search(corpus, query),
+            lambda: similarity(query, corpus),
+            lambda: quantize_embeddings(corpus, "int8"),
+            lambda: util.normalize_embeddings(corpus),
+            lambda: util.paraphrase_mining_embeddings(corpus),
+            lambda: util.community_detection(corpus),
+        ):
+            try:
+                use()
+            except InputError as error:
+                assert "another program has shortened it" in str(error), error
+            else:
+                sys.exit("it was read")
+        print("another program has shortened it")
     """
     refused(code, tmp_path / "corpus.npy")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wordpiece_bert._internal.mapped_files import require_whole
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def as_numbers(name: str, value: object, what: str = "an array of numbers") -> n
     ------
     InputError
         It is no such array: it is ragged, has strings, None, complex numbers or masked values, is sparse, or is a
-        tensor of torch that NumPy cannot read.
+        tensor of torch that NumPy cannot read; or it is mapped from a file that was shortened.
     """
     if hasattr(value, "toarray"):
         raise InputError(f"{name} must be {what}, not sparse ({type(value).__name__}): {name}.toarray() is dense")
@@ -49,6 +50,7 @@ def as_numbers(name: str, value: object, what: str = "an array of numbers") -> n
     if array.dtype.kind not in "fiub":
         kind = type(value).__name__ if array.ndim == 0 else f"an array of {array.dtype}"
         raise InputError(f"{name} must be {what}, not {kind}")
+    require_whole(array)
     return array
 
 

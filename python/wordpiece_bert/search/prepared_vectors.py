@@ -110,9 +110,7 @@ class PreparedVectors:
     def __init__(
         self, vectors: npt.ArrayLike, codes: npt.NDArray[np.uint8] | None = None, *, threads: int | None = None
     ) -> None:
-        given = as_vectors("vectors", vectors)
-        require_whole(given)
-        self.vectors: Array = np.ascontiguousarray(as_float32("vectors", given))
+        self.vectors: Array = np.ascontiguousarray(as_float32("vectors", as_vectors("vectors", vectors)))
         if not self.vectors.shape[1]:
             raise InputError("vectors must have at least one number each")
         self.codes = code_rows(self.vectors, threads) if codes is None else self._checked(codes)
