@@ -184,6 +184,12 @@ def test_a_loaded_encoder_is_pickled_by_its_path(model_folders: Path, protocol: 
     np.testing.assert_array_equal(again.encode(["to bake bread"]), encoder.encode(["to bake bread"]))
 
 
+@pytest.mark.parametrize(("name", "cls"), [("sentences", wb.SentenceEncoder), ("ranker", wb.CrossEncoder)])
+def test_a_pickle_has_the_dtype_that_auto_took(name: str, cls: Any, model_folders: Path) -> None:
+    encoder = cls(model_folders / name, dtype="auto")
+    assert dict(pickle.loads(pickle.dumps(encoder))._source.options)["dtype"] == encoder.engine.dtype
+
+
 def test_a_loaded_cross_encoder_is_pickled_by_its_path(model_folders: Path) -> None:
     ranker = wb.CrossEncoder(model_folders / "ranker", activation_fn=identity, max_length=12)
     data = pickle.dumps(ranker)

@@ -104,10 +104,8 @@ class WordPieceEmbeddingFunction(EmbeddingFunction):  # type: ignore[misc]
             source = source_of(self.model)
             if source is None:
                 raise InputError("the encoder comes from no folder, which Chroma stores: save it, and pass the folder")
-            name, options = (
-                source.folder,
-                dict(source.options) | {"threads": None, "max_seq_length": self.model.max_seq_length},
-            )
+            name, options = source.folder, dict(source.sent(self.model.engine.dtype).options)
+            options |= {"threads": None, "max_seq_length": self.model.max_seq_length}
         else:
             name, options = self._name, self._options
         stored = {name: value for name, value in options.items() if value is not None}

@@ -30,6 +30,7 @@ from wordpiece_bert.sentence.source import load
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from wordpiece_bert.bert.engines import EngineInfo
     from wordpiece_bert.bert.loading import Loading
     from wordpiece_bert.sentence.source import Source
 
@@ -219,7 +220,13 @@ class Encoder:
     #: Where the encoder was loaded from; None for one that was made in memory.
     _source: Source | None
 
-    if not TYPE_CHECKING:  # for type checkers a class that has it takes any attribute
+    if TYPE_CHECKING:
+
+        @property
+        def engine(self) -> EngineInfo:
+            """How the encoder computes on this machine."""
+
+    else:  # for type checkers a class that has it takes any attribute
 
         def __setattr__(self, name: str, value: object) -> None:
             if name in _AT_CONSTRUCTION and hasattr(type(self), name):
@@ -243,7 +250,7 @@ class Encoder:
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if self._source is None or (contents := self._source.contents()) is None:
             return super().__reduce_ex__(protocol)  # with the weights: no folder has them
-        return load, (type(self), replace(self._source, files=()), self._changes(), contents)
+        return load, (type(self), self._source.sent(self.engine.dtype), self._changes(), contents)
 
     def _changes(self) -> dict[str, object]:
         """Return the attributes that can be set, for a pickle."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -85,6 +85,11 @@ class Source:
         if (contents := self.contents()) is None:
             raise InputError(f"{self.folder}: the files have changed since the model was loaded: load it again")
         return contents
+
+    def sent(self, dtype: str) -> Source:
+        """Return the source as another process gets it, with the dtype that ``dtype="auto"`` took here."""
+        options = {name: dtype if name == "dtype" else value for name, value in self.options}
+        return replace(self, options=tuple(options.items()), files=())
 
     def arguments(self) -> tuple[str, dict[str, Any]]:
         """Return the name to load and the other arguments.
