@@ -91,3 +91,19 @@ def test_a_table_with_more_rows_than_there_are_tokens_is_right(tmp_path: Path) -
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SentenceEncoder(tmp_path / "model")
+
+
+@pytest.mark.parametrize("token", ["[CLS]", "[END]"])
+@pytest.mark.parametrize("number", [10**6, 2**32 - 1])
+def test_an_id_of_the_template_beyond_the_table_is_refused_on_loading(number: int, token: str, tmp_path: Path) -> None:
+    make_sentences(tmp_path / "model")
+
+    def change(definition: dict[str, Any]) -> None:
+        template = definition["post_processor"]
+        template["special_tokens"][token] = {"id": token, "ids": [number], "tokens": [token]}
+        if token == "[END]":
+            template["pair"].append({"SpecialToken": {"id": token, "type_id": 1}})
+
+    tokens_of(tmp_path / "model", change)
+    with pytest.raises(ConfigError, match=rf"the token '\{token}' has the id {number}, but the model has"):
+        SentenceEncoder(tmp_path / "model")

@@ -40,16 +40,15 @@ def require_rows(tokenizer: Any, bounds: IdBounds, rows: int, where: object) -> 
     Raises
     ------
     ConfigError
-        A token of the vocabulary, or one that is added to every text, has no row.
+        A token of the vocabulary, or one that is added to every text or pair, has no row.
     """
-    (largest, token), (added, content) = bounds
+    row = tokenizer.encode("", "", truncation=False, padding=False)  # ids of the template are a file's own
+    largest, token = max(bounds.vocabulary, *zip(row.ids, row.tokens, strict=True))
+    added, content = bounds.added
     if largest < rows and added < rows:
         return
     owned = f"the model has {rows:,} rows of word vectors (vocab_size), for ids up to {rows - 1}"
-    in_every_text = max(tokenizer.encode("", truncation=False, padding=False).ids, default=-1)
-    if largest >= rows or in_every_text >= rows:
-        if largest < rows:
-            largest, token = in_every_text, tokenizer.id_to_token(in_every_text)
+    if largest >= rows:
         raise ConfigError(
             f"{where}: the token {token!r} has the id {largest}, but {owned}: tokenizer and model are not of one "
             "checkpoint, or the table was not enlarged when tokens were added"
