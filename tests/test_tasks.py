@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from make_models import make_answers, make_words
 from model_files import MODELS, with_tokenizer
 from wordpiece_bert import Tokenizer, tasks
 from wordpiece_bert.bert import BertForQuestionAnswering
-from wordpiece_bert.errors import InputError, TruncationWarning, VocabWarning
+from wordpiece_bert.errors import InputError, NonFiniteError, TruncationWarning, VocabWarning
 from wordpiece_bert.tasks import FEATURE_CHOICES, Answer, Answers, Loaded
 
 REFERENCE = json.loads((MODELS / "pipeline_reference.json").read_text(encoding="utf-8"))
@@ -490,3 +491,30 @@ def test_features_come_from_the_encoder_of_any_model(loaded: dict[str, Loaded]) 
     inputs = loaded["bert_question_answering"].tokenizer(["a dog"])
     np.testing.assert_allclose(found[0].vectors, model.base_model(**inputs).last_hidden_state[0], atol=1e-6)
     assert len(found) == 2
+
+
+# --- damaged models
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("folder", "run"),
+    [
+        ("bert_seqcls_multi", lambda source: tasks.classify(source, "a cat")),
+        ("bert_seqcls_multi", lambda source: tasks.zero_shot(source, "a cat", ["a", "b"])),
+        ("bert_token_cls", lambda source: tasks.ner(source, ["a cat", "a dog"])),
+        ("bert_question_answering", lambda source: tasks.question_answering(source, "who", "a cat")),
+        ("bert_masked_lm", lambda source: tasks.fill_mask(source, "a [MASK]")),
+        ("bert_masked_lm", lambda source: tasks.score_sentences(source, "a cat")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:no label of the model begins with 'entail'")
+def test_logits_that_are_not_finite_are_no_answer(
+    loaded: dict[str, Loaded], folder: str, run: Callable[[Loaded], object], value: float
+) -> None:
+    model: Any = loaded[folder].model
+    weights = {name: np.array(weight) for name, weight in model.named_parameters()}
+    bias = next(name for name in weights if name.endswith(("classifier.bias", "qa_outputs.bias", "predictions.bias")))
+    weights[bias][-1] = value
+    with pytest.raises(NonFiniteError, match=f"the largest logit is {value}: the model's weights are damaged"):
+        run(Loaded(type(model)(model.config, weights), loaded[folder].tokenizer))

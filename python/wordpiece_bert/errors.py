@@ -11,7 +11,7 @@ also derives from the built-in exception that other libraries raise for the same
     ├── TrainingError         ValueError                     a vocabulary that cannot be trained as requested
     ├── ConfigError           ValueError                     a model configuration that is invalid or not supported
     ├── CheckpointError       ValueError, OSError            a weight file that is invalid or does not fit its config
-    ├── NonFiniteError        ArithmeticError                a loss or a gradient that is NaN or infinite
+    ├── NonFiniteError        ArithmeticError                a loss, a gradient or logits that are NaN or infinite
     ├── ModelNotFoundError    ValueError, FileNotFoundError  a model that is not on this machine
     ├── MissingPackageError   InputError, ImportError        an optional package that is not installed
     └── InternalError         RuntimeError                   a bug in this package
@@ -84,7 +84,10 @@ class CheckpointError(WordPieceError, ValueError, OSError):
 
 
 class NonFiniteError(WordPieceError, ArithmeticError):
-    """A loss or a gradient is NaN or infinite. The message names the step and the parameter; nothing has changed."""
+    """A loss, a gradient or the largest logit of a task is NaN or infinite; nothing has changed.
+
+    The message names the step and the parameter, or the logit.
+    """
 
 
 class ModelNotFoundError(WordPieceError, ValueError, FileNotFoundError):

@@ -2,6 +2,7 @@
 
 `load` returns a model with its tokenizer; every task accepts that pair, or the name or folder of a model. Results have
 the form of transformers' pipelines, and their attribute ``truncated`` is whether the text was truncated.
+A model whose logits are NaN is a `NonFiniteError`: its weights are damaged, or its training diverged.
 
 Stability: provisional.
 """

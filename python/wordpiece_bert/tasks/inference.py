@@ -9,6 +9,7 @@ import numpy as np
 from wordpiece_bert._internal.batching import encoding_batches
 from wordpiece_bert._internal.progress import notify
 from wordpiece_bert._internal.texts import check_tokens, warn_truncated
+from wordpiece_bert.errors import NonFiniteError
 from wordpiece_bert.tokenizer.subword import model_encodings
 
 if TYPE_CHECKING:
@@ -45,12 +46,20 @@ def encode(
     return encodings
 
 
+def finite(logits: Array) -> Array:
+    """Return logits; a `NonFiniteError` for those that have no softmax, since every answer would be made up."""
+    largest = logits.max(initial=-np.inf)  # NaN if any is
+    if logits.size and not np.isfinite(largest):
+        raise NonFiniteError(f"the largest logit is {largest}: the model's weights are damaged, or training diverged")
+    return logits
+
+
 def infer(model: LogitsModel, encodings: Sequence[AnyEncoding], batch_size: int) -> list[Array]:
     """Return the logits of each encoding, in order: [labels], or [tokens, labels] for a head over tokens."""
     found: dict[int, Array] = {}
     tokens = sum(map(len, encodings))
     for batch in encoding_batches(encodings, batch_size):
-        logits = model.infer(**batch.inputs)  # [B, labels] or [B, S, labels]
+        logits = finite(model.infer(**batch.inputs))  # [B, labels] or [B, S, labels]
         notify(len(batch.encodings), batch.tokens, tokens)
         for index, place in zip(batch.encodings.tolist(), batch.rows.tolist(), strict=True):
             row = logits[place]

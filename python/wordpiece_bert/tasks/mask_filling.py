@@ -16,7 +16,7 @@ from wordpiece_bert.bert.functional import softmax
 from wordpiece_bert.bert.heads.bert import BertForPreTraining
 from wordpiece_bert.bert.heads.kinds import MaskedLM
 from wordpiece_bert.errors import InputError, VocabWarning
-from wordpiece_bert.tasks.inference import encode
+from wordpiece_bert.tasks.inference import encode, finite
 from wordpiece_bert.tasks.task_loading import longest_row, with_head
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def token_logits(model: MaskedLM | BertForPreTraining, vectors: Array) -> Iterat
     """
     step = max(1, _MOST_SCORES // model.config.vocab_size)
     for start in range(0, len(vectors), step):
-        yield model.predict(vectors[start : start + step])
+        yield finite(model.predict(vectors[start : start + step]))
 
 
 def _filled(

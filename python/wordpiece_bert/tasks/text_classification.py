@@ -15,7 +15,7 @@ from wordpiece_bert.bert.functional import Activation, sigmoid, softmax
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.hub import find_model
-from wordpiece_bert.tasks.inference import encode, infer
+from wordpiece_bert.tasks.inference import encode, finite, infer
 from wordpiece_bert.tasks.results import Label
 from wordpiece_bert.tasks.task_loading import frozen_classifier, longest_row, static_classifier, with_head
 
@@ -152,7 +152,7 @@ def _by_vectors(classifier: FrozenClassifier, items: list[Any], batch_size: int)
     scores, cut = frozen_scores(classifier, items, batch_size) if items else (np.zeros((0, 1)), np.zeros(0, np.bool_))
     warn_truncated(cut, classifier.encoder.max_seq_length, remedy="see .truncated of each result")
     function = "none" if classifier.is_regression else "softmax"
-    return _Found(list(scores.astype(np.float32)), cut.tolist(), classifier.labels.__getitem__, function)
+    return _Found(list(finite(scores.astype(np.float32))), cut.tolist(), classifier.labels.__getitem__, function)
 
 
 def _by_static(classifier: StaticClassifier, items: list[Any]) -> _Found:
@@ -165,7 +165,9 @@ def _by_static(classifier: StaticClassifier, items: list[Any]) -> _Found:
     vectors, cut = encoder.encode(items, return_truncated=True)
     warn_truncated(cut, encoder.max_seq_length, remedy="see .truncated of each result")
     function = "none" if classifier.activation == "identity" else classifier.activation
-    return _Found(list(outputs_of(classifier, vectors)), cut.tolist(), labels_of(classifier).__getitem__, function)
+    return _Found(
+        list(finite(outputs_of(classifier, vectors))), cut.tolist(), labels_of(classifier).__getitem__, function
+    )
 
 
 def default_function(config: BertConfig) -> str:
