@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -643,6 +644,43 @@ def test_metrics() -> None:
     assert np.isnan(metrics.pearson([1, 1], [1, 2]))
     with pytest.raises(InputError, match="one shape"):
         metrics.accuracy([1], [1, 2])
+
+
+def test_metrics_leave_out_the_same_labels() -> None:
+    found, right = [1, 0, 1, 0, 7], [1, 1, 0, 0, -100]
+    assert metrics.accuracy(found, right) == metrics.f1(found, right) == 0.5
+    assert metrics.f1_by_label(found, right, ["a", "b"]) == metrics.f1_by_label(found[:4], right[:4], ["a", "b"])
+    assert metrics.f1([1, 0], [1, 5], ignored=5) == 1.0
+    for metric in (metrics.accuracy, metrics.f1):
+        with pytest.raises(InputError, match="all 2 labels are ignored"):
+            metric([1, 0], [-100, -100])
+
+
+@pytest.mark.parametrize("metric", [metrics.accuracy, metrics.f1])
+def test_metrics_of_labels_that_cannot_be_compared_are_refused(metric: Callable[..., float]) -> None:
+    for pair in (([1, np.nan], [1, 1]), ([1, 1], np.array([1, np.nan], object))):
+        with pytest.raises(InputError, match=r"\[1\] is nan"):
+            metric(*pair)
+    for found in (["1", "0"], np.array(["1", "0"], object), [1, None]):
+        with pytest.raises(InputError, match="must be both numbers or both str, not"):
+            metric(found, [1, 0])
+    assert metric(np.array(["a", "b"], object), ["a", "b"]) == (metric is metrics.accuracy)
+
+
+def test_a_class_is_a_number_of_a_name() -> None:
+    one, names = {"f1_macro": 1.0, "f1_micro": 1.0, "f1/a": 1.0, "f1/b": 1.0}, ["a", "b"]
+    assert metrics.f1_by_label(np.float32([1, 0]), np.uint8([1, 0]), names) == one
+    for found, message in (
+        ([5, 0], r"predictions\[0\] is 5, outside 0 to 1$"),
+        ([0.7, 0], r"predictions\[0\] is 0.7, but a class is a whole number"),
+        ([0, np.nan], r"predictions\[1\] is nan, but"),
+        ([-100, 0], r"predictions\[0\] is -100"),
+        (["1", "0"], "predictions must be integers, not"),
+    ):
+        with pytest.raises(InputError, match=message):
+            metrics.f1_by_label(found, [1, 0], names)
+    with pytest.raises(InputError, match=r"labels\[1\] is 2, outside 0 to 1 \(or -100"):
+        metrics.f1_by_label([1, 0], [1, 2], names)
 
 
 # --- the command

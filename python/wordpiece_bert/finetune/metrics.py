@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert._internal.correlation import equal_shapes, pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tags import OUTSIDE, tag_of
+from wordpiece_bert.bert.inputs import as_classes, check_labels
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int 
     Raises
     ------
     InputError
-        The shapes differ, or no label counts.
+        The shapes differ, no label counts, one is NaN, or some are numbers and others str.
 
     Examples
     --------
@@ -63,20 +66,36 @@ def accuracy(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, ignored: int 
     >>> accuracy([1, 0, 1, 1], [1, 1, 1, 1])
     0.75
     """
-    found, right = equal_shapes(predictions, labels)
+    found, right = _counted(predictions, labels, ignored)
+    return float((found == right).mean())
+
+
+def _counted(
+    predictions: npt.ArrayLike, labels: npt.ArrayLike, ignored: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the labels that count, and their predictions: numbers or str, which are never equal to each other."""
+    both = equal_shapes(predictions, labels)
+    found, right = (np.asarray(side.tolist()) if side.dtype == object else side for side in both)
+    kinds = {side.dtype.kind if side.dtype.kind in "US" else "number" for side in (found, right)}
+    if len(kinds) > 1 or found.dtype == object or right.dtype == object:
+        raise InputError(
+            f"predictions and labels must be both numbers or both str, not {found.dtype} and {right.dtype}"
+        )
+    for name, side in (("predictions", found), ("labels", right)):
+        if (bad := np.argwhere(side != side)).size:  # only NaN is not equal to itself
+            raise InputError(f"{name}{bad[0].tolist()} is nan: a class is a number or a str")
     counted = right != ignored
     if not counted.any():
         raise InputError(f"all {right.size} labels are ignored ({ignored}): the metric is not defined")
-    return float((found == right)[counted].mean())
+    return found[counted], right[counted]
 
 
-def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) -> float:
+@completed_by(accuracy)
+def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1, ignored: int = -100) -> float:
     """Return the harmonic mean of precision and recall of one class; 0 where it never occurs.
 
     Parameters
     ----------
-    predictions, labels : array_like
-        Arrays of one shape.
     positive : int, default 1
         The class.
 
@@ -91,19 +110,22 @@ def f1(predictions: npt.ArrayLike, labels: npt.ArrayLike, *, positive: int = 1) 
     >>> f1([1, 0, 1, 0], [1, 1, 0, 0])
     0.5
     """
-    found, right = equal_shapes(predictions, labels)
+    found, right = _counted(predictions, labels, ignored)
     both = int(((found == positive) & (right == positive)).sum())
     total = int((found == positive).sum()) + int((right == positive).sum())
     return 2 * both / total if total else 0.0
 
 
-def f1_by_label(predictions: npt.ArrayLike, labels: npt.ArrayLike, names: Sequence[str]) -> dict[str, float]:
+@completed_by(accuracy)
+def f1_by_label(
+    predictions: npt.ArrayLike, labels: npt.ArrayLike, names: Sequence[str], *, ignored: int = -100
+) -> dict[str, float]:
     """Return the F1 of each class, their mean, and the F1 over all rows, as scikit-learn's ``f1_score`` computes them.
+
+    Predictions and labels are the numbers of the classes.
 
     Parameters
     ----------
-    predictions, labels : array_like
-        The numbers of the classes, arrays of one shape.
     names : sequence of str
         The names of the classes by number.
 
@@ -122,6 +144,10 @@ def f1_by_label(predictions: npt.ArrayLike, labels: npt.ArrayLike, names: Sequen
     """
     found, right = equal_shapes(predictions, labels)
     names = checked_strings("names", names)
+    right = check_labels("labels", as_classes("labels", right), right.shape, len(names), ignored)
+    found = np.array(as_classes("predictions", found))
+    found[right == ignored] = 0  # which does not count
+    found, right = _counted(check_labels("predictions", found, found.shape, len(names)), right, ignored)
     both = [int(((found == number) & (right == number)).sum()) for number in range(len(names))]
     total = [int((found == number).sum()) + int((right == number).sum()) for number in range(len(names))]
     return _by_name("f1", names, both, total)
