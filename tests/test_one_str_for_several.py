@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tiny_models
-from wordpiece_bert import SentenceEncoder, evaluation, finetune, sentence, tasks
+from wordpiece_bert import SentenceEncoder, evaluation, finetune, sentence, tasks, training, util
 from wordpiece_bert import inspect as views
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation import (
@@ -112,6 +112,10 @@ CALLS: list[tuple[str, Call]] = [
         lambda _: InformationRetrievalEvaluator({"1": "a"}, {"2": "b"}, {"1": {"2"}}, score_functions="cosine"),  # type: ignore[arg-type]
     ),
     ("evaluators", lambda _: SequentialEvaluator("ab")),  # type: ignore[arg-type]
+    ("tokens", lambda _: training.Vocab("abc", [1, 2, 3], "bpe", [], None)),  # type: ignore[arg-type]
+    ("special_tokens", lambda _: training.Vocab(["a", "x"], [1, 0], "bpe", "x", None)),  # type: ignore[arg-type]
+    ("sentences", lambda made: sentence.paraphrase_mining(made.encoder, "ab")),
+    ("sentences", lambda made: util.paraphrase_mining(made.encoder, "ab")),  # type: ignore[arg-type]
     ("documents", lambda made: CrossEncoder(made.models / "ranker").rank("a", "ab")),
     (r"rankings\[0\]", lambda _: reciprocal_rank_fusion(["ab", "bc"])),
     (

@@ -18,6 +18,7 @@ from wordpiece_bert._internal.arrays import as_float32, as_numbers, as_vectors
 from wordpiece_bert._internal.checks import check_device, check_function, finite_number, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.tensors import is_tensor
+from wordpiece_bert._internal.texts import row_texts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.search import paraphrase_mining as paraphrases
 from wordpiece_bert.search import semantic_search as semantic
@@ -731,7 +732,7 @@ def paraphrase_mining(
     [0, 2]
     """
     vectors = sentence_encoder(model, "model").encode(
-        sentences,
+        row_texts("sentences", sentences),
         prompt_name,
         prompt,
         batch_size=batch_size,

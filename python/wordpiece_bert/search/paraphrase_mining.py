@@ -10,7 +10,7 @@ from wordpiece_bert._internal.answers import Results
 from wordpiece_bert._internal.arrays import as_float32, as_vectors, check_finite
 from wordpiece_bert._internal.checks import whole_number
 from wordpiece_bert._internal.parameters import completed_by
-from wordpiece_bert._internal.texts import check_texts
+from wordpiece_bert._internal.texts import row_texts
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.sentence.metrics import check_metric, least_score, normalized, similarity
 from wordpiece_bert.sentence.parameters import ENCODING
@@ -221,6 +221,6 @@ def paraphrase_mining(
 
     least_score("threshold", 0 if threshold is None else threshold)
     model = sentence_encoder(encoder)
-    texts = check_texts(sentences)[1]
+    texts = row_texts("sentences", sentences)
     vectors = model.encode(texts, batch_size=batch_size, show_progress_bar=show_progress_bar)
     return paraphrase_mining_embeddings(vectors, top_k=top_k, max_pairs=max_pairs, threshold=threshold)

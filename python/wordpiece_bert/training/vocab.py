@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Unpack
 
 from wordpiece_bert._internal.atomic_file import write_text
+from wordpiece_bert._internal.checks import check_several
 from wordpiece_bert._internal.notebook import RECORDS, records_html
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import VocabError
@@ -77,6 +78,10 @@ class Vocab:
     notes: list[str] = field(default_factory=list)
     #: top_down: the threshold at which the search ended.
     threshold: int | None = None
+
+    def __post_init__(self) -> None:
+        check_several("tokens", self.tokens)
+        check_several("special_tokens", self.special_tokens)
 
     def __len__(self) -> int:
         """Return the number of tokens."""
