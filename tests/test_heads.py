@@ -242,6 +242,8 @@ def test_one_number_for_each_text_is_a_class_of_whatever_type(folder: str, probl
     np.testing.assert_array_equal(model(IDS, labels=labels).loss, model(IDS, labels=[1, 0]).loss)
     with pytest.raises(InputError, match=r"labels\[1\] is 0\.5, but a class is a whole number"):
         model(IDS, labels=[1, 0.5])
+    with pytest.raises(InputError, match=r"labels\[0\] is 1e\+300, but a class is a whole number of 64 bits"):
+        model(IDS, labels=[1e300, 0])
 
 
 def test_positions_outside_the_row_are_ignored() -> None:

@@ -156,16 +156,16 @@ def as_classes(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
     Raises
     ------
     InputError
-        A number is a fraction; the message has its value and its index.
+        A number is a fraction, or beyond int64; the message has its value and its index.
     """
     found = as_array(name, value)
     if found.dtype.kind == "f":
-        wrong = ~np.isfinite(found) | (found != np.trunc(found))
+        wrong = ~(np.abs(found) < 2.0**63) | (found != np.trunc(found))  # NaN is not below anything
         if wrong.any():
             index = [int(i) for i in np.argwhere(wrong)[0]]
             raise InputError(
-                f"{name}{index} is {found[tuple(index)]}, but a class is a whole number; of several labels for a text, "
-                "each is 0.0 or 1.0, and with problem_type='regression' labels are any numbers"
+                f"{name}{index} is {found[tuple(index)]}, but a class is a whole number of 64 bits; of several labels "
+                "for a text, each is 0.0 or 1.0, and with problem_type='regression' labels are any numbers"
             )
     return found.astype(np.int64) if found.dtype.kind in "fb" else found
 
