@@ -133,6 +133,28 @@ def test_errors_of_the_iterable_propagate() -> None:
 # --- options
 
 
+@pytest.mark.parametrize("given", [{}, {"text_target": "b"}])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "return_token_type_ids",
+        "return_attention_mask",
+        "return_overflowing_tokens",
+        "return_special_tokens_mask",
+        "return_offsets_mapping",
+        "return_length",
+        "verbose",
+    ],
+)
+def test_flags_of_the_call_are_true_or_false(flag: str, given: dict[str, Any]) -> None:
+    tok = tokenizer()
+    for value in (True, False, np.True_, np.False_):
+        tok("a", **given, **{flag: value})
+    for value in ("x", 5):
+        with pytest.raises(InputError, match=f"^{flag} must be True or False, not {value!r}$"):
+            tok("a", truncation=flag == "verbose", **given, **{flag: value})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

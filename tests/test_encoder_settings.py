@@ -400,3 +400,36 @@ def test_the_messages_of_this_file_name_arguments_that_exist() -> None:
         for word in text.replace("(", " ").replace(",", " ").split():
             name, equals, _ = word.partition("=")
             assert not equals or name in known, text
+
+
+# --- flags
+
+
+def flags_of(method: Callable[..., Any]) -> list[tuple[str, bool]]:
+    """Return the parameters of a method that are flags, and whether they may be None."""
+    kinds = {name: one.annotation for name, one in inspect.signature(method).parameters.items()}
+    return [(name, kind == "bool | None") for name, kind in kinds.items() if kind in ("bool", "bool | None")]
+
+
+@pytest.mark.parametrize("kind", ["dense", "static", "sparse", "multi-vector", "cross"])
+def test_flags_are_true_or_false(kind: str, kinds: dict[str, Kind]) -> None:
+    encoder = kinds[kind].cls(kinds[kind].folder)
+    pair = [("the cat", "the mat")]
+    calls = {"predict": [pair], "rank": ["the cat", ["the mat"]], "encode": [TEXTS], "encode_query": [TEXTS]}
+    tried = set()
+    for name, given in calls.items():
+        for flag, or_none in flags_of(getattr(encoder, name)) if hasattr(encoder, name) else ():
+            tried.add(flag)
+            for wrong in ("false", 1, *([] if or_none else [None])):
+                with pytest.raises(InputError, match=f"^{flag} must be True or False.*, not {wrong!r}$"):
+                    getattr(encoder, name)(*given, **{flag: wrong})
+            getattr(encoder, name)(*given, **{flag: np.False_})
+    assert {"show_progress_bar", "return_truncated"} <= tried
+
+
+def test_a_sparse_model_without_routes_has_the_tasks_of_the_others(kinds: dict[str, Kind]) -> None:
+    encoder = wb.SparseEncoder(kinds["sparse"].folder)
+    assert (encoder.encode("cat", task="document").values == encoder.encode("cat").values).all()
+    for task in ("zz", []):
+        with pytest.raises(InputError, match="task must be 'query', 'document' or None, not"):
+            encoder.encode("cat", task=task)  # type: ignore[arg-type]

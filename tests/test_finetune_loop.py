@@ -569,12 +569,14 @@ def test_a_first_gradient_of_0_is_warned_of(tmp_path: Path) -> None:
         ({"greater_is_better": "yes"}, "greater_is_better"),
         ({"average_tokens_across_batches": 1}, "average_tokens_across_batches"),
         ({"metric_for_best_model": None}, "metric_for_best_model must be a str"),
+        ({"log_file": 5}, "log_file must be a path, not int: 5"),
+        ({"output_dir": None}, "output_dir must be a path, not NoneType"),
         ({"load_best_model_at_end": True, "eval_strategy": "epoch", "save_strategy": "no"}, "checkpoints"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        TrainingArguments("out", **settings)
+        TrainingArguments(**{"output_dir": "out", **settings})
 
 
 def test_the_command_writes_the_best_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

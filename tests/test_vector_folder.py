@@ -429,6 +429,8 @@ def test_bad_documents_are_refused(models: Path, tmp_path: Path) -> None:
     refused(table, "precision must be of", precision="float16")
     refused(table, "chunk_overlap, chunk_by and late_chunking need chunk_size", chunk_overlap=3)
     refused(table, "overlap", chunk_size=3, chunk_overlap=3)
+    with pytest.raises(InputError, match=r"folder must be a path, not list: \['a text'\]"):
+        write_vectors(tmp_path / "v", ["a text"], models / "static")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="encoder must be an encoder"):
         write_vectors(table, tmp_path / "v", text_column="body", id_column="key")
     with pytest.raises(InputError, match=r"encoder must be a SentenceEncoder, .* not CrossEncoder"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, TypeGuard, TypeVar
 
@@ -98,6 +99,17 @@ def checked_flag(name: str, value: object, *, or_none: bool = False) -> bool:
     raise InputError(f"{name} must be True or False{', or None' * or_none}, not {value!r}")
 
 
+def check_flags(**flags: object) -> None:
+    """Check arguments by name, each as `checked_flag` does."""
+    for name, value in flags.items():
+        checked_flag(name, value)
+
+
+def shows_progress(show_progress_bar: object) -> bool:
+    """Check the argument `show_progress_bar`: True, False, or None for False."""
+    return show_progress_bar is not None and checked_flag("show_progress_bar", show_progress_bar, or_none=True)
+
+
 def checked_probability(name: str, value: object) -> float:
     """Check that an argument is a number from 0 to 1; return it as Python's float."""
     number = real_number(value)
@@ -110,6 +122,12 @@ def check_instance(name: str, value: object, kind: type, what: str = "") -> None
     """Check that an argument is an object of a class; `what` says in other words than its name what is needed."""
     if not (iterates(value) if kind is Iterable else isinstance(value, kind)):
         raise InputError(f"{name} must be {what or f'a {kind.__name__}'}, not {type(value).__name__}: {value!r:.80}")
+
+
+def check_path(name: str, value: object) -> None:
+    """Check that an argument is the path of a file or a folder."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} must be a path, not {type(value).__name__}: {value!r:.80}")
 
 
 def check_function(name: str, value: object, what: str) -> None:

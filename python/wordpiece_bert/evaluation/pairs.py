@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, finite_number, whole_number
+from wordpiece_bert._internal.checks import (
+    checked_choice,
+    checked_strings,
+    finite_number,
+    shows_progress,
+    whole_number,
+)
 from wordpiece_bert._internal.correlation import pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
@@ -89,7 +95,7 @@ class EmbeddingSimilarityEvaluator(BaseEvaluator):
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.similarity_fn_names = checked_names(similarity_fn_names, main_similarity)
         self.main_similarity = checked_names(None, main_similarity)
-        self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
+        self.show_progress_bar = shows_progress(show_progress_bar)
         self.precision = None if precision is None else checked_choice("precision", precision, PRECISIONS)
         self.truncate_dim = truncate_dim
         end = f"{precision}_results.csv" if precision else "results.csv"
@@ -171,7 +177,7 @@ class BinaryClassificationEvaluator(BaseEvaluator):
         if self.labels.shape != (len(self.sentences1),) or not np.isin(self.labels, (0, 1)).all():
             raise InputError(f"labels must be {len(self.sentences1)} times 0 or 1, not {self.labels.tolist()!r:.80}")
         self.batch_size = whole_number("batch_size", batch_size, 1)
-        self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
+        self.show_progress_bar = shows_progress(show_progress_bar)
         self.truncate_dim = truncate_dim
         self.similarity_fn_names = checked_names(similarity_fn_names)
         self._set_up(name, "binary_classification_evaluation", write_csv=write_csv)
@@ -258,7 +264,7 @@ class TripletEvaluator(BaseEvaluator):
             for key, value in given.items()
         }
         self.batch_size = whole_number("batch_size", batch_size, 1)
-        self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
+        self.show_progress_bar = shows_progress(show_progress_bar)
         self.truncate_dim = truncate_dim
         self._set_up(name, "triplet_evaluation", write_csv=write_csv)
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import check_ids, check_instance, check_several, checked_flag, whole_number
+from wordpiece_bert._internal.checks import (
+    check_ids,
+    check_instance,
+    check_several,
+    checked_flag,
+    shows_progress,
+    whole_number,
+)
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.encoding import encoded
@@ -104,7 +111,7 @@ class ParaphraseMiningEvaluator(BaseEvaluator):
         whole_number("corpus_chunk_size", corpus_chunk_size, 1)
         self.max_pairs = whole_number("max_pairs", max_pairs, 1)
         self.top_k = whole_number("top_k", top_k, 1)
-        self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
+        self.show_progress_bar = shows_progress(show_progress_bar)
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.truncate_dim = truncate_dim
         self._set_up(name, "paraphrase_mining_evaluation", write_csv=write_csv)

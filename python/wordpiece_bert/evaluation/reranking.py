@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import check_function, check_instance, checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.checks import (
+    check_function,
+    check_instance,
+    checked_flag,
+    checked_strings,
+    shows_progress,
+    whole_number,
+)
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.evaluation.encoding import encoded
@@ -84,7 +91,7 @@ class RerankingEvaluator(BaseEvaluator):
             check_function("similarity_fct", similarity_fct, "vectors of queries and documents")
         self.similarity_fct = similarity_fct
         self.batch_size = whole_number("batch_size", batch_size, 1)
-        self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
+        self.show_progress_bar = shows_progress(show_progress_bar)
         self.use_batched_encoding = checked_flag("use_batched_encoding", use_batched_encoding)
         self.truncate_dim = truncate_dim
         self.primary_metric = f"ndcg@{self.at_k}"

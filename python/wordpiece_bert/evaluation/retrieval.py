@@ -16,6 +16,7 @@ from wordpiece_bert._internal.checks import (
     checked_flag,
     finite_or_none,
     iterates,
+    shows_progress,
     whole_number,
 )
 from wordpiece_bert._internal.json_text import json_text
@@ -142,7 +143,7 @@ class InformationRetrievalEvaluator(BaseEvaluator):
         self.accuracy_at_k = at_least_one("accuracy_at_k", accuracy_at_k)
         self.precision_recall_at_k = at_least_one("precision_recall_at_k", precision_recall_at_k)
         self.map_at_k = at_least_one("map_at_k", map_at_k)
-        self.show_progress_bar = checked_flag("show_progress_bar", bool(show_progress_bar))
+        self.show_progress_bar = shows_progress(show_progress_bar)
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.truncate_dim = truncate_dim
         if score_functions is not None:

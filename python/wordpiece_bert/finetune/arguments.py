@@ -6,7 +6,14 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from wordpiece_bert._internal.checks import checked_choice, checked_flag, checked_strings, finite_number, whole_number
+from wordpiece_bert._internal.checks import (
+    check_path,
+    checked_choice,
+    checked_flag,
+    checked_strings,
+    finite_number,
+    whole_number,
+)
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError
@@ -135,6 +142,8 @@ class TrainingArguments:
                 checked_flag(name, getattr(self, name))
         if not isinstance(self.metric_for_best_model, str):
             raise InputError(f"metric_for_best_model must be a str, not {self.metric_for_best_model!r:.80}")
+        check_path("output_dir", self.output_dir)
+        check_path("log_file", self.output_dir if self.log_file is None else self.log_file)
         checked_flag("load_best_model_at_end", self.load_best_model_at_end)
         checked_choice("eval_strategy", self.eval_strategy, _WHEN)
         checked_choice("save_strategy", self.save_strategy, _WHEN)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy.typing as npt
 
-from wordpiece_bert._internal.checks import check_instance
+from wordpiece_bert._internal.checks import check_instance, checked_flag
 from wordpiece_bert._internal.tensors import is_tensor, to_torch
 from wordpiece_bert.errors import InputError
 
@@ -104,7 +104,7 @@ def as_given(result: Any, *given: object) -> Any:
 
 def check_tensors(convert_to_tensor: object) -> None:
     """Check before anything is computed that PyTorch is there, if the result is to be tensors of it."""
-    if convert_to_tensor:
+    if checked_flag("convert_to_tensor", convert_to_tensor):
         to_torch({}, _ARRAYS)
 
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
-from wordpiece_bert._internal.checks import check_device, checked_flag, iterates, whole_number
+from wordpiece_bert._internal.checks import (
+    check_device,
+    check_flags,
+    iterates,
+    shows_progress,
+    whole_number,
+)
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names, refusing_peer_arguments
 from wordpiece_bert._internal.progress import notify
@@ -268,6 +274,7 @@ class CrossEncoder(Encoder):
         array([0.74, 0.41], dtype=float32)
         """
         check_tensors(convert_to_tensor)
+        check_flags(apply_softmax=apply_softmax, convert_to_numpy=convert_to_numpy, return_truncated=return_truncated)
         single, items = _check_pairs(one_of(pairs=pairs, sentences=sentences, inputs=inputs))
         prefix = self._prompt(prompt, prompt_name)
         if prefix:
@@ -287,7 +294,7 @@ class CrossEncoder(Encoder):
         scores = np.zeros((len(items), self.num_labels), np.float32)
         batches = list(encoding_batches(encodings, batch_size))
         tokens = sum(map(len, encodings))
-        for batch in with_progress(batches, show=bool(show_progress_bar)):
+        for batch in with_progress(batches, show=shows_progress(show_progress_bar)):
             y = activated(activation, self._model.infer(**batch.inputs, threads=self._threads))  # [B, labels] or [B]
             notify(len(batch.encodings), batch.tokens, tokens)
             y = softmax(y) if apply_softmax and y.ndim == 2 and self.num_labels > 1 else y
@@ -371,8 +378,7 @@ class CrossEncoder(Encoder):
             raise InputError(f"rank needs a model with one label; this one has {self.num_labels}: use predict")
         if top_k is not None:
             top_k = whole_number("top_k", top_k, 1, others="or None for all")
-        checked_flag("apply_softmax", apply_softmax)
-        checked_flag("convert_to_numpy", convert_to_numpy)
+        check_flags(apply_softmax=apply_softmax, convert_to_numpy=convert_to_numpy, return_documents=return_documents)
         check_tensors(convert_to_tensor)
         texts = one_or_many(documents, name="documents")[1]
         scores, truncated = self.predict(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_instance, checked_flag, iterates, whole_number
+from wordpiece_bert._internal.checks import check_flags, check_instance, checked_flag, iterates, whole_number
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert._internal.parameters import completed_by
@@ -211,15 +211,21 @@ class ModelInputCalls(EncodingCalls, VocabularyCalls):
                 targets, off = without_unknown_maximum(self._defaults, CallOptions._make(targets))
             if text is not None:
                 given, off = without_unknown_maximum(self._defaults, CallOptions._make(given))
-            if off and verbose:
+            if off and checked_flag("verbose", verbose):
                 warn(off)
         names = self._settings.model_input_names
         columns: list[str] = []
-        if "token_type_ids" in names if return_token_type_ids is None else return_token_type_ids:
+        for_types, for_mask = return_token_type_ids, return_attention_mask
+        if "token_type_ids" in names if for_types is None else checked_flag("return_token_type_ids", for_types):
             columns.append("type_ids")
-        if "attention_mask" in names if return_attention_mask is None else return_attention_mask:
+        if "attention_mask" in names if for_mask is None else checked_flag("return_attention_mask", for_mask):
             columns.append("attention_mask")
         if return_special_tokens_mask or return_offsets_mapping or return_overflowing_tokens:
+            check_flags(
+                return_special_tokens_mask=return_special_tokens_mask,
+                return_offsets_mapping=return_offsets_mapping,
+                return_overflowing_tokens=return_overflowing_tokens,
+            )
             columns += requested(
                 special_tokens_mask=return_special_tokens_mask,
                 offsets=return_offsets_mapping,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.checks import checked_flag
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.batch_encoding import BatchEncoding
@@ -46,7 +47,9 @@ def named_arrays(
     InputError
         Arrays are requested and the rows differ in length, or a value does not fit int32.
     """
-    per_row = {"length": np.diff(rows.row_offsets)} if return_length else {}
+    per_row = {}
+    if return_length and checked_flag("return_length", return_length):
+        per_row["length"] = np.diff(rows.row_offsets)
     truncated, samples = rows.truncated, rows.overflow_to_sample
     if samples is not None:
         per_row["overflow_to_sample_mapping"] = samples

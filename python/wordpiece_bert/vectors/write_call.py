@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wordpiece_bert._internal.checks import checked_flag, checked_strings, whole_number
+from wordpiece_bert._internal.checks import check_path, checked_flag, checked_strings, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TruncationWarning
@@ -197,6 +197,7 @@ def write_vectors(
     >>> hit["id"], hit["text"]
     ('examples/texts/people.txt', 'Ada Lovelace was born in London in December 1815')
     """
+    check_path("folder", folder)
     home = Path(folder)
     checked_flag("update", update)
     checked_flag("prune", prune)

@@ -13,7 +13,7 @@ import numpy as np
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.batching import sorted_batches, token_runs, with_progress
-from wordpiece_bert._internal.checks import checked_choice, checked_strings
+from wordpiece_bert._internal.checks import checked_choice, checked_strings, shows_progress
 from wordpiece_bert._internal.parts import core_of
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import ConfigError, InputError
@@ -134,7 +134,7 @@ def distill_static(
     if not tokens:
         raise InputError("no token is left: token_remove_pattern matches all of them")
     body = transformer_of(source)
-    x = _token_vectors(body.model, tokens, pooling, body.threads, show=bool(show_progress_bar))  # [n, H]
+    x = _token_vectors(body.model, tokens, pooling, body.threads, show=shows_progress(show_progress_bar))  # [n, H]
     x = np.nan_to_num(x)
     if pca_dims is not None:
         x = _principal_components(x, pca_dims)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordpiece_bert._internal.atomic_folder import written_folder
-from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.checks import check_device, check_flags, shows_progress, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_ENCODERS, add_peer_names, refusing_peer_arguments
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
@@ -388,6 +388,12 @@ class SentenceEncoder(VectorEncoder):
         check_device(device)
         check_pool(pool)
         check_tensors(convert_to_tensor)
+        if not (convert_to_numpy is True and normalize_embeddings is return_truncated is False):  # the usual call
+            check_flags(
+                convert_to_numpy=convert_to_numpy,
+                normalize_embeddings=normalize_embeddings,
+                return_truncated=return_truncated,
+            )
         call = self._call(
             prompt_name,
             prompt,
@@ -395,7 +401,7 @@ class SentenceEncoder(VectorEncoder):
             windows=windows,
             stride=stride,
             max_length=max_length,
-            progress=bool(show_progress_bar),
+            progress=shows_progress(show_progress_bar),
         )
         given = one_of(texts=texts, sentences=sentences, inputs=inputs)
         single = isinstance(given, str)
@@ -581,6 +587,7 @@ class SentenceEncoder(VectorEncoder):
     ) -> list[Array]:
         """Return the vectors of the chunks of each text; with `sections` texts may be longer than a row."""
         call = self._call(prompt_name, prompt, batch_size=batch_size)
+        check_flags(normalize_embeddings=normalize_embeddings)
         return [
             self._shortened(vectors, truncate_dim, normalized=normalize_embeddings)
             for vectors in self._body.chunk_vectors(texts, chunks, call, sections=sections)

@@ -10,7 +10,14 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, SearchResults
 from wordpiece_bert._internal.atomic_folder import written_folder
-from wordpiece_bert._internal.checks import check_device, checked_flag, iterates, whole_number
+from wordpiece_bert._internal.checks import (
+    check_device,
+    check_flags,
+    checked_flag,
+    iterates,
+    shows_progress,
+    whole_number,
+)
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.parts import write_files
 from wordpiece_bert._internal.texts import check_texts, warn_truncated
@@ -207,12 +214,13 @@ class M3Encoder(Encoder):
         >>> outputs.sparse, outputs.colbert
         (SparseVectors([2, 67], 4 values, 2.0 a row), MultiVectors(2 texts, 8 vectors of 67))
         """
+        check_flags(return_truncated=return_truncated)
         single, items = check_texts(texts)
         size = whole_number("batch_size", batch_size, 1)
         rows = rows_of(self._tokenizer, items, self._max_seq_length, self._threads)
         parts = passes(self._model, rows, size, _TOKENS_PER_CALL)
         found = []
-        for part in parts.shown(show=bool(show_progress_bar)):
+        for part in parts.shown(show=shows_progress(show_progress_bar)):
             x, ends = self._model.token_states(rows, part, threads=self._threads)  # [tokens, H], [B + 1]
             numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
             ids = np.concatenate([rows.ids[rows.row_offsets[i] : rows.row_offsets[i + 1]] for i in numbers])

@@ -9,7 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import check_device, checked_flag, whole_number
+from wordpiece_bert._internal.checks import check_device, check_flags, checked_flag, shows_progress, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import (
     INSTEAD_IN_ENCODERS,
@@ -333,14 +333,15 @@ class MultiVectorEncoder(VectorEncoder):
         """
         check_device(device)
         check_pool(pool)
+        check_flags(normalize_embeddings=normalize_embeddings, return_truncated=return_truncated)
         if task not in _TASKS:
             raise InputError(f"task must be 'query', 'document' or None, not {task!r}")
         single, items = check_texts(one_of(texts=texts, sentences=sentences, inputs=inputs))
         batch_size = whole_number("batch_size", batch_size, 1)
         prefix = self._prompt(prompt, prompt_name)
         rows = self._rows([prefix + item for item in items], task)
-        vectors = self._vectors(rows, task, batch_size, progress=bool(show_progress_bar))
-        if checked_flag("normalize_embeddings", normalize_embeddings):
+        vectors = self._vectors(rows, task, batch_size, progress=shows_progress(show_progress_bar))
+        if normalize_embeddings:
             vectors = MultiVectors(normalize(vectors.vectors), vectors.offsets)
         result = vectors[0] if single else vectors
         if not return_truncated:

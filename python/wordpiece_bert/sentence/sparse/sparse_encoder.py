@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import check_device, whole_number
+from wordpiece_bert._internal.checks import check_device, check_flags, shows_progress, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import (
     INSTEAD_IN_ENCODERS,
@@ -260,6 +260,7 @@ class SparseEncoder(VectorEncoder):
         """
         check_device(device)
         check_pool(pool)
+        check_flags(return_truncated=return_truncated)
         single, items = check_texts(one_of(texts=texts, sentences=sentences, inputs=inputs))
         prefix = self._prompt(prompt, prompt_name)
         route = self._task_route(task)
@@ -270,7 +271,7 @@ class SparseEncoder(VectorEncoder):
             [prefix + item for item in items],
             whole_number("batch_size", batch_size, 1),
             most,
-            progress=bool(show_progress_bar),
+            progress=shows_progress(show_progress_bar),
         )
         result = vectors[0] if single else vectors
         if not return_truncated:
@@ -405,6 +406,8 @@ class SparseEncoder(VectorEncoder):
     def _task_route(self, task: str | None) -> RunsRoute:
         """Return the route of a task."""
         if len(self._routes) == 1 and "" in self._routes:
+            if task not in (None, "query", "document"):
+                raise InputError(f"task must be 'query', 'document' or None, not {task!r}")
             return self._routes[""]
         name = self._folder.default_route if task is None else task
         if name not in self._routes:
