@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from processes import printed
 from wordpiece_bert._internal import atomic_file
 from wordpiece_bert._internal.atomic_file import AtomicFile
 from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
@@ -48,3 +49,40 @@ def test_tensors_of_all_shapes_and_types_are_written(tmp_path: Path) -> None:
     for name, array in tensors.items():
         assert read[name].shape == array.shape
         assert read[name].tolist() == widen(array).tolist()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_a_child_that_exits_normally_writes_nothing_of_what_was_buffered(tmp_path: Path) -> None:
+    code = """
+        import os, sys
+        from pathlib import Path
+        from wordpiece_bert._internal.atomic_file import AtomicFile
+        from wordpiece_bert._internal.file_locks import only_writer
+        from wordpiece_bert.errors import InputError
+        from wordpiece_bert.tokenizer.corpus.row_writer import open_output
+
+        with only_writer(Path("folder")), AtomicFile(Path("file")) as output:
+            output.begin()
+            collected = open_output(None, collect=True)
+            collected.begin()
+            output.file.write(b"buffered ")
+            collected.file.write(b"collected ")
+            if child := os.fork():
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+            else:
+                for refused in (lambda: output.file, output.rename):
+                    try:
+                        refused()
+                    except InputError as error:
+                        assert "file: is being written by the process that this one was forked from" in str(error)
+                    else:
+                        raise SystemExit("not refused")
+                raise SystemExit(7)
+            assert Path("folder").is_dir()
+            output.file.write(b"twice")
+            output.commit()
+        collected.file.write(b"once")
+        collected.commit()
+    """
+    assert printed(code, cwd=tmp_path) == ["collected once"]
+    assert (tmp_path / "file").read_bytes() == b"buffered twice"

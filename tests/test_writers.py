@@ -15,6 +15,7 @@ import pytest
 
 import wordpiece_bert as wb
 from pretraining_folders import tokenizer as pretraining_tokenizer
+from processes import printed
 from wordpiece_bert import bert, inspect
 from wordpiece_bert.bert.checkpoint import write_safetensors
 from wordpiece_bert.cli import main
@@ -193,6 +194,65 @@ def test_a_link_to_what_is_no_file_is_refused(name: str) -> None:
         FILES[name](Path(name))
     assert Path(name).is_symlink()
     assert Path("pipe").is_fifo()
+
+
+#: Writes each output twice. The second time a child is forked at the first call of each function that writers share; it ends there
+#: as after an error.
+FORKING = """
+    import os, shutil, sys
+    from pathlib import Path
+    from test_writers import FILES, FOLDERS
+
+    SHARED = ("_internal.atomic", "file_locks", "pretraining.sinks", "journal", "part_collector", "part_files", "npy_writer")
+    parent, seen = os.getpid(), set()
+
+    def fork(frame, event, _):
+        at = frame.f_code.co_qualname
+        if event != "call" or at in seen or not any(name in frame.f_globals.get("__name__", "") for name in SHARED):
+            return
+        seen.add(at)
+        if child := os.fork():
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7, at
+        else:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    def contents():
+        files = [path for path in Path().rglob("*") if path.is_file() and not path.is_symlink()]
+        return {path: path.name[0] == "." or path.read_bytes() for path in files}
+
+    for name in sys.argv[2:]:
+        found = []
+        for hook in (None, fork):
+            os.makedirs(f"{sys.argv[1]}/{name}.d")
+            os.chdir(f"{sys.argv[1]}/{name}.d")
+            for one in ("models", "texts.txt", "documents.txt", "table.parquet"):
+                os.symlink(f"../{one}", one)
+            sys.setprofile(hook)
+            try:
+                (FILES.get(name) or FOLDERS[name][0])(Path(name))
+                assert os.getpid() == parent
+            finally:
+                sys.setprofile(None)
+                if os.getpid() != parent:
+                    os._exit(7 if sys.exception() else 1)
+            found.append(contents())
+            shutil.rmtree(os.getcwd())
+        assert len(seen) > 10
+        alone, forked = found
+        assert alone.keys() == forked.keys(), (name, alone.keys() ^ forked.keys())
+        assert not [path for path in alone if alone[path] != forked[path]], name
+        seen.clear()
+"""
+FORKED = [
+    *["embed.npy", "encode.npy", "encode.parquet", "encode.jsonl", "examples.arrow", "examples.jsonl", "store.bin"],
+    *["texts.vectors", "store.tokens", "examples", "mds", "tokenizer", "classifier"],
+]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_a_child_that_is_forked_while_something_is_written_and_ends_leaves_it_whole(desk: Path) -> None:
+    printed(FORKING, desk, *FORKED)
 
 
 def test_a_plot_of_another_format_is_refused() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold, remove_abandoned
+from wordpiece_bert._internal.owner import Owner, own_file
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class AtomicFile:
     The temporary file is created by `begin`, inside the context, and not by the constructor: a signal that arrives
     between opening a file and entering the context would leave the file on the disk.
     A process that is killed leaves it too; `begin` removes such files of the same output, if nothing holds their lock.
+    In a child that is forked meanwhile, writing and `commit` are errors, and the file stays.
 
     Parameters
     ----------
@@ -88,6 +90,7 @@ class AtomicFile:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         self._temporary = self.target.with_name(part_name(self.target.name))
         self._file: BinaryIO | None = None
+        self.owner = Owner()
 
     def __enter__(self) -> Self:
         return self
@@ -105,16 +108,17 @@ class AtomicFile:
         with self.naming_errors():
             check_replaceable(self.path)
             remove_abandoned(self.target.parent, part_pattern(self.target.name))
-            self._file = self._temporary.open("xb")
+            self._file = own_file(self._temporary.open("xb"))
             while not hold(self._file.fileno(), self._temporary):
                 self._file.close()
                 self._temporary = self.target.with_name(part_name(self.target.name))
-                self._file = self._temporary.open("xb")
+                self._file = own_file(self._temporary.open("xb"))
 
     @property
     def file(self) -> BinaryIO:
         """The open temporary file."""
         assert self._file is not None, "begin() has not been called"
+        self.owner.check(self.path)
         return self._file
 
     @contextmanager
@@ -172,6 +176,7 @@ class AtomicFile:
             The file cannot be renamed; the message names the path.
         """
         with self.naming_errors():
+            self.owner.check(self.path)
             self._temporary.replace(self.target)
 
     def commit(self) -> None:
@@ -190,7 +195,7 @@ class AtomicFile:
         if not HAS_LOCKS:
             self._close()
         with suppress(OSError):
-            self._temporary.unlink(missing_ok=True)
+            self.owner.do(self._temporary.unlink, missing_ok=True)
         self._close()
 
     def _close(self) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, part_name, part_pattern, sync_folder
 from wordpiece_bert._internal.file_locks import exclusive, hold, remove_abandoned
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.errors import InputError, ModelNotFoundError
 
@@ -61,6 +62,7 @@ class AtomicFolder:
         self.path = folder
         self._folder = Path(os.path.realpath(folder))
         self._stack = ExitStack()
+        self._owner = Owner()
         self._files: dict[str, AtomicFile] = {}
         self._obsolete: list[str] = []
         #: The temporary folder, and its open descriptor, whose lock says that this process is alive.
@@ -147,6 +149,7 @@ class AtomicFolder:
         OSError
             A file cannot be renamed.
         """
+        self._owner.check(self.path)
         if self._staging is None:
             self._exchange()
             return
@@ -173,7 +176,7 @@ class AtomicFolder:
         staging, files = self._staging, list(self._files)
         assert staging is not None
         self._staging = None
-        self._stack.callback(shutil.rmtree, staging, ignore_errors=True)
+        self._stack.callback(self._owner.do, shutil.rmtree, staging, ignore_errors=True)
         for name in files:
             with (staging / name).open("rb") as stream:
                 self.write(name, _chunks(stream))
@@ -195,15 +198,16 @@ class AtomicFolder:
             for file in self._files.values():
                 file.rename()
             for name in obsolete:
-                (self._folder / name).unlink(missing_ok=True)
+                self._owner.do((self._folder / name).unlink, missing_ok=True)
             for folder in {file.target.parent for file in self._files.values()}:
                 sync_folder(folder)
             if unfinished:
                 self._mark(unfinished)
             else:
-                (self._folder / MARKER).unlink(missing_ok=True)
+                self._owner.do((self._folder / MARKER).unlink, missing_ok=True)
 
     def _mark(self, names: list[str]) -> None:
+        self._owner.check(self.path)
         with AtomicFile(self._folder / MARKER) as marker:
             marker.begin()
             marker.file.write((json.dumps(names) + "\n").encode())
@@ -212,7 +216,7 @@ class AtomicFolder:
 
     def __exit__(self, *_: object) -> None:
         if self._staging is not None:
-            shutil.rmtree(self._staging, ignore_errors=True)
+            self._owner.do(shutil.rmtree, self._staging, ignore_errors=True)
         self._stack.close()
 
 

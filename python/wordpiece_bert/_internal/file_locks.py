@@ -11,6 +11,7 @@ import shutil
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert.errors import InputError
 
 try:
@@ -121,7 +122,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     OSError
         The folder cannot be created.
     """
-    created = not folder.exists()
+    owner, created = Owner(), not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         if HAS_LOCKS:
@@ -133,4 +134,4 @@ def only_writer(folder: Path) -> Iterator[None]:
         finally:
             if created:
                 with suppress(OSError):  # it has files
-                    folder.rmdir()
+                    owner.do(folder.rmdir)

@@ -7,6 +7,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from wordpiece_bert._internal.owner import Owner
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
@@ -96,12 +98,14 @@ def telling(kept: Callable[[], str]) -> Iterator[None]:
     Parameters
     ----------
     kept : callable
-        Called at an interruption; returns the note, which commands print after ``interrupted``.
+        Called at an interruption, but not in a forked child; returns the note, which commands print after
+        ``interrupted``.
     """
+    owner = Owner()
     try:
         yield
     except Exception:
         raise
     except BaseException as error:
-        error.add_note(kept())
+        owner.do(lambda to: to.add_note(kept()), error)
         raise

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert.cli import arguments
 from wordpiece_bert.cli.messages import print_verbose, print_warning
 from wordpiece_bert.cli.parts import part_of
@@ -152,12 +153,12 @@ def _removed_if_refused(folder: Path | None) -> Iterator[None]:
 
     With what the error advises to change, another store is made, and that folder would be in its way.
     """
-    is_new = folder is not None and not folder.exists()
+    owner, is_new = Owner(), folder is not None and not folder.exists()
     try:
         yield
     except WordPieceError:
         if is_new and folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            owner.do(shutil.rmtree, folder, ignore_errors=True)
         raise
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from wordpiece_bert._internal.checks import check_instance, checked_choice
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.parameters import completed_by, taking
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.document_ids import block_with_ids
@@ -101,7 +103,9 @@ def _schema_of(options: RowOptions) -> RowSchema:
 @contextmanager
 def _store_of(mapper: StoreBatches | ExampleBatches, batches: Iterable[Any]) -> Iterator[TokenStore | None]:
     """Tokenize the documents of a partition into a temporary store of one shard; None if there are none with tokens."""
-    with TemporaryDirectory(prefix="wordpiece-bert-") as folder:
+    with ExitStack() as stack:
+        folder = mkdtemp(prefix="wordpiece-bert-")
+        stack.callback(Owner().do, rmtree, folder, ignore_errors=True)
         options = StoringOptions(column="text", sentences=mapper.sentences, shard_tokens=1 << 62)
         builder = options.builder(mapper.tokenizer, [0], 1)
         path, rows = Path(folder), 0

@@ -9,6 +9,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.atomic_file import write_bytes
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.index import MAX_INDEX_BYTES
 
@@ -34,7 +35,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, header: JsonObject) -> None:
-        self.path = path
+        self.path, self._owner = path, Owner()
         #: The header as a journal returns it.
         self.header: JsonObject = json.loads(json.dumps(header))
         # Where each line ends, the header's first.
@@ -107,6 +108,7 @@ class Journal:
         OSError
             The file cannot be written.
         """
+        self._owner.check(self.path)
         line = _sealed(entry)
         with self.path.open("ab") as file:
             file.write(line)
@@ -126,7 +128,7 @@ class Journal:
 
     def remove(self) -> None:
         """Remove the file."""
-        self.path.unlink(missing_ok=True)
+        self._owner.do(self.path.unlink, missing_ok=True)
 
 
 _LINE = re.compile(rb"(.*), \"crc32\": \"([0-9a-f]{8})\"\}\n", re.DOTALL)

@@ -279,7 +279,7 @@ class TokenStore:
                     bounds.file.write(np.ascontiguousarray(chunk).data)
             ids.sync()
             bounds.sync()
-            index.unlink(missing_ok=True)  # an old index must never stand beside new ids
+            ids.owner.do(index.unlink, missing_ok=True)  # an old index must never stand beside new ids
             ids.rename()
             bounds.rename()
         return binary, index

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert._internal.checks import whole_number
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError, TruncationWarning
 from wordpiece_bert.serve.app import create_app
@@ -142,6 +143,7 @@ def _listening_on(path: Path) -> Iterator[socket.socket]:
         try:
             if path.is_socket() and not _is_listened_on(path):
                 path.unlink()
+            owner = Owner()
             listener.bind(str(path))
         except OSError as cause:
             raise OSError(f"cannot listen on {path}: {cause.strerror or cause}") from cause
@@ -149,7 +151,7 @@ def _listening_on(path: Path) -> Iterator[socket.socket]:
         try:
             yield listener
         finally:
-            path.unlink(missing_ok=True)
+            owner.do(path.unlink, missing_ok=True)
 
 
 def _is_listened_on(path: Path) -> bool:

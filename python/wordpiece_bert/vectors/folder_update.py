@@ -21,6 +21,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import sync_folder
 from wordpiece_bert._internal.file_locks import only_writer
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.signals import telling, uninterrupted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
@@ -174,6 +175,7 @@ def write_folder(
     OSError
         A file cannot be written; then the folder is as it was.
     """
+    owner = Owner()
     with only_writer(folder), ExitStack() as stack:
         listing = _listing_before(folder, layout, update=update)
         if listing is not None:
@@ -194,10 +196,11 @@ def write_folder(
                 final = run.rest(compact=compact)
         except BaseException:
             with suppress(OSError):  # it has parts, which the next run takes
-                (folder / UNFINISHED).rmdir()
+                owner.do((folder / UNFINISHED).rmdir)
             raise
         before = None if listing is None else listing.replaced
-        return _commit(folder, Listing(layout, run.ranges, (), part, before), final)
+        owner.check(folder)
+        return _commit(owner, folder, Listing(layout, run.ranges, (), part, before), final)
 
 
 def _listing_before(folder: Path, layout: Layout, *, update: bool) -> Listing | None:
@@ -521,21 +524,21 @@ def _units(parts: list[_Held]) -> list[list[_Held]]:
     return found
 
 
-def _commit(folder: Path, listing: Listing, parts: list[_Held]) -> Listing:
+def _commit(owner: Owner, folder: Path, listing: Listing, parts: list[_Held]) -> Listing:
     """Put the parts in their places, replace the list, and remove what it no longer has."""
     listed = tuple(Part(held.part.path.name, held.part.rows, held.part.size, held.part.footer) for held in parts)
     sync_folder(folder / UNFINISHED)
     with uninterrupted():
         for held in parts:
             if held.part.path.parent != folder:
-                held.part.path.rename(folder / held.part.path.name)
+                owner.do(held.part.path.rename, folder / held.part.path.name)
         replaced = write_replaced(folder, [held.replaced for held in parts], listed, listing.replaced)
         listing = replace(listing, parts=listed, replaced=replaced)
         write_listing(folder, listing)
         kept = {part.file for part in listed} | ({replaced.file} if replaced else set())
         for path in list(folder.iterdir()):
             if (part_number(path.name) is not None or is_replaced_name(path.name)) and path.name not in kept:
-                path.unlink()
-        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+                owner.do(path.unlink)
+        owner.do(shutil.rmtree, folder / UNFINISHED, ignore_errors=True)
         sync_folder(folder)
     return listing

@@ -13,6 +13,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import in_real_folder, part_name, part_pattern, sync_folder
 from wordpiece_bert._internal.file_locks import hold, remove_abandoned
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.file_lists import listed_files
 from wordpiece_bert.tokenizer.corpus.merged_files import check_no_id_twice, merge_files
@@ -96,7 +97,7 @@ def _merge_folders(folders: Sequence[Path], output: Path) -> int:
     remove_abandoned(target.parent, part_pattern(target.name))
     temporary = target.with_name(part_name(target.name))
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, temporary, ignore_errors=True)
+        stack.callback(Owner().do, shutil.rmtree, temporary, ignore_errors=True)
         temporary.mkdir()
         descriptor = os.open(temporary, os.O_RDONLY)
         stack.callback(os.close, descriptor)

@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.tokenizer.corpus.parquet import import_pyarrow
 from wordpiece_bert.vectors.layout import UNFINISHED, part_name, record_of
@@ -67,6 +68,7 @@ class Collector:
         self._writer: PartWriter | None = None
         #: Ends the writer of the part that is being written.
         self._part = ExitStack()
+        self._owner = Owner()
         #: Whether all rows that were added are written or waiting.
         self._is_whole = True
         self._written = 0
@@ -105,6 +107,7 @@ class Collector:
 
     def _write_group(self) -> None:
         """Write a row group of the rows that are waiting."""
+        self._owner.check(self._folder)
         table = self._pyarrow.concat_tables(self._waiting)
         per_row = max(1, self._bytes // max(1, self._rows))
         count = max(1, min(GROUP_ROWS, GROUP_BYTES // per_row, len(table)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from wordpiece_bert._internal.atomic_file import check_replaceable, in_real_folder, sync_folder
 from wordpiece_bert._internal.file_locks import HAS_LOCKS, locked, only_writer
+from wordpiece_bert._internal.owner import Owner, own_file
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.pretraining.array_files import remove_parts
 from wordpiece_bert.pretraining.index import INDEX, JOURNAL, checksum
@@ -61,6 +62,7 @@ class RowSink(ABC):
 
     def __init__(self, path: Path, schema: RowSchema, steps: Sequence[tuple[int, int]] = ()) -> None:
         self.path, self.schema, self.steps = path, schema, steps
+        self._owner = Owner()
 
     @classmethod
     def check(cls, options: RowOptions) -> None:
@@ -181,7 +183,7 @@ class FileSink(RowSink):
         check_replaceable(self.path)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         with ExitStack() as stack:
-            self.file = stack.enter_context(os.fdopen(os.open(self.part, flags, 0o666), "r+b"))
+            self.file = stack.enter_context(own_file(os.fdopen(os.open(self.part, flags, 0o666), "r+b")))
             if not stat.S_ISREG(os.fstat(self.file.fileno()).st_mode):
                 raise InputError(f"{self.part}: is no regular file; remove it, or choose another output")
             locked(self.file.fileno(), self.part)
@@ -246,19 +248,20 @@ class FileSink(RowSink):
     def finish(self, journal: Journal, tallies: list[JsonObject], report: JsonObject) -> None:
         """Complete the file, and record what made it."""
         del report
+        self._owner.check(self.path)
         self.end()
         self._sync()
         identity = _identity(os.fstat(self.file.fileno()))
         self._record(journal).write([*({"tally": tally} for tally in tallies), identity])
         if not HAS_LOCKS:
             self.file.close()  # Windows renames no open file
-        self.part.replace(self._target)
+        self._owner.do(self.part.replace, self._target)
         sync_folder(self._target.parent)
         journal.remove()
 
     def discard(self) -> None:
         """Remove the file that is not complete."""
-        self.part.unlink(missing_ok=True)
+        self._owner.do(self.part.unlink, missing_ok=True)
 
 
 def _identity(status: os.stat_result) -> JsonObject:
@@ -304,4 +307,4 @@ class FolderSink(RowSink):
 
     def discard(self) -> None:
         """Remove the files that are not complete."""
-        remove_parts(self.path)
+        self._owner.do(remove_parts, self.path)

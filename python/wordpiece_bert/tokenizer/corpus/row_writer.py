@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile
+from wordpiece_bert._internal.owner import own_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ class _StandardOutput:
 
     def begin(self) -> None:
         if self._collect:
-            self._temporary = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            self._temporary = self._stack.enter_context(own_file(tempfile.TemporaryFile()))  # noqa: SIM115
 
     @property
     def file(self) -> BinaryIO:

@@ -102,7 +102,7 @@ class _WithSidecar(VectorWriter):
                 sidecar.sync()
             with uninterrupted():
                 # An old fingerprint is never beside new vectors, even if the process is killed in between.
-                beside.unlink(missing_ok=True)
+                output.owner.do(beside.unlink, missing_ok=True)
                 output.rename()
                 if fingerprint is not None:
                     sidecar.rename()

@@ -16,6 +16,7 @@ import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, check_replaceable
 from wordpiece_bert._internal.file_locks import exclusive
+from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.signals import uninterrupted
 from wordpiece_bert.errors import InputError
 from wordpiece_bert.tokenizer.corpus.arrow_writer import ArrowWriter
@@ -157,6 +158,7 @@ class _NpyTable:
         self._tokens += int(table.row_offsets[-1])
 
     def commit(self) -> None:
+        owner = Owner()
         for file in self._files.values():
             file.finish()
         with exclusive(self.path.parent), uninterrupted():
@@ -164,9 +166,9 @@ class _NpyTable:
             # columns, even if the process is killed in between.
             others = [path for path in written_files(self.path) if path not in self.files and path.is_file()]
             if len(self._files) > 1 or others:
-                self.path.unlink(missing_ok=True)
+                owner.do(self.path.unlink, missing_ok=True)
             for path in others:  # columns of an older output, which would not belong to these ids
-                path.unlink(missing_ok=True)
+                owner.do(path.unlink, missing_ok=True)
             for name in reversed(self._files):
                 self._files[name].rename()
 
