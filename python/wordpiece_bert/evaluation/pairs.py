@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wordpiece_bert._internal.arrays import as_numbers
-from wordpiece_bert._internal.checks import (
-    checked_choice,
-    checked_strings,
-    finite_number,
-    shows_progress,
-    whole_number,
-)
+from wordpiece_bert._internal.checks import checked_choice, checked_strings, finite_number, shows_progress, whole_number
 from wordpiece_bert._internal.correlation import pearson, spearman
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert.errors import InputError

@@ -69,7 +69,23 @@ class _TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc, u
         return state
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, as scikit-learn's estimators do; what was fitted is forgotten."""
+        """Set parameters, as scikit-learn's estimators do; what was fitted is forgotten.
+
+        Parameters
+        ----------
+        **params : object
+            The parameters by name.
+
+        Returns
+        -------
+        self
+            This object.
+
+        Raises
+        ------
+        ValueError
+            There is no such parameter.
+        """
         self._contents = None
         changed: Self = super().set_params(**params)
         return changed

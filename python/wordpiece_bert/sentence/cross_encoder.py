@@ -9,13 +9,7 @@ import numpy as np
 
 from wordpiece_bert._internal.answers import Answer, Results
 from wordpiece_bert._internal.batching import encoding_batches, with_progress
-from wordpiece_bert._internal.checks import (
-    check_device,
-    check_flags,
-    iterates,
-    shows_progress,
-    whole_number,
-)
+from wordpiece_bert._internal.checks import check_device, check_flags, iterates, shows_progress, whole_number
 from wordpiece_bert._internal.parameters import completed_by
 from wordpiece_bert._internal.peer_names import INSTEAD_IN_RANKERS, NOT_WRITTEN, add_peer_names, refusing_peer_arguments
 from wordpiece_bert._internal.progress import notify
