@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,12 @@ import wordpiece_bert as wb
 from model_files import MODELS
 from small_tokenizer import tokenizer, with_file_settings
 from wordpiece_bert import _core, bert, evaluation, finetune, inspect, pretraining, sentence, training, util
+from wordpiece_bert._internal.checks import checked_strings
 from wordpiece_bert.errors import InputError, InternalError, VocabError
 from wordpiece_bert.evaluation import InformationRetrievalEvaluator as Retrieval
 from wordpiece_bert.evaluation import ParaphraseMiningEvaluator as Paraphrases
 from wordpiece_bert.finetune import choices, data, held_out_rows, losses, metrics, questions
+from wordpiece_bert.finetune.labels import class_labels
 from wordpiece_bert.finetune.objectives import Tables, objective_class
 from wordpiece_bert.sentence.arguments import prompt_text
 
@@ -520,3 +524,68 @@ def test_a_message_that_is_not_utf8_is_an_exception(place: str, message: bytes) 
     with pytest.raises(kind) as caught:
         _core._panic(message, place)
     assert str(caught.value).endswith(message.decode(errors="replace"))
+
+
+def bad_name(number: int, ending: str = "") -> str:
+    """A name with a number that is no character, as NumPy makes it of numbers."""
+    return str(np.array([97, number, *map(ord, ending)], np.uint32).view(f"<U{2 + len(ending)}").tolist()[0])
+
+
+def vectors_of(model: str, output: str) -> None:
+    table = pytest.importorskip("pyarrow").table({"id": [1], "text": ["a"]})
+    wb.write_vectors(table, output, model, id_column="id", text_column="text")
+
+
+TOK = tokenizer()
+NAMED: dict[str, Callable[[str], object]] = {
+    "from_file": wb.Tokenizer.from_file,
+    "from_vocab": wb.Tokenizer.from_vocab,
+    "from_pretrained": wb.Tokenizer.from_pretrained,
+    "save": TOK.save,
+    "save_pretrained": TOK.save_pretrained,
+    "from_files": wb.WordCounts.from_files,
+    "load counts": lambda name: wb.WordCounts.load(f"{name}.tsv"),
+    "save counts": lambda name: wb.WordCounts.from_texts(["a"]).save(f"{name}.tsv"),
+    "train_vocab": lambda name: wb.train_vocab(Path(name), 50),
+    "a file of texts": lambda name: TOK.encode_files(name, "output.npy"),
+    "an output": lambda name: TOK.encode_files(__file__, f"{name}.jsonl"),
+    "SentenceEncoder": wb.SentenceEncoder,
+    "BertModel": bert.BertModel.from_pretrained,
+    "a model of vectors": lambda name: vectors_of(name, "vectors"),
+    "open_vectors": wb.open_vectors,
+    "build_token_store": lambda name: pretraining.build_token_store(TOK, __file__, name),
+}
+
+
+@pytest.mark.parametrize("call", NAMED.values(), ids=NAMED)
+def test_a_name_that_no_file_can_have_is_refused(
+    call: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (bad_name(0x20AC01), bad_name(0x110000, "b"), bad_name(0x1010041)):
+        with pytest.raises(InputError, match=r"has the number 0x.* at position .*, which is not a character: no file"):
+            call(name)
+    with pytest.raises(InputError, match=r"the path '.*a\\ud800.*' has a lone surrogate, '\\ud800', at position"):
+        call("a\ud800")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are not UTF-8 exist on Linux")
+def test_a_name_that_is_not_utf8_is_one_that_a_file_can_have(tmp_path: Path) -> None:
+    folder = tmp_path / "a\udcff"
+    TOK.save_pretrained(folder)
+    TOK.save(folder / "\udcc3\udca9.json")
+    assert wb.Tokenizer.from_file(folder / "\udcc3\udca9.json") == wb.Tokenizer.from_pretrained(folder) == TOK
+
+
+def test_a_name_of_a_column_or_of_a_class_has_characters(tmp_path: Path) -> None:
+    for name, message in (
+        (bad_name(0x110000), "has the number 0x110000 at position 1"),
+        ("a\ud800", "has a lone surrogate"),
+    ):
+        with pytest.raises(InputError, match=f"ids_column {message}"):
+            TOK.encode_files(__file__, tmp_path / "output.jsonl", ids_column=name)
+        with pytest.raises(InputError, match=f"row 1: the label .* {message}"):
+            class_labels(["b", name])
+        with pytest.raises(InputError, match=rf"tokens\[1\] {message}"):
+            checked_strings("tokens", ["b", name])

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wordpiece_bert._internal.atomic_folder import check_complete
+from wordpiece_bert._internal.checks import checked_path
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert.errors import CheckpointError, InputError, ModelNotFoundError
 
@@ -111,6 +112,7 @@ def find_model(name: str | os.PathLike[str], *, revision: str | None = None, dow
         raise InputError(f"a model is named by a str or a path, not {type(name).__name__}: {name!r}") from cause
     if not text or "\0" in text:
         raise InputError(f"the name of a model must be a non-empty str, not {text!r}")
+    checked_path(text)
     if revision is not None:
         _check_revision(revision)
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from wordpiece_bert._internal.checks import checked_path
 from wordpiece_bert._internal.file_locks import HAS_LOCKS, hold, remove_abandoned
 from wordpiece_bert._internal.owner import Owner, own_file
 from wordpiece_bert.errors import InputError
@@ -38,6 +39,7 @@ def part_pattern(name: str) -> re.Pattern[str]:
 
 def in_real_folder(path: Path) -> Path:
     """Return a path with the symbolic links of its folder resolved, but not a link that it is itself."""
+    checked_path(path)
     return Path(os.path.realpath(path.parent), path.name)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, part_name, part_pattern, sync_folder
+from wordpiece_bert._internal.checks import checked_path
 from wordpiece_bert._internal.file_locks import exclusive, hold, remove_abandoned
 from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.signals import uninterrupted
@@ -60,7 +61,7 @@ class AtomicFolder:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder
-        self._folder = Path(os.path.realpath(folder))
+        self._folder = Path(os.path.realpath(checked_path(folder)))
         self._stack = ExitStack()
         self._owner = Owner()
         self._files: dict[str, AtomicFile] = {}

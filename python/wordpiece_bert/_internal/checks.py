@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, SupportsIndex, TypeGuard, TypeVar
 
 from wordpiece_bert.errors import InputError
@@ -209,10 +209,33 @@ def checked_strings(name: str, value: object, count: int | None = None) -> list[
 def _check_characters(name: str, texts: list[str]) -> None:
     """Refuse a str with surrogates, which the core does not take: a file name or option that was not UTF-8 has them."""
     for i, text in enumerate(texts):
-        try:
-            text.isascii() or text.encode()
-        except UnicodeEncodeError as e:
-            raise InputError(f"{name}[{i}] has a lone surrogate, {text[e.start]!r}, at position {e.start}") from None
+        if not text.isascii() and (problem := character_problem(text)):
+            raise InputError(f"{name}[{i}] {problem}")
+
+
+def character_problem(text: str, encode: Callable[[str], bytes] = str.encode) -> str:
+    """Return what is wrong with the characters of a str that `encode` must take; an empty str if nothing is."""
+    try:
+        encode(text)
+        # NumPy makes a str of any numbers. Their bytes are invalid, or those of another character.
+        if text.isascii() or text.encode(errors="surrogatepass").decode(errors="surrogatepass") == text:
+            return ""
+    except UnicodeEncodeError as e:
+        return f"has a lone surrogate, {text[e.start]!r}, at position {e.start}"
+    except UnicodeDecodeError:
+        pass
+    numbers = memoryview(text.encode("utf-32", "surrogatepass")).cast("I")[1:]  # the first is a byte order mark
+    at, number = next((at, number) for at, number in enumerate(numbers) if number > 0x10FFFF)
+    return f"has the number {number:#x} at position {at}, which is not a character"
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """Check that a path can name a file, whether there is one or not; return it as a str."""
+    text = os.fsdecode(path)
+    problem = "has a null character" if "\0" in text else character_problem(text, os.fsencode)
+    if problem:
+        raise InputError(f"the path {text!a:.80} {problem}: no file can have this name")
+    return text
 
 
 def check_device(device: object) -> None:

@@ -11,6 +11,7 @@ import shutil
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.checks import checked_path
 from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert.errors import InputError
 
@@ -122,6 +123,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     OSError
         The folder cannot be created.
     """
+    checked_path(folder)
     owner, created = Owner(), not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING
 
+from wordpiece_bert._internal.checks import checked_path
 from wordpiece_bert.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def require_ordinary_file(path: Path) -> None:
     OSError
         There is no such file.
     """
+    checked_path(path)
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         what = "is a folder" if stat.S_ISDIR(mode) else "is a pipe or a device, not an ordinary file"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordpiece_bert._internal.checks import finite_or_none, iterates
+from wordpiece_bert._internal.checks import character_problem, finite_or_none, iterates
 from wordpiece_bert._internal.texts import is_missing
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
@@ -52,6 +52,8 @@ def class_problem(value: Any) -> str | None:
     value = _plain(value)
     if problem := _missing(value) or _several(value):
         return problem
+    if isinstance(value, str) and (problem := character_problem(value)):
+        return f"the label {value!a:.80} {problem}"
     if isinstance(value, bool | str):
         return None
     if isinstance(value, int):

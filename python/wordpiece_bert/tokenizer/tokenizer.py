@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Self
 
 from wordpiece_bert import _core
-from wordpiece_bert._internal.checks import check_instance, checked_flag, iterates, whole_number
+from wordpiece_bert._internal.checks import check_instance, checked_flag, checked_path, iterates, whole_number
 from wordpiece_bert._internal.lazy import lazy_module
 from wordpiece_bert._internal.log import tell
 from wordpiece_bert._internal.parameters import completed_by
@@ -624,7 +624,7 @@ def _naming(path: StrPath | None) -> Iterator[None]:
 
 def _read(path: StrPath) -> bytes:
     try:
-        with open(os.fspath(path), "rb") as file:
+        with open(checked_path(path), "rb") as file:
             return file.read()
     except FileNotFoundError as cause:
         raise ModelNotFoundError(f"no file {os.fspath(path)!r}: there is nothing at {os.path.abspath(path)}") from cause

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordpiece_bert import _core
 from wordpiece_bert._internal.atomic_file import write_bytes
+from wordpiece_bert._internal.checks import checked_path
 from wordpiece_bert._internal.lazy import numpy as np
 from wordpiece_bert.errors import InputError, TrainingError
 from wordpiece_bert.training.options import NormalizerSettings, differences, read_pipeline
@@ -108,6 +109,7 @@ def read(path: Path) -> tuple[_core.WordCounts, CountsInfo]:
     InputError
         The suffix is not supported, or pyarrow is needed and not installed.
     """
+    checked_path(path)
     columns = _kind(path)[0]
     try:
         text, ends, counts, metadata = columns(path)

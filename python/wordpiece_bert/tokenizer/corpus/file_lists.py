@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from wordpiece_bert._internal.checks import iterates
+from wordpiece_bert._internal.checks import checked_path, iterates
 from wordpiece_bert._internal.warn import warn
 from wordpiece_bert.errors import InputError, TrainingWarning
 
@@ -40,7 +40,7 @@ def listed_files(files: object, *, advice: str = "") -> list[str]:
             raise InputError(
                 f"files must be paths, or - for standard input, not {type(file).__name__}: {repr(file)[:80]}{advice}"
             )
-        listed.append(path)
+        listed.append(checked_path(path))
     if not listed:
         raise InputError("files is empty: pass at least one path")
     if listed.count(STDIN) > 1:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from wordpiece_bert._internal.atomic_file import AtomicFile, check_replaceable
+from wordpiece_bert._internal.checks import character_problem
 from wordpiece_bert._internal.file_locks import exclusive
 from wordpiece_bert._internal.owner import Owner
 from wordpiece_bert._internal.signals import uninterrupted
@@ -278,6 +279,8 @@ def check_ids_column(name: object, others: Iterable[str]) -> None:
     """Check the name of the column of the ids: a str that no other column has."""
     if not isinstance(name, str) or not name:
         raise InputError(f"ids_column must be the name of a column, not {name!r:.80}")
+    if problem := character_problem(name):
+        raise InputError(f"ids_column {problem}: {name!a:.80}")
     if name in set(others) - {"ids"}:
         raise InputError(f"ids_column is {name!r}, but another column has this name: choose another one")
 
