@@ -138,7 +138,7 @@ def _read(dataset: Dataset) -> Iterator[Any]:
 
 
 def warn_of_one_label(dataset: Dataset) -> None:
-    """Warn if all labels, or starts of answers, of a data set's rows are the same; one with a fingerprint is not read.
+    """Warn if all ``labels`` of the rows of a data set are the same; one with a fingerprint is not read.
 
     Parameters
     ----------
@@ -155,10 +155,9 @@ def warn_of_one_label(dataset: Dataset) -> None:
     found: set[Any] = set()
     for rows in row_blocks(dataset, 64):
         for row in rows:
-            labels = row.get("labels", row.get("start_positions")) if isinstance(row, Mapping) else None
-            if labels is None:
+            if not isinstance(row, Mapping) or "labels" not in row:
                 return
-            found.update(np.asarray(labels).reshape(-1).tolist())
+            found.update(np.asarray(row["labels"]).reshape(-1).tolist())
         if len(found - {IGNORED}) > 1:
             return
     warn_equal_labels(len(dataset), next(iter(found - {IGNORED}), IGNORED))
