@@ -80,6 +80,13 @@ CALLS = {
     "one long text of added tokens": "text = '[MASK]' * 20_000_000; call = lambda: tok.encode_ids(text)",
     "encodings": "texts = [sentence * 40] * 50_000; call = lambda: tok.encodings(texts, threads=1)",
     "one encoding": "text = sentence * 500_000; call = lambda: tok.encode(text)",
+    "an expression": """
+        import json
+        state = json.loads(tok.to_json())
+        state["normalizer"] = {"type": "Replace", "pattern": {"Regex": "<[^>]*>|."}, "content": "x"}
+        slow = wb.Tokenizer.from_json(json.dumps(state))
+        call = lambda: slow.encode("<" * 200_000)
+    """,
     "a model on one thread": """
         bert = model()
         wb.set_num_threads(1)
