@@ -15,9 +15,10 @@ use crate::error;
 ///
 /// InputError if there are no numbers, one is less than the one before it, or the array does not have the items.
 pub fn rows(name: &str, offsets: &PyReadonlyArray1<'_, i64>, items: usize) -> PyResult<Vec<Range<usize>>> {
-    let numbers = offsets.as_slice()?;
-    let [first, .., last] = numbers else {
-        return match numbers {
+    // Copied: another process may write to the memory of a file between a check and the use of what was checked.
+    let numbers = offsets.as_slice()?.to_vec();
+    let [first, .., last] = *numbers else {
+        return match *numbers {
             [0] => Ok(Vec::new()),
             _ => Err(error::input(format!(
                 "{name} has {} numbers; it begins with 0 and has one more for each row",
@@ -26,7 +27,7 @@ pub fn rows(name: &str, offsets: &PyReadonlyArray1<'_, i64>, items: usize) -> Py
         };
     };
     // If numbers are sorted, and the first and the last are places, all are places.
-    if *first < 0 || !numbers.is_sorted() || usize::try_from(*last).is_ok_and(|last| last > items) {
+    if first < 0 || !numbers.is_sorted() || usize::try_from(last).is_ok_and(|last| last > items) {
         return Err(error::input(format!(
             "{name} runs from {first} to {last} for {items} items; it begins at 0 or later, never decreases and ends at \
              {items} at most"
