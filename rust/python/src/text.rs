@@ -7,9 +7,10 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::iter::successors;
 use std::ops::Deref;
 
-use pyo3::exceptions::PyUnicodeEncodeError;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use pyo3::{Borrowed, ffi};
@@ -244,6 +245,22 @@ impl Deref for Utf8String {
 
     fn deref(&self) -> &str {
         &self.0
+    }
+}
+
+/// An argument that is a struct of fields. What a field raises, as of a string that is no text, comes through; PyO3 makes a
+/// TypeError of it, which says only which field it is of.
+pub struct Fields<T>(pub T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Fields<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Fields<T>> {
+        object.extract().map(Fields).map_err(|error: T::Error| {
+            let (py, outer): (_, PyErr) = (object.py(), error.into());
+            let mut causes = successors(outer.cause(py), |cause| cause.cause(py));
+            causes.find(|cause| !cause.get_type(py).is(py.get_type::<PyTypeError>())).unwrap_or(outer)
+        })
     }
 }
 

@@ -34,7 +34,7 @@ use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::offsets;
-use crate::text::{Utf8, Utf8String};
+use crate::text::{Fields, Utf8, Utf8String};
 use crate::threads::{self, Threads};
 
 /// The weights of a plan, by the names of its parts.
@@ -193,14 +193,14 @@ impl BertEncoder {
     fn new(
         py: Python<'_>,
         plan: &Bound<'_, PyAny>,
-        weights: KernelWeights<'_>,
+        weights: Fields<KernelWeights<'_>>,
         instruction_set: Option<Utf8<'_>>,
     ) -> PyResult<BertEncoder> {
         guarded(|| {
             let (instruction_set, tiles) = kernels_for(instruction_set.as_deref())?;
-            let named = plan::read(plan)?;
+            let (weights, named) = (&weights.0, plan::read(plan)?);
             let mut packer =
-                Packer { weights: &weights, instruction_set, tiles, biases: HashMap::new(), relative_positions: None };
+                Packer { weights, instruction_set, tiles, biases: HashMap::new(), relative_positions: None };
             let packed = named.with(&mut packer)?;
             let attention = packed.layers.iter().flatten().find_map(|residual| residual.attention());
             let Some(attention) = attention else { return Err(error::input("an encoder needs an Attention".into())) };

@@ -23,7 +23,7 @@ use crate::error::{self, guarded};
 use crate::interrupt::detached;
 use crate::new_arrays::zeros;
 use crate::offsets;
-use crate::text::{Utf8, Utf8String};
+use crate::text::{Fields, Utf8, Utf8String};
 use crate::threads::{self, Threads};
 
 /// An encoder that is trained, and what its last forward pass kept. One pass at a time.
@@ -102,10 +102,11 @@ impl EncoderTraining {
         py: Python<'py>,
         weights: HashMap<Utf8String, Array<'_>>,
         tokens: TrainingTokens<'_>,
-        options: TrainingOptions,
+        options: Fields<TrainingOptions>,
         threads: Option<Threads>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         guarded(|| {
+            let options = options.0;
             self.rates = options.rates;
             let borrower = Borrower::new(&weights, &self.rates);
             let vectors = tokens.vectors.as_ref().map(by_rows).transpose()?;

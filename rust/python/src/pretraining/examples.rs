@@ -19,7 +19,7 @@ use super::numbers::{Numbers, readonly};
 use super::slot::Slot;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
-use crate::text::{Utf8, Utf8String};
+use crate::text::{Fields, Utf8, Utf8String};
 use crate::threads::{self, Threads};
 
 /// Makes the rows of one pass over one shard of a token store, block by block.
@@ -103,13 +103,13 @@ impl ExampleBuilder {
         sentence_offsets: Bound<'_, PyArray1<i64>>,
         document_offsets: Bound<'_, PyArray1<i64>>,
         document_ids: Bound<'_, PyArray1<u64>>,
-        options: RowFields,
+        options: Fields<RowFields>,
         pass_number: u64,
         masking: Option<&MaskingRules>,
         threads: Option<Threads>,
     ) -> PyResult<ExampleBuilder> {
         guarded(|| {
-            let (options, packing) = options.core(pass_number)?;
+            let (options, packing) = options.0.core(pass_number)?;
             let arrays = [ids, sentence_offsets.as_any(), document_offsets.as_any(), document_ids.as_any()];
             let builder = ExampleBuilder {
                 files: MappedFiles::of(py, &arrays.map(Bound::clone))?,

@@ -10,7 +10,7 @@ use wordpiece::pretraining::random::{EpochOrder, text_id};
 
 use crate::error::{self, guarded};
 use crate::interrupt::detached;
-use crate::text::{Utf8, Utf8String};
+use crate::text::{Fields, Utf8, Utf8String};
 use crate::tokenizer::Tokenizer;
 
 thread_local! {
@@ -106,10 +106,10 @@ impl MaskingRules {
         tokenizer: &Tokenizer,
         special_ids: Vec<u32>,
         mask_id: u32,
-        options: MaskingFields,
+        options: Fields<MaskingFields>,
     ) -> PyResult<MaskingRules> {
         guarded(|| {
-            let options = options.core()?;
+            let options = options.0.core()?;
             let classes = TokenClasses::of(tokenizer.definition(), special_ids);
             // The rules have a byte for each id up to the largest.
             let largest = tokenizer.definition().vocab.max_id().unwrap_or(0);

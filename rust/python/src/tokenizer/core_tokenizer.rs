@@ -22,7 +22,7 @@ use super::vocab;
 use crate::error::{self, guarded, to_py};
 use crate::interrupt::detached;
 use crate::location::Location;
-use crate::text::{self, Utf8, Utf8String};
+use crate::text::{self, Fields, Utf8, Utf8String};
 use crate::threads::{self, Threads};
 use crate::{instruction_sets, numpy_api};
 
@@ -195,12 +195,12 @@ impl Tokenizer {
     /// Return the same tokenizer with other settings for truncation and padding.
     fn with_settings(
         &self,
-        truncation: Option<TruncationSettings>,
-        padding: Option<PaddingSettings>,
+        truncation: Option<Fields<TruncationSettings>>,
+        padding: Option<Fields<PaddingSettings>>,
     ) -> PyResult<Tokenizer> {
         guarded(|| {
-            let truncation = truncation.as_ref().map(TruncationSettings::core).transpose()?;
-            let padding = padding.map(PaddingSettings::core).transpose()?;
+            let truncation = truncation.map(|fields| fields.0.core()).transpose()?;
+            let padding = padding.map(|fields| fields.0.core()).transpose()?;
             Ok(Tokenizer { core: Arc::new(self.core.with_settings(truncation, padding)) })
         })
     }
@@ -393,8 +393,8 @@ impl Tokenizer {
     fn options(
         &self,
         add_special_tokens: bool,
-        truncation: Option<TruncationSettings>,
-        padding: Option<PaddingSettings>,
+        truncation: Option<Fields<TruncationSettings>>,
+        padding: Option<Fields<PaddingSettings>>,
         offset_unit: Utf8<'_>,
         encode_special_tokens: bool,
     ) -> PyResult<Options> {

@@ -10,6 +10,7 @@ use wordpiece::inputs::{PadLength, Padding};
 
 use super::convert::{HeldInput, position};
 use crate::error::{self, guarded, to_py};
+use crate::text::{Fields, Utf8String, strings};
 
 /// An encoded text or pair of texts: one row of model input, with the origin of each token.
 ///
@@ -367,7 +368,7 @@ fn sequence(index: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
 pub struct State {
     ids: Vec<u32>,
     type_ids: Vec<u32>,
-    tokens: Vec<String>,
+    tokens: Vec<Utf8String>,
     word_ids: Vec<Option<u32>>,
     offsets: Vec<(u32, u32)>,
     special_tokens_mask: Vec<u32>,
@@ -384,7 +385,7 @@ impl State {
         State {
             ids: row.ids.clone(),
             type_ids: row.type_ids.clone(),
-            tokens: row.tokens.clone(),
+            tokens: row.tokens.iter().cloned().map(Utf8String).collect(),
             word_ids: row.word_ids.clone(),
             offsets: row.offsets.clone(),
             special_tokens_mask: numbers(&row.special_tokens_mask),
@@ -414,7 +415,7 @@ impl State {
         Ok(wordpiece::Encoding {
             ids: self.ids,
             type_ids: self.type_ids,
-            tokens: self.tokens,
+            tokens: strings(self.tokens),
             word_ids: self.word_ids,
             offsets: self.offsets,
             special_tokens_mask: bits(self.special_tokens_mask),
@@ -429,6 +430,6 @@ impl State {
 
 /// Make an Encoding from the contents of its pickle.
 #[pyfunction]
-pub fn _restore_encoding(state: State) -> PyResult<Encoding> {
-    guarded(|| Ok(Encoding::new(state.row()?, None)))
+pub fn _restore_encoding(state: Fields<State>) -> PyResult<Encoding> {
+    guarded(|| Ok(Encoding::new(state.0.row()?, None)))
 }

@@ -9,7 +9,7 @@ use wordpiece::inputs::{PadLength, Padding, Side, Truncation, TruncationStrategy
 use wordpiece::{EncodeOptions, OffsetUnit};
 
 use crate::error;
-use crate::text::Utf8String;
+use crate::text::{Fields, Utf8String};
 
 const STRATEGIES: [(&str, TruncationStrategy); 3] = [
     ("longest_first", TruncationStrategy::LongestFirst),
@@ -135,15 +135,15 @@ impl Options {
     /// Builds the options from their Python form; an InputError for a word that no table has.
     pub fn build(
         add_special_tokens: bool,
-        truncation: Option<TruncationSettings>,
-        padding: Option<PaddingSettings>,
+        truncation: Option<Fields<TruncationSettings>>,
+        padding: Option<Fields<PaddingSettings>>,
         offset_unit: &str,
         encode_special_tokens: bool,
     ) -> PyResult<Options> {
         let core = EncodeOptions {
             add_special_tokens,
-            truncation: truncation.as_ref().map(TruncationSettings::core).transpose()?,
-            padding: padding.map(PaddingSettings::core).transpose()?,
+            truncation: truncation.map(|fields| fields.0.core()).transpose()?,
+            padding: padding.map(|fields| fields.0.core()).transpose()?,
             offset_unit: named(&UNITS, offset_unit)?,
             encode_special_tokens,
             overflow: false,

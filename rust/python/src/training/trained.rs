@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use wordpiece::train::{self, Learner, MergeOptions, Stop, TopDownOptions, TrainOptions};
 
 use crate::error::input;
-use crate::text::{Utf8String, strings};
+use crate::text::{Fields, Utf8String, strings};
 
 /// A trained vocabulary and how it came about; see `wordpiece::train::Trained` for the fields.
 #[pyclass(frozen, get_all, module = "wordpiece_bert._core")]
@@ -103,11 +103,11 @@ impl From<TopDownFields> for TopDownOptions {
 
 /// Returns the learner with this name and these options.
 fn learner(algorithm: &str, options: &Bound<'_, PyAny>) -> PyResult<Learner> {
-    let merge_options = || options.extract::<MergeFields>().map(MergeOptions::from);
+    let merge_options = || options.extract::<Fields<MergeFields>>().map(|fields| MergeOptions::from(fields.0));
     Ok(match algorithm {
         "bpe" => Learner::Bpe(merge_options()?),
         "likelihood" => Learner::Likelihood(merge_options()?),
-        "top_down" => Learner::TopDown(options.extract::<TopDownFields>()?.into()),
+        "top_down" => Learner::TopDown(options.extract::<Fields<TopDownFields>>()?.0.into()),
         other => return Err(input(format!("algorithm must be 'bpe', 'top_down' or 'likelihood', not {other:?}"))),
     })
 }

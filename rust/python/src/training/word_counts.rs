@@ -16,7 +16,7 @@ use super::trained::{TargetFields, Trained, train_options};
 use crate::arrow::ColumnArgument;
 use crate::error::{guarded, input, to_py};
 use crate::numpy_api;
-use crate::text::{Utf8, Utf8String};
+use crate::text::{Fields, Utf8, Utf8String};
 use crate::threads::{self, Threads};
 
 /// The bytes of all words, the end of each word in them, and the counts.
@@ -104,12 +104,12 @@ impl WordCounts {
     fn from_files(
         py: Python<'_>,
         paths: Vec<PathBuf>,
-        options: CountFields,
+        options: Fields<CountFields>,
         threads: Option<Threads>,
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Counted> {
         guarded(|| {
-            let options = count_options(options, threads)?;
+            let options = count_options(options.0, threads)?;
             // The total is known only if all are regular files.
             let size =
                 |path: &PathBuf| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
@@ -127,12 +127,12 @@ impl WordCounts {
     fn from_texts(
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
-        options: CountFields,
+        options: Fields<CountFields>,
         threads: Option<Threads>,
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Counted> {
         guarded(|| {
-            let options = count_options(options, threads)?;
+            let options = count_options(options.0, threads)?;
             match ColumnArgument::import(texts, "texts", false, false)? {
                 Some(column) => count_texts(py, ColumnTexts::new(&column), &options, observer),
                 None => count_texts(py, IterableTexts::new(texts)?, &options, observer),
@@ -241,14 +241,14 @@ impl WordCounts {
     fn train(
         &self,
         py: Python<'_>,
-        target: TargetFields,
+        target: Fields<TargetFields>,
         algorithm: Utf8<'_>,
         options: &Bound<'_, PyAny>,
         threads: Option<Threads>,
         observer: Option<Py<PyAny>>,
     ) -> PyResult<Trained> {
         guarded(|| {
-            let options = train_options(target, &algorithm, options, threads::number(threads))?;
+            let options = train_options(target.0, &algorithm, options, threads::number(threads))?;
             let trained = run_observed(py, observer, |observer| train::train(&self.core, &options, observer));
             Ok(trained?.into())
         })
