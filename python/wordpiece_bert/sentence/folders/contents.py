@@ -54,7 +54,7 @@ def folder_contents(folder: Path, heads: Iterable[str] = ()) -> dict[str, str]:
         The names of further files of weights, if any: another part.
     """
     first, *rest = modules_of_folder(folder)
-    homes = module_homes(folder)
+    homes = module_homes(folder, module_folders(folder))
 
     def digests(files: Iterable[Path]) -> list[tuple[str, str]]:
         return [(file.relative_to(folder).as_posix(), file_digest(FileState.of(file))) for file in files]
