@@ -125,7 +125,10 @@ def main() -> int:
     before = LIST.read_text(encoding="utf-8").splitlines() if LIST.exists() else []
     names, missing = public_names()
     kept = [line for line in before if line.removeprefix("class ").startswith(tuple(f"{name}." for name in missing))]
-    after = [*listed(names), *kept]
+    after = list(listed(names))
+    for line in kept:
+        previous = before[before.index(line) - 1]
+        after.insert(after.index(previous) + 1 if previous in after else len(after), line)
     if "--check" not in sys.argv[1:]:
         LIST.write_text("\n".join(after) + "\n", encoding="utf-8")
         return 0
