@@ -25,6 +25,7 @@ from wordpiece_bert.bert.checkpoint import read_tensors, write_safetensors
 from wordpiece_bert.bert.engines.packing import DensePacker
 from wordpiece_bert.bert.family_table import FAMILIES, Family, Training, register
 from wordpiece_bert.bert.heads.kinds import SequenceClassification
+from wordpiece_bert.bert.heads.parts import score_layers
 from wordpiece_bert.bert.plan.building import layer_name
 from wordpiece_bert.bert.plan.interpreter import Interpreter, Step, Value, kept
 from wordpiece_bert.bert.plan.parts import Dense, Norm, Plan, Residual
@@ -40,7 +41,6 @@ from wordpiece_bert.finetune import (
 )
 from wordpiece_bert.finetune.engines import RustTraining
 from wordpiece_bert.finetune.gradient import compute
-from wordpiece_bert.finetune.heads import HeadInputs, HeadLoss, HeadTraining
 from wordpiece_bert.finetune.losses import CosineSimilarityLoss
 from wordpiece_bert.finetune.network import Network
 from wordpiece_bert.finetune.objectives import (
@@ -57,6 +57,7 @@ from wordpiece_bert.finetune.objectives.examples import collated
 from wordpiece_bert.finetune.passes import PassOptions
 from wordpiece_bert.finetune.problem import ModelProblem
 from wordpiece_bert.finetune.sentences import SentenceProblem
+from wordpiece_bert.finetune.sequence_heads import SequenceHead
 from wordpiece_bert.inspect import View
 from wordpiece_bert.inspect.kinds import KINDS, Kind
 from wordpiece_bert.inspect.kinds import register as register_view
@@ -375,22 +376,17 @@ def test_without_its_entry_the_pooling_is_refused(tmp_path: Path) -> None:
 # --- an objective on labelled tables: how many letters a text has, with the mean absolute error as its loss
 
 
-class AbsoluteError(HeadTraining):
-    label_names = ("labels",)
+def absolute_error(scores: Any, labels: Any) -> tuple[float, Any]:
+    difference = scores[:, 0] - np.asarray(labels, np.float32)
+    return float(np.abs(difference).mean()), (np.sign(difference) / len(difference)).astype(np.float32)[:, None]
 
-    def read(self, mask: Any, labels: Any) -> Any:
-        first = np.zeros_like(mask)
-        first[:, 0] = True
-        return first
 
-    def run(self, given: HeadInputs) -> HeadLoss:
-        firsts = given.tokens.firsts()
-        x = given.x[firsts]
-        difference = self.linear(given, "classifier", x)[:, 0] - np.asarray(given.labels["labels"], np.float32)
-        dx = np.zeros_like(given.x)
-        slope = (np.sign(difference) / len(x)).astype(np.float32)[:, None]
-        dx[firsts] = self.linear_backward(given, "classifier", slope, x)
-        return HeadLoss(float(np.abs(difference).mean()), dx)
+class AbsoluteError(SequenceHead):
+    def __init__(self, network: Any) -> None:
+        super().__init__(network, score_layers(network.model_class, network.config), absolute_error)
+
+    def losses(self, output: Any, labels: Any) -> tuple[float, ...]:
+        return (absolute_error(output.logits, labels["labels"])[0],)
 
 
 class Letters(HeadObjective):
@@ -446,7 +442,9 @@ def test_an_objective_on_tables_is_trained_in_python(tmp_path: Path) -> None:
     args = TrainingArguments(tmp_path / "run", learning_rate=3e-1, max_steps=20, save_strategy="no")
     trainer = objective_class("letters", "tables")(tables).trainer(model, args)
     rows = trainer.train_dataset
-    error = trainer.evaluate()["eval_absolute_error"]
+    metrics = trainer.evaluate()
+    error = metrics["eval_absolute_error"]
+    assert metrics["eval_loss"] == pytest.approx(error, rel=1e-5)
     assert trainer.training_step([pad_collate(list(rows))]).loss == pytest.approx(error, rel=0.1)
     trainer.train()
     assert trainer.evaluate()["eval_absolute_error"] < error
