@@ -161,17 +161,15 @@ mod tests {
     #[test]
     #[cfg(feature = "regex")]
     #[cfg_attr(miri, ignore = "calls Oniguruma, which is C")]
-    fn an_expression_that_takes_quadratic_time_is_an_error_in_linear_time() {
+    fn an_expression_that_takes_quadratic_time_is_an_error() {
         let text = "a".repeat(100_000);
         for source in ["(?=(a+)+b)a", "(?=(a+)+b)a|a", "a+b", "(?:a+)+b", "(?=.*b)a", "(?x) a++ b # to the end"] {
-            let started = std::time::Instant::now();
             let failed = Pattern::regex(source).unwrap().find_all(&text, &mut Vec::new());
             assert!(
                 matches!(&failed, Err(Error::PatternFailed { pattern, message })
                     if pattern == source && message == "it takes more than 40000000 steps for 100000 bytes"),
                 "{failed:?}"
             );
-            assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
         }
     }
 
