@@ -527,7 +527,7 @@ def test_a_message_that_is_not_utf8_is_an_exception(place: str, message: bytes) 
 
 
 def bad_name(number: int, ending: str = "") -> str:
-    """A name with a number that is no character, as NumPy makes it of numbers."""
+    """A name with a number above all characters, as NumPy makes it of numbers."""
     return str(np.array([97, number, *map(ord, ending)], np.uint32).view(f"<U{2 + len(ending)}").tolist()[0])
 
 

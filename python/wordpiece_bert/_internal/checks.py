@@ -217,7 +217,7 @@ def character_problem(text: str, encode: Callable[[str], bytes] = str.encode) ->
     """Return what is wrong with the characters of a str that `encode` must take; an empty str if nothing is."""
     try:
         encode(text)
-        # NumPy makes a str of any numbers. Their bytes are invalid, or those of another character.
+        # NumPy makes a str of any numbers. Their bytes are invalid, or the bytes of another character.
         if text.isascii() or text.encode(errors="surrogatepass").decode(errors="surrogatepass") == text:
             return ""
     except UnicodeEncodeError as e:

@@ -1,7 +1,7 @@
 """What a process has under way is its own: a child that is forked meanwhile removes, renames and writes none of it.
 
 A signal handler may fork while a file is written. The child has the same objects, and if it ends with an error, its
-clean-up would be that of the parent's files.
+clean-up would remove the parent's files.
 """
 
 from __future__ import annotations

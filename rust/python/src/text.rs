@@ -248,7 +248,7 @@ impl Deref for Utf8String {
     }
 }
 
-/// An argument that is a struct of fields. What a field raises, as of a string that is no text, comes through; PyO3 makes a
+/// An argument that is a struct of fields. What a field raises, as of a string with surrogates, comes through; PyO3 makes a
 /// TypeError of it, which says only which field it is of.
 pub struct Fields<T>(pub T);
 
