@@ -299,6 +299,19 @@ def test_a_run_goes_on_only_after_what_is_intact(
     assert content_of(folder) == content_of(made / name)
 
 
+@pytest.mark.parametrize("name", ["store", "rows"])
+@pytest.mark.parametrize("at", [0, 20])
+def test_a_carriage_return_does_not_end_a_header(
+    made: Path, stopped_folders: Path, tmp_path: Path, name: str, at: int
+) -> None:
+    shutil.copytree(stopped_folders / name, tmp_path / name)
+    content = bytearray((tmp_path / name / "journal.jsonl").read_bytes())
+    content[at] = ord("\r")
+    (tmp_path / name / "journal.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match="begun"):
+        again(made, tmp_path / name)
+
+
 # --- two writers
 
 

@@ -52,7 +52,8 @@ class Journal:
         if not self.path.is_file() or self.path.stat().st_size > MAX_INDEX_BYTES:
             return {}, []
         found: list[JsonObject] = []
-        lines = self.path.read_bytes().splitlines(keepends=True)
+        with self.path.open("rb") as file:
+            lines = file.readlines()
         for line in lines:
             entry = _opened(line)
             if entry is None:
