@@ -29,9 +29,8 @@
 //!
 //! [`InstructionSet`] has few levels, each a set of features that real CPUs have together; loops are compiled once for each.
 //! Features beyond a level are *extensions*: a level's token carries an optional token for each one, such as
-//! `Avx512::bf16` or `Avx2::vnni`, and the few operations that gain from it are chosen at run time. To add one, declare its
-//! token with `token!`, add the optional field and its getter, and fill the field in the level's constructor. The dispatch of
-//! either crate does not change. The constructor of `Amx` also asks the operating system for permission.
+//! `Avx512::bf16` or `Avx2::vnni`, and the few operations that gain from it are chosen at run time. The constructor of `Amx`
+//! also asks the operating system for permission. `docs/design.md` has the steps to add either.
 //!
 //! # Cost
 //!
