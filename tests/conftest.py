@@ -147,6 +147,12 @@ def tok(folder: Path) -> Tokenizer:
     return Tokenizer.from_pretrained(folder)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the files of `THOROUGH` unread where none of their tests would run, unless files are named."""
+    unread = config.option.markexpr == "not thorough" and not config.option.file_or_dir
+    return True if unread and collection_path.stem in THOROUGH else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of `THOROUGH`."""
     for item in items:
