@@ -61,6 +61,7 @@ def bits(found: tuple[Any, Any]) -> tuple[list[Any], bytes]:
 @settings(max_examples=25, deadline=None)
 @example(kind="zeros", count=400, width=1, queries=35, top_k=1, metric="cosine", seed=0)
 @example(kind="scales", count=400, width=90, queries=3, top_k=400, metric="euclidean", seed=1)
+@example(kind="scales", count=287, width=11, queries=1, top_k=3, metric="cosine", seed=0)  # products beyond float32
 def test_hits_scores_and_ties_are_those_of_the_float32_search(
     instruction_set: str, kind: str, count: int, width: int, queries: int, top_k: int, metric: str, seed: int
 ) -> None:

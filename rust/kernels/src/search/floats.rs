@@ -61,7 +61,7 @@ impl Metric {
     #[inline(always)]
     fn holds(self, score: f64, length: f32) -> bool {
         match self {
-            Metric::Cosine => (LEAST_LENGTH..=f32::MAX).contains(&length),
+            Metric::Cosine => score.is_finite() && (LEAST_LENGTH..=f32::MAX).contains(&length),
             Metric::Euclidean => (f64::from(LEAST_LENGTH)..f64::INFINITY).contains(&-score),
             Metric::Dot | Metric::Manhattan => score.is_finite(),
         }
@@ -378,7 +378,8 @@ mod tests {
         }
     }
 
-    /// Their float32 squares are infinite or 0. Such rows stand beside others, and in several tiles and panels.
+    /// Their float32 squares are infinite or 0, and so are products with a long query. Such rows stand beside others, and in
+    /// several tiles and panels.
     #[test]
     fn scores_of_rows_of_huge_and_tiny_numbers_are_those_of_the_formula() {
         let (width, count, queries) = (37, 40, 35);
@@ -388,15 +389,18 @@ mod tests {
         }
         let mut asked = numbers(queries * width, 10);
         asked[..width].copy_from_slice(&rows[4 * width..5 * width]);
+        asked[width..2 * width].iter_mut().for_each(|x| *x *= 1e30);
         for (set, metric) in instruction_sets().into_iter().flat_map(|set| METRICS.map(|metric| (set, metric))) {
             for asked in [&asked, &asked[..width], &asked[width..2 * width]] {
                 let found = search(Execution::on_this_thread(set), asked, &rows, width, metric, count);
                 for (query, hits) in asked.chunks(width).zip(found) {
+                    let is_long = query[0].abs() > 1e20;
                     for hit in hits {
                         let expected = score(metric, query, &rows[hit.row * width..][..width]);
                         let error = (hit.score - expected).abs();
                         let most = if expected.abs() < 1e-12 { 0.02 * expected.abs() } else { tolerance(expected) };
-                        assert!(error <= most || metric == Metric::Dot, "{} {metric:?} {hit:?} {expected}", set.name());
+                        let is_near = error <= most || is_long || metric == Metric::Dot;
+                        assert!(is_near, "{} {metric:?} {hit:?} {expected}", set.name());
                         assert!(hit.score.is_finite());
                     }
                 }
