@@ -48,6 +48,7 @@ THOROUGH = frozenset(
         "against_peers",
         "benchmarks",
         "cli_options",
+        "cli_process",
         "corpus",
         "damaged_files",
         "dtypes_of_variants",

@@ -190,6 +190,7 @@ def test_encode_pads_to_one_array() -> None:
 SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "ended by SIGTERM"), ("SIGHUP", 129, "ended by SIGHUP")]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 @pytest.mark.parametrize(("name", "code", "message"), SIGNALS)
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])

@@ -250,6 +250,7 @@ FORKED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_child_that_is_forked_while_something_is_written_and_ends_leaves_it_whole(desk: Path) -> None:
     printed(FORKING, desk, *FORKED)
