@@ -181,7 +181,8 @@ impl Floats<'_> {
                         }
                     }
                     let scores_of_row = &mut scores[..best.len()];
-                    if !scores_of_row.iter().all(|&score| metric.holds(score, length)) {
+                    // Not `all`: with a branch for each score a search takes a tenth longer, and of 32 numbers a quarter.
+                    if !scores_of_row.iter().fold(true, |all, &score| all & metric.holds(score, length)) {
                         let numbers = &block[row * width..(row + 1) * width];
                         for (query, score) in scores_of_row.iter_mut().enumerate() {
                             if !metric.holds(*score, length) {
